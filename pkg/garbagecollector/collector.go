@@ -102,7 +102,9 @@ type Collector struct {
 	unread []*graph.Kind
 	// hidden are the groups none of whose kinds is known, because they cannot be discovered; hiddenExcused: the
 	// last barrier passed without them.
-	hidden        []string
+	hidden []string
+	// listed are the versions of groups whose resources a discovery has listed since the versions exist.
+	listed        map[schema.GroupVersion]bool
 	hiddenExcused bool
 	// unreadSince is, for orphaning owners that wait for such kinds, when their first barrier began.
 	unreadSince map[types.UID]time.Time

@@ -113,7 +113,7 @@ func (c *Collector) refreshKinds(ctx context.Context) error {
 		}
 	}
 	for _, name := range c.undiscovered() {
-		if err := c.serveDefined(ctx, name); err != nil {
+		if _, err := c.serveDefined(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -137,24 +137,25 @@ func (c *Collector) undiscovered() []string {
 	return names
 }
 
-// serveDefined serves the kind of a definition, if objects of the kind can exist.
-func (c *Collector) serveDefined(ctx context.Context, name string) error {
+// serveDefined serves the kind of a definition, if objects of the kind can exist. It returns false if there is no
+// such definition.
+func (c *Collector) serveDefined(ctx context.Context, name string) (defined bool, err error) {
 	definition, err := c.readDefinition(ctx, name)
 	if absent.Is(err, name) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.definitions, name)
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	established := slices.ContainsFunc(definition.Status.Conditions, func(condition apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue
 	})
 	at := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served })
 	if !established || at < 0 {
-		return nil
+		return true, nil
 	}
 	spec := definition.Spec
 	kind := &graph.Kind{
@@ -164,5 +165,5 @@ func (c *Collector) serveDefined(ctx context.Context, name string) error {
 	c.change(func(*graph.Graph) {
 		c.serve(kind, map[schema.GroupVersionResource]bool{kind.GroupVersionResource(): true})
 	})
-	return nil
+	return true, nil
 }

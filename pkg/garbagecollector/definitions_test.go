@@ -66,7 +66,7 @@ func TestKindFoundByBarrierStaysWatched(t *testing.T) {
 	s.listWidgets(released)
 	c := connected(t, s, Config{})
 	reading, end := context.WithCancel(t.Context())
-	if err := c.serveDefined(reading, "widgets.g"); err != nil {
+	if _, err := c.serveDefined(reading, "widgets.g"); err != nil {
 		t.Fatal(err)
 	}
 	end()
@@ -129,6 +129,22 @@ func TestKindDefinedWithOtherScope(t *testing.T) {
 	}
 	if c.graph.Has("former") {
 		t.Error("an object of the former definition is in the graph")
+	}
+}
+
+// An aggregated API server has no definition: discovery alone says which scope its kinds have now.
+func TestAggregatedKindChangesScope(t *testing.T) {
+	s := newAPIServer(t)
+	s.aggregated()
+	c, d := watchingWidgets(t, s)
+	d.serveWidgets("v1", false)
+	if err := c.discover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kind := c.graph.Kind(widgetKind); kind == nil || kind.Namespaced || c.monitors[widgetKind].kind != kind {
+		t.Errorf("served: %+v", kind)
 	}
 }
 

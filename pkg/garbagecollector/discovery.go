@@ -65,13 +65,18 @@ func (c *Collector) discover(ctx context.Context) error {
 		c.metrics.syncErrors.Inc()
 		klog.FromContext(ctx).Info("Some groups cannot be discovered; their kinds are kept", "groups", fmt.Sprint(failed))
 	}
-	absent, rescoped := c.apply(c.kindsOf(groups, lists), failed)
+	found := c.kindsOf(groups, lists)
+	absent, rescoped := c.apply(found, failed)
 	for _, kind := range absent {
 		c.dropIfGone(ctx, kind)
 	}
 	var errs []error
 	for _, kind := range rescoped {
-		errs = append(errs, c.serveDefined(ctx, kind.GroupResource().String()))
+		defined, err := c.serveDefined(ctx, kind.GroupResource().String())
+		if !defined && err == nil { // an aggregated API server serves it, and discovery alone says how
+			c.change(func(*graph.Graph) { c.serve(kind, found.versions) })
+		}
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		c.mu.Lock()
@@ -87,11 +92,13 @@ type served struct {
 	kinds map[schema.GroupKind]*graph.Kind
 	// versions are all versions of all resources.
 	versions map[schema.GroupVersionResource]bool
+	// listed are the versions of groups whose resources are known.
+	listed map[schema.GroupVersion]bool
 }
 
 // kindsOf returns the served kinds, each in the preferred version that can be collected.
 func (c *Collector) kindsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) served {
-	found := served{map[schema.GroupKind]*graph.Kind{}, map[schema.GroupVersionResource]bool{}}
+	found := served{map[schema.GroupKind]*graph.Kind{}, map[schema.GroupVersionResource]bool{}, map[schema.GroupVersion]bool{}}
 	byVersion := map[string]*metav1.APIResourceList{}
 	for _, list := range lists {
 		byVersion[list.GroupVersion] = list
@@ -99,7 +106,9 @@ func (c *Collector) kindsOf(groups []*metav1.APIGroup, lists []*metav1.APIResour
 	for _, group := range groups {
 		for _, version := range append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...) {
 			if list := byVersion[version.GroupVersion]; list != nil {
-				c.addVersion(found, schema.GroupVersion{Group: group.Name, Version: version.Version}, list.APIResources)
+				gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
+				found.listed[gv] = true
+				c.addVersion(found, gv, list.APIResources)
 			}
 		}
 	}
@@ -157,7 +166,7 @@ func (c *Collector) apply(found served, failed map[schema.GroupVersion]error) (a
 			}
 		}
 		c.setWithdrawn(absent)
-		c.hidden = c.hiddenOf(groups)
+		c.hidden = c.hiddenOf(found.listed, failed)
 		c.discovered = true
 	})
 	return absent, rescoped
@@ -166,17 +175,22 @@ func (c *Collector) apply(found served, failed map[schema.GroupVersion]error) (a
 // readOnlyGroups are the APIs of metrics, whose objects cannot be deleted, and have no owners.
 var readOnlyGroups = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
 
-// hiddenOf returns the groups without any known kind, of the given groups that cannot be discovered. The caller
-// holds the lock.
-func (c *Collector) hiddenOf(groups map[string]bool) (hidden []string) {
-	for group := range groups {
-		known := slices.ContainsFunc(c.graph.Kinds(), func(kind *graph.Kind) bool { return kind.Group == group })
-		if !known && !slices.Contains(readOnlyGroups, group) {
-			hidden = append(hidden, "*."+group)
+// hiddenOf returns the groups of the versions that cannot be discovered, were not since they exist, and of which
+// no kind is known. The caller holds the lock.
+func (c *Collector) hiddenOf(listed map[schema.GroupVersion]bool, failed map[schema.GroupVersion]error) (hidden []string) {
+	for version := range failed {
+		if c.listed[version] {
+			listed[version] = true
+			continue
+		}
+		known := slices.ContainsFunc(c.graph.Kinds(), func(kind *graph.Kind) bool { return kind.GroupVersion() == version })
+		if !known && !slices.Contains(readOnlyGroups, version.Group) {
+			hidden = append(hidden, "*."+version.Group)
 		}
 	}
+	c.listed = listed
 	slices.Sort(hidden)
-	return hidden
+	return slices.Compact(hidden)
 }
 
 func groupsOf(versions map[schema.GroupVersion]error) map[string]bool {

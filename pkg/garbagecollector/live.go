@@ -40,6 +40,8 @@ func (c *Collector) read(ctx context.Context, kind *graph.Kind, namespace, name 
 		return nil, began, fmt.Errorf("read %s %s/%s: %w", kind.GroupResource(), namespace, name, errPathNotFound)
 	case err != nil:
 		return nil, began, fmt.Errorf("read %s %s/%s: %w", kind.GroupResource(), namespace, name, err)
+	case live.Name != name || live.Namespace != namespace:
+		return nil, began, fmt.Errorf("read %s %s/%s: the answer is about %s/%s", kind.GroupResource(), namespace, name, live.Namespace, live.Name)
 	}
 	return live, began, nil
 }

@@ -123,7 +123,15 @@ func (m *monitor) Transformer() cache.TransformFunc {
 		if !ok {
 			return object, nil
 		}
-		m.change(func(g *graph.Graph) { m.observeListed(g, partial) })
+		other := false
+		m.change(func(g *graph.Graph) {
+			m.observeListed(g, partial)
+			other = g.HasOther(partial.UID, partial.ResourceVersion)
+		})
+		if other { // etcd may have been restored: then Replace records this older version
+			partial.ManagedFields = nil
+			return partial, nil
+		}
 		return &listed{nothingElse, partial.UID, unique.Make(partial.Namespace).Value(), partial.Name, partial.ResourceVersion}, nil
 	}
 }

@@ -112,6 +112,33 @@ func TestEveryKindIsRewound(t *testing.T) {
 	}
 }
 
+// A list that is being received must bring the references of a restored object, too: a barrier that passes after it
+// releases the owner of these references.
+func TestReceivedListBringsRestoredReferences(t *testing.T) {
+	c := New(Config{Clock: clock.RealClock{}})
+	monitorOf := func(kind, resource string) *monitor {
+		m := &monitor{Collector: c, kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: resource, Namespaced: true}}
+		c.graph.Serve(m.kind)
+		c.monitors[m.kind.GroupKind()] = m
+		return m
+	}
+	owners, dependents := monitorOf("ConfigMap", "configmaps"), monitorOf("Pod", "pods")
+	owner := metadataOf("owner", 400)
+	owner.DeletionTimestamp, owner.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{metav1.FinalizerOrphanDependents}
+	restored := metadataOf("dependent", 450)
+	restored.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "owner"}}
+	if err := errors.Join(owners.Replace([]any{owner}, "500"), dependents.Replace([]any{metadataOf("dependent", 590)}, "1000")); err != nil {
+		t.Fatal(err)
+	}
+	store := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.WithTransformer(dependents.Transformer()))
+	if err := errors.Join(store.Add(restored), store.Add(metadataOf("new", 510)), dependents.Replace(store.List(), "520")); err != nil {
+		t.Fatal(err)
+	}
+	if waiting, found := c.graph.WaitingOwner("owner"); !found || waiting.Remaining != 1 {
+		t.Errorf("waiting %+v, want one dependent", waiting)
+	}
+}
+
 // A restored etcd may have a higher version than before, so that the list alone shows an object that was gone.
 // etcd was restored, and the list of the dependents comes before that of their owner.
 func TestListShowsDependentOfOwnerThatWasAbsent(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -125,6 +126,38 @@ func TestGroupThatWasNeverDiscoveredIsAwaited(t *testing.T) {
 	}
 	if names := r.describeUnseen(nil); !slices.Equal(names, []string{"*.other.example.com"}) {
 		t.Errorf("passed without %v", names)
+	}
+}
+
+// A definition in one version and an aggregated API in another one may share a group.
+func TestVersionThatWasNeverDiscoveredIsAwaited(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before bool // the version was discovered before
+		want   []string
+	}{"never discovered": {want: []string{"*.g"}}, "discovered before": {before: true}} {
+		t.Run(name, func(t *testing.T) {
+			d := &fakeDiscovery{}
+			d.serveWidgets("v1", true)
+			c := connected(t, newAPIServer(t), Config{Discovery: d})
+			second := schema.GroupVersion{Group: "g", Version: "v2"}
+			if tc.before {
+				d.groups[0].Versions = append(d.groups[0].Versions, metav1.GroupVersionForDiscovery{GroupVersion: second.String(), Version: second.Version})
+				d.lists = append(d.lists, &metav1.APIResourceList{GroupVersion: second.String()})
+			}
+			if err := c.discover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			d.serveWidgets("v1", true)
+			d.err = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{second: errors.New("away")}}
+			for range 2 {
+				if err := c.discover(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(c.hidden, tc.want) {
+				t.Errorf("hidden %q, want %q", c.hidden, tc.want)
+			}
+		})
 	}
 }
 

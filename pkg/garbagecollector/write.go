@@ -92,7 +92,7 @@ func (c *Collector) sendDeletion(ctx context.Context, j graph.Judgement, policy 
 	c.metrics.deleted.WithLabelValues(string(policy)).Inc()
 	answer, err := result.Get()
 	c.change(func(g *graph.Graph) {
-		if err == nil && saysGone(answer, j.UID) {
+		if err == nil && saysGone(answer, j.UID) && !(t.conflicts >= maxConflicts && isStatus(answer)) {
 			g.Deleted(j.UID, j.Coordinates())
 			return
 		}
@@ -131,6 +131,13 @@ func deleteOptions(j graph.Judgement, policy metav1.DeletionPropagation, conflic
 		options.Preconditions.ResourceVersion = nil
 	}
 	return options
+}
+
+// isStatus reports whether a write was answered with a status. A deletion without a version as precondition is
+// answered so, too, if the object was being deleted within its grace period already, and exists.
+func isStatus(answer runtime.Object) bool {
+	_, is := answer.(*metav1.Status)
+	return is
 }
 
 // saysGone reports whether the answer to a write says that no object with the UID is left: a

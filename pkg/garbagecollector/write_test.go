@@ -109,7 +109,8 @@ func TestDeletionWithoutVersionRestsOnReadAfterDelay(t *testing.T) {
 func TestDeletionByUIDIsSentIfDecisionIsTheSame(t *testing.T) {
 	s := newAPIServer(t)
 	s.answer("GET "+dependentPath, http.StatusOK, partial(configMap("dependent", "6", "absent")))
-	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
+	// Also a pod that is being deleted within its grace period is answered so, and still exists.
+	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: "dependent"}})
 	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	c.observe(configMap("dependent", "5", "absent"))
 	c.change(func(g *graph.Graph) {
@@ -119,5 +120,8 @@ func TestDeletionByUIDIsSentIfDecisionIsTheSame(t *testing.T) {
 	next, err := c.delete(t.Context(), judged, garbage.DeleteBackground, &turn{conflicts: maxConflicts})
 	if next != done || err != nil || s.count("DELETE "+dependentPath) != 1 || strings.Contains(s.bodies[0], "resourceVersion") {
 		t.Errorf("delete = %v, %v after %v: %v", next, err, s.requests, s.bodies)
+	}
+	if !c.graph.Has("dependent") {
+		t.Error("the dependent counts as gone without its event")
 	}
 }

@@ -24,3 +24,27 @@ func TestAbsenceConcernsOneNamespace(t *testing.T) {
 		t.Error("the absence in one namespace is not one in that namespace alone")
 	}
 }
+
+// The definition of a kind ends right after its last object, before all dependents are deleted.
+func TestAbsenceOutlivesKind(t *testing.T) {
+	for name, end := range map[string]func(*world){
+		"withdrawn": func(w *world) { w.Withdraw(configMaps.GroupKind()) },
+		"dropped":   func(w *world) { w.Withdraw(configMaps.GroupKind()); w.Drop(configMaps) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.observe(configMaps, "owner")
+			w.observe(configMaps, "other")
+			w.observe(pods, "pod", ownedBy(configMaps, "owner"))
+			w.observe(pods, "unknown", ownedBy(configMaps, "other"))
+			w.Deleted("owner", at(configMaps, "ns", "owner"))
+			end(w)
+			if got := w.state(t, "pod"); !got.Absent || got.Unresolvable {
+				t.Errorf("the owner was gone: %+v", got)
+			}
+			if got := w.state(t, "unknown"); got.Absent || !got.Unresolvable {
+				t.Errorf("the owner was not gone: %+v", got)
+			}
+		})
+	}
+}

@@ -114,6 +114,7 @@ func TestReferenceIsJudgedByCoordinates(t *testing.T) {
 		"cluster-scoped with namespaced kind": {nodes, []option{ownedBy(configMaps, "owner")}, garbage.State{Unresolvable: true}},
 		"version that is no version":          {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "a/b/c" })}, garbage.State{Unresolvable: true}},
 		"no version":                          {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "" })}, garbage.State{Unresolvable: true}},
+		"name that is a path":                 {pods, []option{ownedBy(configMaps, "owner", named("../services/other/proxy/owner"))}, garbage.State{Absent: true}},
 		"cluster-scoped owner":                {pods, []option{ownedBy(nodes, "machine")}, garbage.State{Live: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -172,14 +173,28 @@ func (j *Judgement) addDisplaced(n *node, r *reference) {
 // verdict returns the verdict on a reference of the object, and what to read for a live one.
 func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question) {
 	kind := g.kinds[r.kind.Value().GroupKind()]
-	if kind == nil || kind.Namespaced && !n.kind.Namespaced {
+	switch {
+	case kind == nil && r.owner.isAbsentFor(n, r):
+		return Absent, Question{}
+	case kind == nil, kind.Namespaced && !n.kind.Namespaced:
 		return Unresolvable, Question{}
+	case len(content.IsPathSegmentName(r.name)) > 0: // no object can have the name, and a request for it would go elsewhere
+		return Absent, Question{}
 	}
 	at := Coordinates{GroupKind: kind.GroupKind(), Name: r.name}
 	if kind.Namespaced {
 		at.Namespace = n.namespace.Value()
 	}
 	return r.owner.verdictAt(at, now), Question{Owner: r.owner.uid, Kind: kind, At: at}
+}
+
+// isAbsentFor reports whether the owner was absent while its kind, of whatever scope, was served: the kind of a
+// definition is withdrawn soon after its last object is gone.
+func (n *node) isAbsentFor(dependent *node, r *reference) bool {
+	at := Coordinates{GroupKind: r.kind.Value().GroupKind(), Name: r.name}
+	inNamespace := at
+	inNamespace.Namespace = dependent.namespace.Value()
+	return n.isAbsentAt(at) || n.isAbsentAt(inNamespace)
 }
 
 // verdictAt returns the verdict on the owner at the coordinates.

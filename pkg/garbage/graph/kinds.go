@@ -161,6 +161,12 @@ func (g *Graph) Has(uid types.UID) bool {
 	return n != nil && n.kind != nil
 }
 
+// HasOther reports whether the graph has the object, in another version.
+func (g *Graph) HasOther(uid types.UID, version string) bool {
+	n := g.nodes[uid]
+	return n != nil && n.kind != nil && n.version != version
+}
+
 // Objects returns the objects of the kind.
 func (g *Graph) Objects(kind *Kind) []Object {
 	nodes := g.ofKind(kind)
