@@ -66,7 +66,8 @@ func (o *options) Run(ctx context.Context) error {
 		return nil
 	}
 	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}
-	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error {
+	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {
+		controllers.term = term
 		return controllers.lead(ctx, o, caches)
 	})
 }
@@ -139,7 +140,12 @@ type controllers struct {
 	operations  *metrics.Operations
 	waiting     *waiting.Tracker
 	unprotected *waiting.Unprotected
+	// term is set before the first reconciler runs.
+	term controller.Term
 }
+
+// leading reports whether the lease lasts for longer than it takes to stop.
+func (c *controllers) leading() bool { return c.term.Remaining() > program.StopReserve }
 
 // blockers are the reasons for which pv-controller lets deletions wait.
 var blockers = []blocker.Reason{
@@ -156,6 +162,7 @@ func newControllers(options *options, clients *program.Clients, caches *pvcache.
 		Clients: loops, Caches: caches, Reporter: reporter, Plugins: options.set,
 		Operations: c.operations, Waiting: c.waiting, Unprotected: c.unprotected,
 		Dynamic: options.dynamic, Honor: options.Honor(), RequeueAfter: options.resyncPeriod,
+		Leading: c.leading,
 	})
 	return c, err
 }

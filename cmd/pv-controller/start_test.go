@@ -54,6 +54,7 @@ func runControllers(t *testing.T, s *apiServer) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	controllers.term = controller.UnlimitedTerm()
 	ctx, stop := context.WithCancel(t.Context())
 	factory.StartWithContext(ctx)
 	t.Cleanup(factory.Shutdown)

@@ -44,7 +44,7 @@ func LiveVolume(ctx context.Context, client kubernetes.Interface, cached *v1.Per
 // there is none. The caller compares its UID with that of the claimRef.
 func LiveClaim(ctx context.Context, client kubernetes.Interface, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
 	ref := volume.Spec.ClaimRef
-	if ref == nil {
+	if ref == nil || ref.Namespace == "" || ref.Name == "" { // the API server stores any text, and no claim has none
 		return nil, nil
 	}
 	claim, err := ReadLive(ctx, "claim", ref.Name, client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get)

@@ -55,6 +55,21 @@ func TestLivePair(t *testing.T) {
 	}
 }
 
+// The API server stores a claimRef without a namespace or a name, and serves no path of such a claim.
+func TestIncompleteClaimRefNamesNoClaim(t *testing.T) {
+	for _, ref := range []v1.ObjectReference{{Name: "data", UID: "1"}, {Namespace: "ns", UID: "1"}} {
+		client := fake.NewClientset()
+		client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1.Resource(""), "", "404 page not found", 0, true)
+		})
+		volume := diskOf("1", "")
+		volume.Spec.ClaimRef = &ref
+		if claim, err := LiveClaim(t.Context(), client, volume); claim != nil || err != nil {
+			t.Errorf("claimRef %v: claim %v, error %v, want none", ref, claim, err)
+		}
+	}
+}
+
 // The answer of a load balancer that does not know the path must not make a volume free for deletion.
 func TestLivePairNeedsProofOfAbsence(t *testing.T) {
 	for _, resource := range []string{"persistentvolumes", "persistentvolumeclaims"} {

@@ -46,6 +46,9 @@ type Config struct {
 	Dynamic bool
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
+	// Leading reports whether this process leads for longer than it takes to stop; nil for
+	// always. It is asked right before data is removed.
+	Leading func() bool
 	// RequeueAfter is the longest time until a waiting object is reconciled without an
 	// event; 0 is for ever. The queues of claims and volumes retry failures within this time, too.
 	RequeueAfter time.Duration
@@ -67,7 +70,7 @@ func New(config Config) (*Controllers, error) {
 	reclaiming, err := reclaimer.New(reclaimer.Config{
 		Client: config.Reclaiming, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		Plugins: config.Plugins, Operations: config.Operations, Locks: locks, RequeueAfter: config.RequeueAfter, Honor: config.Honor,
-		Waiting: config.Waiting, Unprotected: config.Unprotected,
+		Waiting: config.Waiting, Unprotected: config.Unprotected, Leading: config.Leading,
 	})
 	if err != nil {
 		return nil, err

@@ -43,6 +43,9 @@ type Config struct {
 	RequeueAfter time.Duration
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
+	// Leading reports whether this process leads for longer than it takes to stop; nil for
+	// always.
+	Leading func() bool
 }
 
 // Controller reclaims volumes of in-tree plugins.
@@ -126,7 +129,9 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		return nil
 	}
 	c.measureDeletion(volume)
-	c.endUnseen(volume)
+	if err := c.endUnseen(ctx, volume); err != nil {
+		return err
+	}
 	return c.reclaim(ctx, volume)
 }
 

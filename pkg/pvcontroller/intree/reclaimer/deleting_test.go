@@ -175,20 +175,40 @@ func TestVolumeWithEmptyProvisionerGoes(t *testing.T) {
 
 // Each node may have a local volume at the same path.
 func TestGoneLocalVolumeWakesNoBoundVolume(t *testing.T) {
-	var objects []runtime.Object
-	for i := range 50 {
-		v := pinned(fmt.Sprint("v", i), fmt.Sprint("node", i))
-		local(v)
-		v.UID = v.UID + "-" + v.UID[:1]
-		v.Status.Phase = v1.VolumeBound
-		objects = append(objects, v)
-	}
+	objects := localVolumes(v1.VolumeBound)
 	s := newFixture(t, objects...)
 	queue := s.Loops()[0].Step()
 	gone, _ := objects[0].(*v1.PersistentVolume)
 	s.volumeGone(gone)
 	if due, later := queue.Keys(); len(due)+len(later) > 0 {
 		t.Errorf("%d volumes are woken", len(due)+len(later))
+	}
+}
+
+// localVolumes returns volumes at the same path of different nodes.
+func localVolumes(phase v1.PersistentVolumePhase) []runtime.Object {
+	var objects []runtime.Object
+	for i := range 50 {
+		v := pinned(fmt.Sprint("v", i), fmt.Sprint("node", i))
+		local(v)
+		v.UID = v.UID + "-" + v.UID[:1]
+		v.Status.Phase = phase
+		objects = append(objects, v)
+	}
+	return objects
+}
+
+func TestReleasedLocalVolumeIsComparedWithNoOther(t *testing.T) {
+	objects := localVolumes(v1.VolumeReleased)
+	s := newFixture(t, objects...)
+	queue := s.Loops()[0].Step()
+	released, _ := objects[0].(*v1.PersistentVolume)
+	s.Enqueue(released)
+	s.must(s.Reconcile(t.Context(), released.Name))
+	s.volumeGone(released)
+	due, _ := queue.Keys()
+	if s.plugin.compared > 0 || !slices.Equal(due, []string{released.Name}) {
+		t.Errorf("%d comparisons, %q are woken", s.plugin.compared, due)
 	}
 }
 

@@ -65,9 +65,15 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 	defer c.endDeletion(o.volume)
 	err := c.Operations.Call(deleter.Name(), metrics.Delete, func() error {
 		defer c.Locks.Lock(o.volume.Name)()
+		if err := c.checkTerm(); err != nil {
+			return err
+		}
 		return deleter.Delete(ctx, o.volume)
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errLeaseEnding):
+		return nil, err
+	case err != nil:
 		return nil, c.retryDeletion(ctx, o.volume, err)
 	}
 	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: plugin.DataID(o.volume), deleting: true, unchecked: true} })
@@ -80,6 +86,18 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 		return nil, err
 	}
 	return c.observeAgain(o), nil
+}
+
+// errLeaseEnding: what this process read while it led may have changed since.
+var errLeaseEnding = errors.New("no data is removed: the leader lease is about to end")
+
+// checkTerm returns an error if another process may lead soon. It is called right before
+// data is removed: a process that was frozen wakes up anywhere.
+func (c *Controller) checkTerm() error {
+	if c.Leading != nil && !c.Leading() {
+		return errLeaseEnding
+	}
+	return nil
 }
 
 // endDeletion lets claims have the volume again.

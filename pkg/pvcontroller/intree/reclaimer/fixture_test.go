@@ -43,6 +43,8 @@ type disk struct {
 	intree.HostPath
 	delete func(context.Context) error
 	calls  atomic.Int32
+	// compared counts the pairs of volumes that were compared.
+	compared int
 }
 
 const diskName = "kubernetes.io/disk"
@@ -52,6 +54,11 @@ func (d *disk) Name() string { return diskName }
 func (d *disk) Delete(ctx context.Context, _ *v1.PersistentVolume) error {
 	d.calls.Add(1)
 	return d.delete(ctx)
+}
+
+func (d *disk) Apart(volume, other *v1.PersistentVolume) bool {
+	d.compared++
+	return d.HostPath.Apart(volume, other)
 }
 
 // fixture is a controller whose caches contain the objects of its API server,

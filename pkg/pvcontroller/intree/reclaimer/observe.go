@@ -30,7 +30,7 @@ type observation struct {
 // observe reads the caches only.
 func (c *Controller) observe(volume *v1.PersistentVolume) observation {
 	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
-	if c.isWorkedOn(volume) {
+	if c.isWorkedOn(volume) && c.hasPlugin(volume) {
 		o.sharing = c.sharing(volume)
 	}
 	if recycler := c.recyclerPod(volume); recycler != nil {

@@ -55,24 +55,36 @@ func (c *Controller) ScrubbingPod(volume *v1.PersistentVolume) string {
 // created last, or may have created.
 func (c *Controller) awaitsPod(volume *v1.PersistentVolume, pod *v1.Pod) bool {
 	created := c.memory.Get(volume.UID).created
-	return time.Since(created.at) < unseenPod && (pod == nil || pod.UID != created.pod)
+	return !created.at.IsZero() && (pod == nil || pod.UID != created.pod)
 }
 
-// unseenPod is how long a recycler pod that this process created may scrub without an event.
+// unseenPod is how long a recycler pod that this process created may be without an event until it is read.
 const unseenPod = time.Minute
 
-// endUnseen lets claims have a volume again whose recycler pod came and went without an event. Of the times at
+// endUnseen lets claims have a volume again whose recycler pod came and went without an event. The watch may
+// be late, so the pod counts as gone only once the API server says so. Of the times at
 // which a queue shows a volume again it keeps the first only.
-func (c *Controller) endUnseen(volume *v1.PersistentVolume) {
+func (c *Controller) endUnseen(ctx context.Context, volume *v1.PersistentVolume) error {
 	created := c.memory.Get(volume.UID).created
-	switch age := time.Since(created.at); {
-	case created.at.IsZero():
-	case age < unseenPod:
-		c.loop.EnqueueAfter(volume.Name, unseenPod-age)
-	default:
-		c.forgetCreation(volume.Name, created.pod)
-		c.wakeScrubbed(volume.Name)
+	if created.at.IsZero() {
+		return nil
 	}
+	if age := time.Since(created.at); age < unseenPod {
+		c.loop.EnqueueAfter(volume.Name, unseenPod-age)
+		return nil
+	}
+	pod, err := c.liveRecycler(ctx, volume)
+	switch {
+	case err != nil && !apierrors.IsForbidden(err):
+		return err
+	case plugin.Scrubs(pod):
+		c.setCreation(volume, creation{at: time.Now(), pod: pod.UID})
+		c.loop.EnqueueAfter(volume.Name, unseenPod)
+		return nil
+	}
+	c.forgetCreation(volume.Name, created.pod)
+	c.wakeScrubbed(volume.Name)
+	return nil
 }
 
 // forgetCreation notes that the watch shows the pod, or has shown its end. An event of an earlier pod says nothing
@@ -103,8 +115,16 @@ func (c *Controller) wakeScrubbed(volume string) {
 // readRecycler reads the pod with the name of the volume's recycler pod from the API
 // server. It returns nil if there is no pod, or if the policy is not Recycle.
 func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolume) (*v1.Pod, error) {
+	if policyOf(volume) != storage.PolicyRecycle {
+		return nil, nil
+	}
+	return c.liveRecycler(ctx, volume)
+}
+
+// liveRecycler is readRecycler for any policy.
+func (c *Controller) liveRecycler(ctx context.Context, volume *v1.PersistentVolume) (*v1.Pod, error) {
 	wanted := c.recyclerPod(volume)
-	if wanted == nil || policyOf(volume) != storage.PolicyRecycle {
+	if wanted == nil {
 		return nil, nil
 	}
 	pod, err := c.Client.CoreV1().Pods(wanted.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
@@ -132,11 +152,15 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 	if pod == nil {
 		return fmt.Errorf("no in-tree plugin recycles volume %s", o.volume.Name)
 	}
+	if err := c.checkTerm(); err != nil {
+		return err
+	}
 	before := c.memory.Get(o.volume.UID).created
 	c.setCreation(o.volume, creation{at: time.Now()})
 	created, err := c.Client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if writeerror.IsDefinite(err) {
 		c.setCreation(o.volume, before)
+		c.wakeScrubbed(o.volume.Name) // it may have been given away during the request
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):

@@ -48,6 +48,50 @@ func TestUnseenRecyclerPodKeepsVolume(t *testing.T) {
 	}
 }
 
+// The watch of pods is late for longer than a minute, and the pod still removes data.
+func TestUnseenRecyclerPodIsReadBeforeItCountsAsGone(t *testing.T) {
+	volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
+	s := newFixture(t, volume)
+	defer s.shutDown()
+	s.must(s.Reconcile(t.Context(), "v"))
+	pod, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v", metav1.GetOptions{})
+	s.must(err)
+	s.removeClaimRef()
+	later := func() {
+		s.memory.Update(volume.UID, func(p *progress) { p.created.at = p.created.at.Add(-unseenPod) })
+		s.must(s.Caches.Pods.GetStore().Replace(nil, ""))
+		s.must(s.Reconcile(t.Context(), "v"))
+	}
+	for range 2 {
+		if later(); s.ScrubbingPod(volume) == "" {
+			t.Fatal("the pod counts as gone, and runs")
+		}
+	}
+	s.removePodUnseen(pod)
+	if later(); s.ScrubbingPod(volume) != "" {
+		t.Error("the pod counts as running, and is gone")
+	}
+}
+
+// An administrator gives the volume away while the API server answers whether its recycler pod may be created.
+func TestRefusedRecyclerPodWakesVolume(t *testing.T) {
+	volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
+	s := newFixture(t, volume)
+	defer s.shutDown()
+	var woken []string
+	s.OnRecyclerEnded(func(volume string) { woken = append(woken, volume) })
+	s.Client.(*fake.Clientset).PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if s.ScrubbingPod(volume) == "" || len(woken) > 0 {
+			t.Errorf("the volume is free during the request, woken %q", woken)
+		}
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "recycler-for-v", errors.New("quota"))
+	})
+	s.must(s.Reconcile(t.Context(), "v"))
+	if s.ScrubbingPod(volume) != "" || !slices.Equal(woken, []string{"v"}) {
+		t.Errorf("woken %q after the refusal", woken)
+	}
+}
+
 // The watch has shown the pod and its end.
 func TestSeenRecyclerPodIsNotAwaited(t *testing.T) {
 	volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)

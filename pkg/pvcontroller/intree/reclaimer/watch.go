@@ -73,7 +73,7 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	c.memory.Forget(volume.UID)
 	for _, place := range c.Plugins.Places(volume) {
 		for _, other := range c.volumesAt(byLocation, place) {
-			if c.isWorkedOn(other) {
+			if c.isWorkedOn(other) && c.hasPlugin(other) {
 				c.loop.Enqueue(other.Name)
 			}
 		}
@@ -84,8 +84,15 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	}
 }
 
-// isWorkedOn reports whether the volume is to be reclaimed or has a recycler pod. Others may be many: each node
-// may have a local volume at the same path.
+// hasPlugin reports whether a plugin may remove the data of the volume. Others may be many: each node may have a
+// local volume at the same path, and they share it with no other.
+func (c *Controller) hasPlugin(volume *v1.PersistentVolume) bool {
+	_, deletes := c.Plugins.DeleterFor(volume)
+	_, recycles := c.Plugins.RecyclerFor(volume)
+	return deletes || recycles
+}
+
+// isWorkedOn reports whether the volume is to be reclaimed or has a recycler pod.
 func (c *Controller) isWorkedOn(volume *v1.PersistentVolume) bool {
 	return isReleased(volume) || len(c.Caches.RecyclersOf(volume.Name)) > 0
 }
@@ -93,8 +100,12 @@ func (c *Controller) isWorkedOn(volume *v1.PersistentVolume) bool {
 // enqueueInside enqueues the released volumes inside the volume: they wait for a volume around
 // them until that volume is gone, or is to be reclaimed itself.
 func (c *Controller) enqueueInside(volume *v1.PersistentVolume) {
-	for _, inner := range c.inside(volume) {
-		if isReleased(inner) {
+	location := c.Plugins.Location(volume)
+	if location == "" {
+		return
+	}
+	for _, inner := range c.volumesAt(byPlace, location) {
+		if inner.Name != volume.Name && isReleased(inner) && c.hasPlugin(inner) && !c.Plugins.Apart(volume, inner) {
 			c.loop.Enqueue(inner.Name)
 		}
 	}
