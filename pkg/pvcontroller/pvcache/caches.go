@@ -35,8 +35,9 @@ const (
 	byRecycled = "recycled"
 )
 
-// Caches are the informers that the reconcilers of the pv-controller share. Objects have
-// no managed fields, and pods only the fields that the reconcilers read.
+// Caches are the informers that the reconcilers of the pv-controller share. Objects lack what no
+// reconciler reads and most objects have: managed fields, the labels of claims, the CSI source but
+// for its driver, and all of a pod but a few fields. Nothing is written that is computed from them as a whole.
 type Caches struct {
 	Claims, Volumes, Classes, Pods cache.SharedIndexInformer
 }
@@ -70,7 +71,7 @@ func Of(c *Caches) (*Caches, error) {
 	}
 	shared := intern.New()
 	for informer, transform := range map[cache.SharedIndexInformer]cache.TransformFunc{
-		c.Claims: shared.Transform, c.Volumes: shared.Transform, c.Classes: controller.StripManagedFields, c.Pods: trimPod,
+		c.Claims: trimmed(trimClaim, shared.Transform), c.Volumes: trimmed(trimVolume, shared.Transform), c.Classes: controller.StripManagedFields, c.Pods: trimPod,
 	} {
 		if err := informer.SetTransform(transform); err != nil {
 			return nil, fmt.Errorf("set transform: %w", err)
@@ -224,8 +225,15 @@ func recycledVolume(object any) ([]string, error) {
 // Rules return what the informers decode: what their transforms keep.
 func Rules() partial.Rules {
 	rules := PodRules()
-	rules["PersistentVolume"] = partial.Rule{Fields: partial.Except(v1.PersistentVolume{}, "metadata.managedFields")}
-	rules["PersistentVolumeClaim"] = partial.Rule{Fields: partial.Except(v1.PersistentVolumeClaim{}, "metadata.managedFields")}
+	volume := []string{"metadata.managedFields"}
+	for _, field := range []string{
+		"volumeHandle", "readOnly", "fsType", "volumeAttributes", "controllerPublishSecretRef", "nodeStageSecretRef",
+		"nodePublishSecretRef", "controllerExpandSecretRef", "nodeExpandSecretRef",
+	} {
+		volume = append(volume, "spec.persistentVolumeSource.csi."+field)
+	}
+	rules["PersistentVolume"] = partial.Rule{Fields: partial.Except(v1.PersistentVolume{}, volume...)}
+	rules["PersistentVolumeClaim"] = partial.Rule{Fields: partial.Except(v1.PersistentVolumeClaim{}, "metadata.managedFields", "metadata.labels")}
 	return rules
 }
 
@@ -238,6 +246,27 @@ func PodRules() partial.Rules {
 		"spec.volumes.volumeSource.persistentVolumeClaim", "spec.volumes.volumeSource.ephemeral.volumeClaimTemplate.metadata.name",
 	)}}
 }
+
+// trimmed returns an informer transform that trims objects of one type before the next transform.
+func trimmed[T any](trim func(T), next cache.TransformFunc) cache.TransformFunc {
+	return func(object any) (any, error) {
+		if typed, ok := object.(T); ok {
+			trim(typed)
+		}
+		return next(object)
+	}
+}
+
+// trimVolume leaves the driver of the CSI source. The handles and attributes of many drivers are long, and
+// each volume has its own.
+func trimVolume(volume *v1.PersistentVolume) {
+	if source := volume.Spec.CSI; source != nil {
+		volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: source.Driver}
+	}
+}
+
+// trimClaim removes the labels, which differ between applications.
+func trimClaim(claim *v1.PersistentVolumeClaim) { claim.Labels = nil }
 
 // trimPod is an informer transform that keeps the claims of a pod, its node and phase,
 // and the annotation of our recycler pods.
