@@ -43,8 +43,10 @@ func (c *Controller) Sweep(ctx context.Context) error {
 			c.forgetUnswept(nil) // nothing shows any more that they wait
 			return nil
 		case apierrors.IsResourceExpired(err) && options.Continue != "":
+			c.alsoTrack(tracked)
 			return nil // the next sweep starts from the beginning
 		case err != nil:
+			c.alsoTrack(tracked)
 			return fmt.Errorf("list snapshots: %w", err)
 		}
 		for i := range list.Items {

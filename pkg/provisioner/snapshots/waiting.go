@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -37,6 +38,15 @@ func (c *Controller) forgetUnswept(found map[types.UID]bool) {
 		}
 	}
 	c.tracked = found
+}
+
+// alsoTrack adds snapshots that a sweep found before it failed: the next complete sweep forgets
+// those that are gone.
+func (c *Controller) alsoTrack(found map[types.UID]bool) {
+	if c.tracked == nil {
+		c.tracked = map[types.UID]bool{}
+	}
+	maps.Copy(c.tracked, found)
 }
 
 // snapshotRunning returns a claim that the deletion of the snapshot waits for, or false if

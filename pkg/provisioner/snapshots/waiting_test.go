@@ -1,6 +1,7 @@
 package snapshots_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -49,6 +50,46 @@ func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
 			})
 			if len(events) != tc.events || tc.events > 0 && (!strings.HasPrefix(events[0], want) || !strings.Contains(events[0], "PersistentVolumeClaim ns/claim-of-snap")) {
 				t.Errorf("events %q, want %d that begin with %q", events, tc.events, want)
+			}
+		})
+	}
+}
+
+// A sweep that fails at its second page has tracked the snapshots of its first one.
+func TestSnapshotOfFailedSweepIsForgotten(t *testing.T) {
+	failures := map[string]error{
+		"expired": apierrors.NewResourceExpired("the list is too old"),
+		"broken":  apierrors.NewInternalError(errors.New("no answer")),
+	}
+	for name, failure := range failures {
+		t.Run(name, func(t *testing.T) {
+			protected := snapshot("snap", string(finalizer.SnapshotSource))
+			protected.DeletionTimestamp = &metav1.Time{}
+			w, lists := newWorld(t, 0, protected), 0
+			w.metadata.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+				switch lists++; lists {
+				case 1:
+					return true, &metav1.List{ListMeta: metav1.ListMeta{Continue: "more"}, Items: []runtime.RawExtension{{Object: protected}}}, nil
+				case 2:
+					return true, nil, failure
+				}
+				return false, nil, nil
+			})
+			events := waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+				w.Waiting, w.Serves = tracker, func(*v1.PersistentVolumeClaim) bool { return true }
+				if err := w.claims.GetStore().Add(from("snap", v1.ClaimPending)); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.Sweep(t.Context()); err != nil && !apierrors.IsInternalError(err) {
+					t.Fatal(err)
+				}
+				vanish(t, w, true, false)
+				if err := w.Sweep(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if len(events) > 0 || lists != 3 {
+				t.Errorf("%d lists, events %q", lists, events)
 			}
 		})
 	}
