@@ -103,8 +103,8 @@ func TestTagOfImage(t *testing.T) {
 
 func TestDocumentedRightsAreRead(t *testing.T) {
 	for manifest, want := range map[string]right{
-		"pv-controller/rbac.yaml": {"coordination.k8s.io", "leases", "update", "kube-system", "pv-controller"},
-		"provisioner/rbac.yaml":   {"coordination.k8s.io", "leases", "create", "storage", ""},
+		"pv-controller/rbac.yaml": {group: "coordination.k8s.io", resource: "leases", verb: "update", namespace: "kube-system", name: "pv-controller"},
+		"provisioner/rbac.yaml":   {group: "coordination.k8s.io", resource: "leases", verb: "create", namespace: "storage"},
 	} {
 		rights, err := rightsIn(manifest, "storage")
 		if err != nil {

@@ -22,6 +22,8 @@ type right struct {
 	group, resource, verb string
 	// namespace is "" for all namespaces, name "" for all names.
 	namespace, name string
+	// alternative is a verb that serves as well, "" for none.
+	alternative string
 }
 
 // String describes the right as an administrator grants it.
@@ -56,9 +58,25 @@ func (s *survey) missingRights(ctx context.Context) []string {
 	}
 	for _, account := range s.Accounts {
 		namespace, name, _ := strings.Cut(account, "/")
-		missing = append(missing, s.missingOf(ctx, namespace, name, "provisioner/rbac.yaml")...)
+		missing = append(missing, s.missing(ctx, namespace, name, likeUpstream(s.documented(namespace, "provisioner/rbac.yaml")))...)
 	}
 	return missing
+}
+
+// likeUpstream returns the rights that the manifests of csi-provisioner v6.3 grant as well: with them an
+// account serves every claim that it served before.
+func likeUpstream(rights []right) []right {
+	var all []right
+	for _, r := range rights {
+		switch {
+		case r.resource == "volumeattributesclasses":
+			continue
+		case r.verb == "patch" && (r.resource == "persistentvolumeclaims" || r.resource == "volumesnapshots"):
+			r.alternative = "update"
+		}
+		all = append(all, r)
+	}
+	return all
 }
 
 // installedIn returns the namespaces that have the service account of a program: that of the
@@ -76,6 +94,11 @@ func (s *survey) installedIn(ctx context.Context, account string) ([]string, boo
 
 // missingOf asks the API server about each right of the manifests for the service account.
 func (s *survey) missingOf(ctx context.Context, namespace, account string, manifests ...string) []string {
+	return s.missing(ctx, namespace, account, s.documented(namespace, manifests...))
+}
+
+// documented returns the rights that manifests of deploy grant to an account in the namespace.
+func (s *survey) documented(namespace string, manifests ...string) []right {
 	var rights []right
 	for _, manifest := range manifests {
 		found, err := rightsIn(manifest, namespace)
@@ -84,12 +107,21 @@ func (s *survey) missingOf(ctx context.Context, namespace, account string, manif
 		}
 		rights = append(rights, found...)
 	}
+	return rights
+}
+
+// missing returns which of the rights the API server refuses to the service account.
+func (s *survey) missing(ctx context.Context, namespace, account string, rights []right) []string {
 	allowed, failures := make([]bool, len(rights)), make([]error, len(rights))
 	var group errgroup.Group
 	group.SetLimit(8)
 	for i, right := range rights {
 		group.Go(func() error {
 			allowed[i], failures[i] = s.isAllowed(ctx, namespace, account, right)
+			if right.alternative != "" && !allowed[i] && failures[i] == nil {
+				right.verb = right.alternative
+				allowed[i], failures[i] = s.isAllowed(ctx, namespace, account, right)
+			}
 			return nil
 		})
 	}
@@ -171,7 +203,7 @@ func rightsOf(rule rbacv1.PolicyRule, namespace string) []right {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				for _, name := range names {
-					all = append(all, right{group, resource, verb, namespace, name})
+					all = append(all, right{group: group, resource: resource, verb: verb, namespace: namespace, name: name})
 				}
 			}
 		}

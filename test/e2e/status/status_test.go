@@ -23,6 +23,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/status"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/upstream/rbac"
 )
 
 const elect = "--leader-election --leader-election-namespace=" + deploy.Namespace + " --leader-election-retry-period=500ms"
@@ -330,6 +331,15 @@ func TestStatusBeforeSwitch(t *testing.T) {
 	r = read(s, 2, "--before-switch", "--service-account=storage/driver")
 	if missing := strings.Join(r.BeforeSwitch.MissingRights, "\n"); !strings.Contains(missing, "storage/driver may not patch persistentvolumes") {
 		t.Errorf("missing rights of an account without any: %s", missing)
+	}
+}
+
+func TestRightsOfCSIProvisionerAreEnough(t *testing.T) {
+	s := harness.Own(t, harness.Setup{NoPrograms: true})
+	s.Must(sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), rbac.Manifests), "grant the rights of upstream's programs")
+	r := read(s, 2, "--before-switch", "--service-account="+deploy.Namespace+"/csi-provisioner")
+	if len(r.BeforeSwitch.MissingRights) > 0 {
+		t.Errorf("missing rights: %q", r.BeforeSwitch.MissingRights)
 	}
 }
 
