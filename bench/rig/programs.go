@@ -80,7 +80,7 @@ func (p *Programs) startDriver(ctx context.Context, name string) (*sandbox.Drive
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of the driver: %w", err)
 	}
-	args := []string{"--state-file="}
+	args := []string{"--state-file=", "--capacity=1Pi"} // no scenario fills the pool
 	if faults := faultsOf(p.turn.Scenario); faults != "" {
 		file := filepath.Join(dir, "faults.yaml")
 		if err := os.WriteFile(file, []byte(faults), 0o600); err != nil {
