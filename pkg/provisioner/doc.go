@@ -120,8 +120,8 @@
 //   - get on Nodes, if classes wait for the first consumer. v10 needs it unless it has a
 //     NodesLister. Without, such a lister serves all calls;
 //   - patch on PersistentVolumeClaims, for claims that are rescheduled;
-//   - list, watch, get, create, update and delete on Leases in the namespace of the leader
-//     lease, for the journal. Without, volumes are created without journal entries after a
+//   - list, watch, get, create and update on Leases in the namespace of the leader lease,
+//     for the journal. Without, volumes are created without journal entries after a
 //     minute, with the event JournalForbidden and a metric.
 //
 // See examples/hostpath-provisioner/deploy. The journal writes up to 20 times a second:

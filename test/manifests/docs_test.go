@@ -213,7 +213,7 @@ func TestRightsBeyondUpstreamAreDocumented(t *testing.T) {
 	}
 	slices.Sort(beyond)
 	want := []string{
-		"create selfsubjectaccessreviews", "get volumeattributesclasses", "list volumeattributesclasses", "patch leases",
+		"create selfsubjectaccessreviews", "get volumeattributesclasses", "list volumeattributesclasses",
 		"patch persistentvolumeclaims", "patch volumesnapshots", "watch volumeattributesclasses",
 	}
 	if diff := cmp.Diff(want, beyond); diff != "" {
