@@ -264,7 +264,7 @@ func TestInfeasibleRequestWaitsForChange(t *testing.T) {
 	f.injectFault(codes.InvalidArgument, false, 1)
 	f.reconcile(false)
 	f.expect(0, 0, 1, 0)
-	if events := f.takeEvents(); !strings.Contains(events, "not tried again for 1s") {
+	if events := f.takeEvents(); !strings.Contains(events, "not retried for 1s") {
 		t.Errorf("no event has the waiting time:\n%s", events)
 	}
 	changed := f.syncClaim().DeepCopy()

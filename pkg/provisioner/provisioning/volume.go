@@ -161,7 +161,7 @@ func (r *claimRecord) setUnresolved(reason string) {
 // be built.
 func (c *Controller) userError(o *observation, err error, infeasible bool) error {
 	if infeasible {
-		return fmt.Errorf("failed to provision volume with StorageClass %q: infeasible error, retries will be delayed (not tried again for %s unless class, node or annotations of the claim change): %w",
+		return fmt.Errorf("failed to provision volume with StorageClass %q: infeasible error, retries will be delayed (not retried for %s unless class, node or annotations of the claim change): %w",
 			storage.ClaimClass(o.claim), c.Backoff.Max, err)
 	}
 	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", storage.ClaimClass(o.claim), err)

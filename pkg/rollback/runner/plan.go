@@ -96,7 +96,8 @@ func (s *observation) contradicted() bool {
 func (s *observation) stepPolicy() Step {
 	step := Step{Title: "Remove the admission policy", By: "exeunt", State: s.policy.state(), Items: s.policy.items}
 	if len(s.policy.items) > 0 {
-		step.Text = append(step.Text, "It serves all drivers: do not confirm while the provisioner of Exeunt is to stay for one of them.")
+		step.Text = append(step.Text, "It serves all drivers: do not confirm while the provisioner of Exeunt is to stay for one of them.",
+			"Take it out of where it is installed from first (chart: admissionPolicy.enabled=false), or the next update brings it back.")
 	}
 	return step
 }
