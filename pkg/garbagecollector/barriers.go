@@ -237,25 +237,27 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 	}
 	r.metrics.reads.WithLabelValues(strings.ToLower(request.String())).Inc()
 	var err error
+	began := r.Clock.Now()
 	if request == barrier.Probe {
 		err = r.probe(ctx, kind)
 	} else {
 		err = r.list(ctx, kind)
 	}
 	if err != nil && ctx.Err() == nil {
-		r.fail(ctx, kind, err)
+		r.fail(ctx, kind, began, err)
 	}
 	wake(r.awaited)
 }
 
-// fail records that a read of the kind failed. An overloaded API server says nothing about the kind, and a kind whose
+// fail records that a read of the kind failed that began at the time. An overloaded API server says nothing about the kind, and a kind whose
 // list was read only waits for its reflector after etcd was restored, which takes a limited time.
-func (r *reads) fail(ctx context.Context, kind *graph.Kind, err error) {
+func (r *reads) fail(ctx context.Context, kind *graph.Kind, began time.Time, err error) {
 	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
 	overload := r.Throttle.remaining()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if errors.Is(err, errRewound) && r.Clock.Since(r.run.Begun()) < rewindTime {
+	busy := !r.mayBeAggregated(kind) && r.Throttle.hasRefused(kind.Group, began)
+	if busy || errors.Is(err, errRewound) && r.Clock.Since(r.run.Begun()) < rewindTime {
 		overload = max(overload, barrier.RetryTime)
 	}
 	if overload > 0 {

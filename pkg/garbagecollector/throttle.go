@@ -23,10 +23,14 @@ type Throttle struct {
 	clock clock.Clock
 	mu    sync.Mutex
 	until time.Time
+	// refused is when a request of a group was refused last whose overload does not concern all.
+	refused map[string]time.Time
 }
 
 // NewThrottle returns a throttle that does not pause yet.
-func NewThrottle(clock clock.Clock) *Throttle { return &Throttle{clock: clock} }
+func NewThrottle(clock clock.Clock) *Throttle {
+	return &Throttle{clock: clock, refused: map[string]time.Time{}}
+}
 
 // Wait waits until the pause is over. Its error is that of the context.
 func (t *Throttle) Wait(ctx context.Context) error {
@@ -81,19 +85,47 @@ func (t *throttled) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.RoundTripper.RoundTrip(request)
 	if err == nil {
 		boundRetryAfter(response.Header)
-		if concernsAll(request.URL.Path) {
-			t.throttle.pause(retryAfter(response.StatusCode, response.Header, t.throttle.clock.Now()))
-		}
+		t.throttle.note(request.URL.Path, retryAfter(response.StatusCode, response.Header, t.throttle.clock.Now()))
 	}
 	return response, err
+}
+
+// note notes an answer that asks to pause until the time; zero for an answer that does not.
+func (t *Throttle) note(path string, until time.Time) {
+	switch {
+	case until.IsZero():
+	case concernsAll(path):
+		t.pause(until)
+	default:
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.refused[groupOf(path)] = t.clock.Now()
+	}
+}
+
+// hasRefused reports whether a request of the group, whose overload does not concern all requests, was refused since.
+func (t *Throttle) hasRefused(group string, since time.Time) bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, refused := t.refused[group]
+	return refused && !at.Before(since)
+}
+
+// groupOf returns the API group of a path, "" for the core group.
+func groupOf(path string) string {
+	_, rest, _ := strings.Cut(path, "/apis/")
+	group, _, _ := strings.Cut(rest, "/")
+	return group
 }
 
 // concernsAll reports whether an overload on the path concerns all requests. Other groups may be those of an
 // aggregated API server; one of Kubernetes shows in its own groups as well.
 func concernsAll(path string) bool {
-	_, rest, hasGroup := strings.Cut(path, "/apis/")
-	group, _, _ := strings.Cut(rest, "/")
-	return !hasGroup || ownGroups[group] || scheme.Scheme.IsGroupRegistered(group)
+	group := groupOf(path)
+	return group == "" || ownGroups[group] || scheme.Scheme.IsGroupRegistered(group)
 }
 
 // boundRetryAfter bounds the time for which client-go delays a request that was refused.

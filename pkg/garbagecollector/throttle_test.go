@@ -211,12 +211,12 @@ func TestOverloadIsNoUnreadableKind(t *testing.T) {
 	r := &reads{Collector: c, run: run, slots: make(chan struct{}, 1)}
 	throttle.pause(time.Now().Add(time.Hour))
 	run.Next(time.Now())
-	r.fail(t.Context(), configMaps, errPathNotFound)
+	r.fail(t.Context(), configMaps, time.Now(), errPathNotFound)
 	if result, _ := run.Result(time.Now()); result != barrier.Running {
 		t.Errorf("while the server is busy: %v", result)
 	}
 	throttle.until = time.Time{}
-	r.fail(t.Context(), configMaps, fmt.Errorf("record: %w", errRewound))
+	r.fail(t.Context(), configMaps, time.Now(), fmt.Errorf("record: %w", errRewound))
 	if result, _ := run.Result(time.Now()); result != barrier.Running {
 		t.Errorf("while the kind is not listed again after a restore of etcd: %v", result)
 	}
@@ -224,13 +224,57 @@ func TestOverloadIsNoUnreadableKind(t *testing.T) {
 	old.run.Add(configMaps)
 	old.run.Seal(true)
 	old.run.Next(time.Now())
-	old.fail(t.Context(), configMaps, fmt.Errorf("record: %w", errRewound))
+	old.fail(t.Context(), configMaps, time.Now(), fmt.Errorf("record: %w", errRewound))
 	if result, _ := old.run.Result(time.Now()); result != barrier.PassedWithout {
 		t.Errorf("while the kind cannot be listed again: %v", result)
 	}
-	r.fail(t.Context(), configMaps, errPathNotFound)
+	r.fail(t.Context(), configMaps, time.Now(), errPathNotFound)
 	if result, unread := run.Result(time.Now()); result != barrier.PassedWithout || len(unread) != 1 {
 		t.Errorf("when the kind fails: %v", result)
+	}
+}
+
+// client-go repeats a refused read until its time is over; an overload on the path of a definition's kind is one of the
+// API server, that of another server is not.
+func TestOverloadOfDefinedKindIsNoUnreadableKind(t *testing.T) {
+	for name, tc := range map[string]struct {
+		defined bool
+		want    barrier.Result
+	}{"kind of a definition": {true, barrier.Running}, "kind of another server": {false, barrier.PassedWithout}} {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t)
+			s.handle("GET /apis/g/v1/widgets", func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, "too many requests", http.StatusTooManyRequests)
+			})
+			d := &fakeDiscovery{}
+			d.serveWidgets("v1", true)
+			c := connected(t, s, Config{Discovery: d, Throttle: NewThrottle(clock.RealClock{}), UnreadableAfter: time.Nanosecond})
+			if err := c.discover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			kind := c.graph.Kind(widgetKind)
+			if tc.defined {
+				c.definitions["widgets.g"] = "uid"
+			}
+			run := barrier.Begin[*graph.Kind](time.Now(), time.Nanosecond)
+			run.Add(kind)
+			run.Seal(true)
+			run.Next(time.Now())
+			c.run = run
+			r := &reads{Collector: c, run: run, slots: make(chan struct{}, 1)}
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+			defer cancel()
+			err := r.probe(ctx, kind)
+			if err == nil {
+				t.Fatal("the kind was read")
+			}
+			r.fail(t.Context(), kind, began, err)
+			if result, _ := run.Result(time.Now()); result != tc.want {
+				t.Errorf("the barrier has %v, want %v", result, tc.want)
+			}
+		})
 	}
 }
 
