@@ -2,6 +2,7 @@ package partial
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,7 +20,7 @@ func NewClient(config *rest.Config, client kubernetes.Interface, rules Rules) (k
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.APIPath = &v1.SchemeGroupVersion, "/api"
 	codecs := rest.CodecFactoryForGeneratedClient(scheme.Scheme, scheme.Codecs).WithoutConversion()
-	config.NegotiatedSerializer = serializer{NegotiatedSerializer: codecs, rules: rules}
+	config.NegotiatedSerializer = newSerializer(codecs, rules)
 	core, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server for partial objects: %w", err)
@@ -39,7 +40,23 @@ func (c partialClient) CoreV1() corev1.CoreV1Interface { return c.core }
 type serializer struct {
 	runtime.NegotiatedSerializer
 	rules Rules
+	types []runtime.SerializerInfo
 }
+
+func newSerializer(whole runtime.NegotiatedSerializer, rules Rules) serializer {
+	s := serializer{NegotiatedSerializer: whole, rules: rules, types: slices.Clone(whole.SupportedMediaTypes())}
+	for i := range s.types {
+		if s.types[i].MediaType == runtime.ContentTypeProtobuf && s.types[i].StreamSerializer != nil {
+			stream := *s.types[i].StreamSerializer
+			stream.Serializer = FrameDecoder(stream.Serializer)
+			s.types[i].StreamSerializer = &stream
+		}
+	}
+	return s
+}
+
+// SupportedMediaTypes returns the serializers of all media types.
+func (s serializer) SupportedMediaTypes() []runtime.SerializerInfo { return s.types }
 
 // DecoderToVersion returns a decoder of what the rules keep.
 func (s serializer) DecoderToVersion(whole runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
@@ -65,6 +82,11 @@ const greatestBuffer = 64 << 10
 
 // Decode decodes what the rules keep.
 func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if defaults == nil && into == nil {
+		if object, kind, ok := d.rules.decode(data); ok {
+			return object, kind, nil
+		}
+	}
 	buffer, _ := buffers.Get().(*[]byte)
 	if kept, ok := d.rules.cut((*buffer)[:0], data); ok {
 		*buffer, data = kept, kept

@@ -98,6 +98,27 @@ func has(message []byte, path Path) bool {
 	return found && (len(path) == 1 || has(content, path[1:]))
 }
 
+// twoFields returns the content of two fields of a message that has each of them at most once, and no other
+// field with content. It returns false for any other message.
+func twoFields(message []byte, first, second protowire.Number) (a, b []byte, ok bool) {
+	var hasFirst, hasSecond bool
+	for len(message) > 0 {
+		f, rest, ok := next(message)
+		switch {
+		case !ok || !f.nested:
+			return nil, nil, false
+		case f.number == first && !hasFirst:
+			a, hasFirst = f.content, true
+		case f.number == second && !hasSecond:
+			b, hasSecond = f.content, true
+		case len(f.content) > 0 || f.number == first || f.number == second:
+			return nil, nil, false
+		}
+		message = rest
+	}
+	return a, b, true
+}
+
 // contentOf returns the content of the first field with the number.
 func contentOf(message []byte, number protowire.Number) ([]byte, bool) {
 	for len(message) > 0 {

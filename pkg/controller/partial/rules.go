@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Rule says which fields of the objects of a kind are decoded.
@@ -73,6 +75,46 @@ func (r Rules) cut(to, data []byte) ([]byte, bool) {
 		object = rule.cutList
 	}
 	return edit(append(to, prefix...), unknown, rawField, object)
+}
+
+// message is an object that decodes itself.
+type message interface {
+	runtime.Object
+	Unmarshal(data []byte) error
+}
+
+// decode decodes an object of a kind with a rule without a copy of what is left out. It returns false for anything
+// else, and for an error.
+func (r Rules) decode(data []byte) (runtime.Object, *schema.GroupVersionKind, bool) {
+	unknown, ok := bytes.CutPrefix(data, prefix)
+	if !ok {
+		return nil, nil, false
+	}
+	meta, raw, ok := twoFields(unknown, typeField, rawField)
+	if !ok {
+		return nil, nil, false
+	}
+	group, kind, ok := twoFields(meta, groupField, kindField)
+	rule, known := r[string(kind)]
+	if !ok || !known || string(group) != v1.SchemeGroupVersion.String() {
+		return nil, nil, false
+	}
+	gvk := v1.SchemeGroupVersion.WithKind(string(kind))
+	object, err := scheme.Scheme.New(gvk)
+	into, decodes := object.(message)
+	if err != nil || !decodes {
+		return nil, nil, false
+	}
+	buffer, _ := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	kept, ok := rule.cut((*buffer)[:0], raw)
+	if !ok || into.Unmarshal(kept) != nil {
+		return nil, nil, false
+	}
+	if cap(kept) <= greatestBuffer {
+		*buffer = kept
+	}
+	return object, &gvk, true
 }
 
 // cutList appends a list of the kept fields of its objects.
