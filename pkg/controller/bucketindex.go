@@ -9,7 +9,7 @@ import (
 // buckets is how many index values a bucket index has. An index of client-go has a set for
 // each value: 250 bytes where nearly every value has one object. Here several values share
 // a set. It must fit into two bytes.
-const buckets = 1 << 13
+const buckets = 1 << 14
 
 var bucketSeed = maphash.MakeSeed()
 

@@ -31,6 +31,27 @@ func RegisterHandlers(ctx context.Context, handlers ...EventHandler) error {
 	return nil
 }
 
+// OnReplay returns a handler that calls replayed for each object that was in the cache when the handler was
+// registered, and the other handler for everything after that. Where a handler enqueues all objects of another
+// kind, an object of the cache need not enqueue those that it concerns: nothing leaves a queue before all
+// handlers are registered.
+func OnReplay[T Object](replayed func(T), then cache.ResourceEventHandler) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, inCache bool) {
+			if typed, ok := object.(T); ok && inCache {
+				replayed(typed)
+				return
+			}
+			then.OnAdd(object, inCache)
+		},
+		UpdateFunc: then.OnUpdate,
+		DeleteFunc: then.OnDelete,
+	}
+}
+
+// Ignore does nothing with an object of the cache; see [OnReplay].
+func Ignore[T Object](T) {}
+
 // OnChange returns a handler that calls changed for an object that is new (old is
 // nil) or has another resource version than before, and gone for a deleted object. A
 // resync calls neither. An object that replaced another one of the same name calls

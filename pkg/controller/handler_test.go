@@ -3,6 +3,7 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,34 @@ func TestRegisteredHandlersHaveSeenTheWholeCache(t *testing.T) {
 		)
 		if err != nil || seen.Load() != 3 || slow.Load() != 3 {
 			t.Errorf("error %v, the handlers were called for %d and %d objects, want 3 and 3", err, seen.Load(), slow.Load())
+		}
+	})
+}
+
+func TestObjectsOfTheCacheAreReplayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, informer, stop := startedInformer(t, volume("cached", "1"))
+		defer stop()
+		synctest.Wait() // the fake client loses changes before the watch begins
+		var replayed, changed, gone []string
+		name := func(names *[]string) func(*v1.PersistentVolume) {
+			return func(v *v1.PersistentVolume) { *names = append(*names, v.Name) }
+		}
+		err := controller.RegisterHandlers(t.Context(), controller.EventHandler{Informer: informer, Handler: controller.OnReplay(
+			name(&replayed), controller.OnChange(func(_, v *v1.PersistentVolume) { name(&changed)(v) }, name(&gone)),
+		)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		volumes := client.CoreV1().PersistentVolumes()
+		_, created := volumes.Create(t.Context(), volume("new", "2"), metav1.CreateOptions{})
+		_, updated := volumes.Update(t.Context(), volume("cached", "3"), metav1.UpdateOptions{})
+		if err := errors.Join(created, updated, volumes.Delete(t.Context(), "cached", metav1.DeleteOptions{})); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got, want := fmt.Sprint(replayed, changed, gone), "[cached] [new cached] [cached]"; got != want {
+			t.Errorf("replayed, changed, gone: %s, want %s", got, want)
 		}
 	})
 }

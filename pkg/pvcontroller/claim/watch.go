@@ -18,9 +18,9 @@ func (c *Controller) Watch(ctx context.Context) error {
 	c.started = time.Now()
 	return controller.RegisterHandlers(ctx,
 		controller.EventHandler{Informer: c.Caches.Claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
-		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(c.volumeChanged, c.volumeGone)},
-		controller.EventHandler{Informer: c.Caches.Classes, Handler: controller.OnChange(c.classChanged, c.classGone)},
-		controller.EventHandler{Informer: c.Caches.Pods, Handler: controller.OnChange(c.podChanged, c.podGone)},
+		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnReplay(c.indexVolume, controller.OnChange(c.volumeChanged, c.volumeGone))},
+		controller.EventHandler{Informer: c.Caches.Classes, Handler: controller.OnReplay(controller.Ignore[*storagev1.StorageClass], controller.OnChange(c.classChanged, c.classGone))},
+		controller.EventHandler{Informer: c.Caches.Pods, Handler: controller.OnReplay(controller.Ignore[*v1.Pod], controller.OnChange(c.podChanged, c.podGone))},
 	)
 }
 
@@ -36,16 +36,20 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 	c.loop.Enqueue(controller.Key(claim))
 }
 
-// volumeChanged updates the index from the cache, not from the event: an event may be
+func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
+	c.indexVolume(volume)
+	c.enqueueClaimsOf(volume)
+}
+
+// indexVolume updates the index from the cache, not from the event: an event may be
 // older than the cache, and the index must not return to an older version.
-func (c *Controller) volumeChanged(_, event *v1.PersistentVolume) {
+func (c *Controller) indexVolume(event *v1.PersistentVolume) {
 	switch volume := c.Caches.Volume(event.Name); {
 	case volume == nil:
 		c.index.Remove(event.Name)
 	case c.Versions.IsFresh(volume):
 		c.index.Update(volume)
 	}
-	c.enqueueClaimsOf(event)
 }
 
 // RecyclerEnded adds the volume to the index again, and enqueues the claims that waited for it.

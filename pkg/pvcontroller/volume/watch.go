@@ -12,7 +12,7 @@ import (
 func (c *Controller) Watch(ctx context.Context) error {
 	return controller.RegisterHandlers(ctx,
 		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(c.volumeChanged, c.volumeGone)},
-		controller.EventHandler{Informer: c.Caches.Claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
+		controller.EventHandler{Informer: c.Caches.Claims, Handler: controller.OnReplay(controller.Ignore[*v1.PersistentVolumeClaim], controller.OnChange(c.claimChanged, c.claimGone))},
 	)
 }
 
