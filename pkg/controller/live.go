@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -40,11 +41,14 @@ func LiveVolume(ctx context.Context, client kubernetes.Interface, cached *v1.Per
 	return volume, nil
 }
 
+// isName reports whether an object can have the text as name or namespace.
+func isName(text string) bool { return text != "" && len(content.IsPathSegmentName(text)) == 0 }
+
 // LiveClaim reads the claim that the volume's claimRef names from the API server, nil if
 // there is none. The caller compares its UID with that of the claimRef.
 func LiveClaim(ctx context.Context, client kubernetes.Interface, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
 	ref := volume.Spec.ClaimRef
-	if ref == nil || ref.Namespace == "" || ref.Name == "" { // the API server stores any text, and no claim has none
+	if ref == nil || !isName(ref.Namespace) || !isName(ref.Name) { // the API server stores any text in a claimRef
 		return nil, nil
 	}
 	claim, err := ReadLive(ctx, "claim", ref.Name, client.CoreV1().PersistentVolumeClaims(ref.Namespace).Get)

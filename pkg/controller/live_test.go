@@ -55,9 +55,9 @@ func TestLivePair(t *testing.T) {
 	}
 }
 
-// The API server stores a claimRef without a namespace or a name, and serves no path of such a claim.
-func TestIncompleteClaimRefNamesNoClaim(t *testing.T) {
-	for _, ref := range []v1.ObjectReference{{Name: "data", UID: "1"}, {Namespace: "ns", UID: "1"}} {
+// The API server stores a claimRef without a namespace or with any name, and serves no path of such a claim.
+func TestImpossibleClaimRefNamesNoClaim(t *testing.T) {
+	for _, ref := range []v1.ObjectReference{{Name: "data", UID: "1"}, {Namespace: "ns", UID: "1"}, {Namespace: "ns", Name: "a/b", UID: "1"}, {Namespace: "..", Name: "data", UID: "1"}} {
 		client := fake.NewClientset()
 		client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1.Resource(""), "", "404 page not found", 0, true)

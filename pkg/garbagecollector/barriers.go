@@ -249,7 +249,7 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 	wake(r.awaited)
 }
 
-// fail records that a read of the kind failed that began at the time. An overloaded API server says nothing about the kind, and a kind whose
+// fail records the failure of a read of the kind. An overloaded API server says nothing about the kind, and a kind whose
 // list was read only waits for its reflector after etcd was restored, which takes a limited time.
 func (r *reads) fail(ctx context.Context, kind *graph.Kind, began time.Time, err error) {
 	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)

@@ -100,8 +100,8 @@ type Collector struct {
 	run     *barrier.Run[*graph.Kind]
 	// unread are the kinds that the last barrier passed without.
 	unread []*graph.Kind
-	// hidden are the groups none of whose kinds is known, because they cannot be discovered; hiddenExcused: the
-	// last barrier passed without them.
+	// hidden are the groups with a version that cannot be discovered, never was, and of which no kind is known;
+	// hiddenExcused: the last barrier passed without them.
 	hidden []string
 	// listed are the versions of groups whose resources a discovery has listed since the versions exist.
 	listed        map[schema.GroupVersion]bool

@@ -175,8 +175,8 @@ func (c *Collector) apply(found served, failed map[schema.GroupVersion]error) (a
 // readOnlyGroups are the APIs of metrics, whose objects cannot be deleted, and have no owners.
 var readOnlyGroups = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
 
-// hiddenOf returns the groups of the versions that cannot be discovered, were not since they exist, and of which
-// no kind is known. The caller holds the lock.
+// hiddenOf returns the groups with a version that cannot be discovered, never was, and of which no kind is known.
+// It notes the versions that were discovered; the caller holds the lock.
 func (c *Collector) hiddenOf(listed map[schema.GroupVersion]bool, failed map[schema.GroupVersion]error) (hidden []string) {
 	for version := range failed {
 		if c.listed[version] {

@@ -126,10 +126,10 @@ func (m *monitor) Transformer() cache.TransformFunc {
 		other := false
 		m.change(func(g *graph.Graph) {
 			m.observeListed(g, partial)
-			other = g.HasOther(partial.UID, partial.ResourceVersion)
+			other = g.HasOtherVersion(partial.UID, partial.ResourceVersion)
 		})
 		if other { // etcd may have been restored: then Replace records this older version
-			partial.ManagedFields = nil
+			strip(partial)
 			return partial, nil
 		}
 		return &listed{nothingElse, partial.UID, unique.Make(partial.Namespace).Value(), partial.Name, partial.ResourceVersion}, nil

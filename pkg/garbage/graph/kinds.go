@@ -18,11 +18,11 @@ func (g *Graph) Serve(kind *Kind) {
 }
 
 // Withdraw removes a kind that is not served for the time being: references to it are
-// unresolvable. Its objects stay, and block.
+// unresolvable, but for those to owners that were absent before. Its objects stay, and block.
 func (g *Graph) Withdraw(kind schema.GroupKind) { delete(g.kinds, kind) }
 
 // Drop removes the objects of a kind that no longer exists. Owners that they blocked are
-// judged again. Their dependents stay: references to them are unresolvable.
+// judged again. Their dependents stay, unless the objects were absent before.
 func (g *Graph) Drop(kind *Kind) {
 	g.Withdraw(kind.GroupKind())
 	g.leaveKind(kind)
@@ -161,8 +161,8 @@ func (g *Graph) Has(uid types.UID) bool {
 	return n != nil && n.kind != nil
 }
 
-// HasOther reports whether the graph has the object, in another version.
-func (g *Graph) HasOther(uid types.UID, version string) bool {
+// HasOtherVersion reports whether the graph has the object, in another version.
+func (g *Graph) HasOtherVersion(uid types.UID, version string) bool {
 	n := g.nodes[uid]
 	return n != nil && n.kind != nil && n.version != version
 }

@@ -40,6 +40,7 @@ func (c *Controller) Sweep(ctx context.Context) error {
 		list, err := c.Metadata.Resource(Resource).List(ctx, options)
 		switch {
 		case apierrors.IsNotFound(err), c.isForbidden(ctx, err):
+			c.alsoTrack(tracked)
 			c.forgetUnswept(nil) // nothing shows any more that they wait
 			return nil
 		case apierrors.IsResourceExpired(err) && options.Continue != "":

@@ -58,8 +58,10 @@ func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
 // A sweep that fails at its second page has tracked the snapshots of its first one.
 func TestSnapshotOfFailedSweepIsForgotten(t *testing.T) {
 	failures := map[string]error{
-		"expired": apierrors.NewResourceExpired("the list is too old"),
-		"broken":  apierrors.NewInternalError(errors.New("no answer")),
+		"expired":  apierrors.NewResourceExpired("the list is too old"),
+		"broken":   apierrors.NewInternalError(errors.New("no answer")),
+		"unserved": apierrors.NewNotFound(snapshots.Resource.GroupResource(), ""),
+		"refused":  apierrors.NewForbidden(snapshots.Resource.GroupResource(), "", errors.New("no")),
 	}
 	for name, failure := range failures {
 		t.Run(name, func(t *testing.T) {

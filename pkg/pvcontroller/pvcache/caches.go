@@ -37,7 +37,7 @@ const (
 
 // Caches are the informers that the reconcilers of the pv-controller share. Objects lack what no
 // reconciler reads and most objects have: managed fields, the labels of claims, the CSI source but
-// for its driver, and all of a pod but a few fields. Nothing is written that is computed from them as a whole.
+// for its driver, and all of a pod but a few fields. No write sends a cached object as a whole.
 type Caches struct {
 	Claims, Volumes, Classes, Pods cache.SharedIndexInformer
 }

@@ -63,17 +63,9 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 	c.trackDeletion(o.volume, blocker.DriverDeletes, false)
 	c.memory.Update(o.volume.UID, func(p *progress) { p.deleting = true })
 	defer c.endDeletion(o.volume)
-	err := c.Operations.Call(deleter.Name(), metrics.Delete, func() error {
-		defer c.Locks.Lock(o.volume.Name)()
-		if err := c.checkTerm(); err != nil {
-			return err
-		}
-		return deleter.Delete(ctx, o.volume)
-	})
-	switch {
-	case errors.Is(err, errLeaseEnding):
+	if called, err := c.callDelete(ctx, deleter, o.volume); !called {
 		return nil, err
-	case err != nil:
+	} else if err != nil {
 		return nil, c.retryDeletion(ctx, o.volume, err)
 	}
 	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: plugin.DataID(o.volume), deleting: true, unchecked: true} })
@@ -86,6 +78,15 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 		return nil, err
 	}
 	return c.observeAgain(o), nil
+}
+
+// callDelete calls the plugin, alone for the volume, unless the lease is about to end.
+func (c *Controller) callDelete(ctx context.Context, deleter intree.Deleter, volume *v1.PersistentVolume) (called bool, err error) {
+	defer c.Locks.Lock(volume.Name)()
+	if err := c.checkTerm(); err != nil {
+		return false, err
+	}
+	return true, c.Operations.Call(deleter.Name(), metrics.Delete, func() error { return deleter.Delete(ctx, volume) })
 }
 
 // errLeaseEnding: what this process read while it led may have changed since.

@@ -73,11 +73,11 @@ func (c *Controller) endUnseen(ctx context.Context, volume *v1.PersistentVolume)
 		c.loop.EnqueueAfter(volume.Name, unseenPod-age)
 		return nil
 	}
-	pod, err := c.liveRecycler(ctx, volume)
-	switch {
-	case err != nil && !apierrors.IsForbidden(err):
+	pod, err := c.listRecycler(ctx, volume)
+	if err != nil {
 		return err
-	case plugin.Scrubs(pod):
+	}
+	if plugin.Scrubs(pod) {
 		c.setCreation(volume, creation{at: time.Now(), pod: pod.UID})
 		c.loop.EnqueueAfter(volume.Name, unseenPod)
 		return nil
@@ -115,16 +115,8 @@ func (c *Controller) wakeScrubbed(volume string) {
 // readRecycler reads the pod with the name of the volume's recycler pod from the API
 // server. It returns nil if there is no pod, or if the policy is not Recycle.
 func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolume) (*v1.Pod, error) {
-	if policyOf(volume) != storage.PolicyRecycle {
-		return nil, nil
-	}
-	return c.liveRecycler(ctx, volume)
-}
-
-// liveRecycler is readRecycler for any policy.
-func (c *Controller) liveRecycler(ctx context.Context, volume *v1.PersistentVolume) (*v1.Pod, error) {
 	wanted := c.recyclerPod(volume)
-	if wanted == nil {
+	if wanted == nil || policyOf(volume) != storage.PolicyRecycle {
 		return nil, nil
 	}
 	pod, err := c.Client.CoreV1().Pods(wanted.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
@@ -135,6 +127,26 @@ func (c *Controller) liveRecycler(ctx context.Context, volume *v1.PersistentVolu
 		return nil, fmt.Errorf("read recycler pod %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
 	return pod, nil
+}
+
+// listRecycler is readRecycler for any policy, by the right to list pods: that to read them is one of those to
+// recycle, which may have been taken away since.
+func (c *Controller) listRecycler(ctx context.Context, volume *v1.PersistentVolume) (*v1.Pod, error) {
+	wanted := c.recyclerPod(volume)
+	if wanted == nil {
+		return nil, nil
+	}
+	named := fields.OneTermEqualSelector("metadata.name", wanted.Name).String()
+	pods, err := absent.CheckedList(c.Client.CoreV1().Pods(wanted.Namespace).List(ctx, metav1.ListOptions{FieldSelector: named}))
+	if err != nil {
+		return nil, fmt.Errorf("look for recycler pod %s/%s: %w", wanted.Namespace, wanted.Name, err)
+	}
+	for i := range pods.Items {
+		if pods.Items[i].Name == wanted.Name {
+			return &pods.Items[i], nil
+		}
+	}
+	return nil, nil
 }
 
 // beginRecycling starts the measurement of the operation.

@@ -84,8 +84,8 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	}
 }
 
-// hasPlugin reports whether a plugin may remove the data of the volume. Others may be many: each node may have a
-// local volume at the same path, and they share it with no other.
+// hasPlugin reports whether a plugin may remove the data of the volume. Others wait for no volume, and may be many:
+// each node may have a local volume at the same path.
 func (c *Controller) hasPlugin(volume *v1.PersistentVolume) bool {
 	_, deletes := c.Plugins.DeleterFor(volume)
 	_, recycles := c.Plugins.RecyclerFor(volume)
