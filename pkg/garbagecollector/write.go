@@ -92,7 +92,7 @@ func (c *Collector) sendDeletion(ctx context.Context, j graph.Judgement, policy 
 	c.metrics.deleted.WithLabelValues(string(policy)).Inc()
 	answer, err := result.Get()
 	c.change(func(g *graph.Graph) {
-		if err == nil && saysGone(answer, j.UID) && !(t.conflicts >= maxConflicts && isStatus(answer)) {
+		if err == nil && saysGone(answer, j.UID) && (t.conflicts < maxConflicts || !isStatus(answer)) {
 			g.Deleted(j.UID, j.Coordinates())
 			return
 		}

@@ -52,6 +52,8 @@ func eventType(text []byte) string {
 		return string(watch.Deleted)
 	case watch.Bookmark:
 		return string(watch.Bookmark)
+	case watch.Error:
+		return string(watch.Error)
 	}
 	return string(text)
 }
