@@ -207,8 +207,8 @@ func TestReleasedLocalVolumeIsComparedWithNoOther(t *testing.T) {
 	s.must(s.Reconcile(t.Context(), released.Name))
 	s.volumeGone(released)
 	due, _ := queue.Keys()
-	if s.plugin.compared > 0 || !slices.Equal(due, []string{released.Name}) {
-		t.Errorf("%d comparisons, %q are woken", s.plugin.compared, due)
+	if s.plugin.compared.Load() > 0 || !slices.Equal(due, []string{released.Name}) {
+		t.Errorf("%d comparisons, %q are woken", s.plugin.compared.Load(), due)
 	}
 }
 

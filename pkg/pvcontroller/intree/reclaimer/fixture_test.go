@@ -44,7 +44,7 @@ type disk struct {
 	delete func(context.Context) error
 	calls  atomic.Int32
 	// compared counts the pairs of volumes that were compared.
-	compared int
+	compared atomic.Int32
 }
 
 const diskName = "kubernetes.io/disk"
@@ -57,7 +57,7 @@ func (d *disk) Delete(ctx context.Context, _ *v1.PersistentVolume) error {
 }
 
 func (d *disk) Apart(volume, other *v1.PersistentVolume) bool {
-	d.compared++
+	d.compared.Add(1)
 	return d.HostPath.Apart(volume, other)
 }
 
