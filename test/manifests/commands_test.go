@@ -16,7 +16,7 @@ import (
 var kubectlLine = regexp.MustCompile("(?m)(?:^ *|`)(kubectl [^`\n]*)")
 
 // sample replaces placeholders in a command.
-var sample = strings.NewReplacer("NAMESPACE", "storage", "ACCOUNT", "hostpath-controller", "NAME", "name", "DRIVER", "csimock.exeunt.io", "VERSION", "v0.1.0")
+var sample = strings.NewReplacer("NAMESPACE", "storage", "LEASES", "storage", "ACCOUNT", "hostpath-controller", "NAME", "name", "DRIVER", "csimock.exeunt.io", "VERSION", "v0.1.0")
 
 // kubectlLines returns the commands with the text in all documents.
 func kubectlLines(t *testing.T, contains string) []string {
