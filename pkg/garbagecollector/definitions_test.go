@@ -109,42 +109,33 @@ func TestBarrierAwaitsKindInNewVersion(t *testing.T) {
 	}
 }
 
-// A definition that was deleted and created again may have another scope. The objects of the
-// former definition are gone.
-func TestKindDefinedWithOtherScope(t *testing.T) {
-	s := newAPIServer(t)
-	s.define(apiextensionsv1.ClusterScoped)
-	c, d := watchingWidgets(t, s)
-	c.change(func(g *graph.Graph) {
-		g.Observe(g.Kind(widgetKind), &metav1.ObjectMeta{Namespace: "ns", Name: "former", UID: "former", ResourceVersion: "1"})
-	})
-	d.serveWidgets("v1", false)
-	if err := c.discover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if kind := c.graph.Kind(widgetKind); kind == nil || kind.Namespaced || c.monitors[widgetKind].kind != kind {
-		t.Errorf("served: %+v", kind)
-	}
-	if c.graph.Has("former") {
-		t.Error("an object of the former definition is in the graph")
-	}
-}
-
-// An aggregated API server has no definition: discovery alone says which scope its kinds have now.
-func TestAggregatedKindChangesScope(t *testing.T) {
-	s := newAPIServer(t)
-	s.aggregated()
-	c, d := watchingWidgets(t, s)
-	d.serveWidgets("v1", false)
-	if err := c.discover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if kind := c.graph.Kind(widgetKind); kind == nil || kind.Namespaced || c.monitors[widgetKind].kind != kind {
-		t.Errorf("served: %+v", kind)
+// A definition that was deleted and created again may have another scope. An aggregated API server has no definition:
+// discovery alone says which scope its kinds have now. The objects of the former scope are gone.
+func TestKindChangesScope(t *testing.T) {
+	for name, serve := range map[string]func(*apiServer){
+		"kind of a definition": func(s *apiServer) { s.define(apiextensionsv1.ClusterScoped) },
+		"aggregated kind":      (*apiServer).aggregated,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t)
+			serve(s)
+			c, d := watchingWidgets(t, s)
+			c.change(func(g *graph.Graph) {
+				g.Observe(g.Kind(widgetKind), &metav1.ObjectMeta{Namespace: "ns", Name: "former", UID: "former", ResourceVersion: "1"})
+			})
+			d.serveWidgets("v1", false)
+			if err := c.discover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if kind := c.graph.Kind(widgetKind); kind == nil || kind.Namespaced || c.monitors[widgetKind].kind != kind {
+				t.Errorf("served: %+v", kind)
+			}
+			if c.graph.Has("former") {
+				t.Error("an object of the former scope is in the graph")
+			}
+		})
 	}
 }
 

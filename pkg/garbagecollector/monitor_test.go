@@ -74,16 +74,18 @@ func TestListOfReplacedMonitorIsNotRecorded(t *testing.T) {
 	}
 }
 
+// monitorOf serves a kind of the core group, and returns its monitor.
+func (c *Collector) monitorOf(kind, resource string) *monitor {
+	m := &monitor{Collector: c, kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: resource, Namespaced: true}}
+	c.graph.Serve(m.kind)
+	c.monitors[m.kind.GroupKind()] = m
+	return m
+}
+
 // After etcd was restored, every kind that is listed again forgets the versions of before, not only the first.
 func TestEveryKindIsRewound(t *testing.T) {
 	c := New(Config{Clock: clock.RealClock{}})
-	monitorOf := func(kind, resource string) *monitor {
-		m := &monitor{Collector: c, kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: resource, Namespaced: true}}
-		c.graph.Serve(m.kind)
-		c.monitors[m.kind.GroupKind()] = m
-		return m
-	}
-	first, second := monitorOf("Pod", "pods"), monitorOf("Secret", "secrets")
+	first, second := c.monitorOf("Pod", "pods"), c.monitorOf("Secret", "secrets")
 	before := metadataOf("two", 900)
 	if err := errors.Join(first.Replace(nil, "1000"), second.Replace([]any{before}, "1000")); err != nil {
 		t.Fatal(err)
@@ -116,13 +118,7 @@ func TestEveryKindIsRewound(t *testing.T) {
 // releases the owner of these references.
 func TestReceivedListBringsRestoredReferences(t *testing.T) {
 	c := New(Config{Clock: clock.RealClock{}})
-	monitorOf := func(kind, resource string) *monitor {
-		m := &monitor{Collector: c, kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: resource, Namespaced: true}}
-		c.graph.Serve(m.kind)
-		c.monitors[m.kind.GroupKind()] = m
-		return m
-	}
-	owners, dependents := monitorOf("ConfigMap", "configmaps"), monitorOf("Pod", "pods")
+	owners, dependents := c.monitorOf("ConfigMap", "configmaps"), c.monitorOf("Pod", "pods")
 	owner := metadataOf("owner", 400)
 	owner.DeletionTimestamp, owner.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{metav1.FinalizerOrphanDependents}
 	restored := metadataOf("dependent", 450)
