@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"math"
 	"time"
 
@@ -26,6 +27,18 @@ type Term interface {
 type TermID struct {
 	LeaseUID    types.UID
 	Transitions int32
+}
+
+// ErrLeaseEnding: what this process read while it led may have changed since.
+var ErrLeaseEnding = errors.New("the leader lease is about to end")
+
+// CheckLeading returns [ErrLeaseEnding] if leading, nil for always, says that another process may lead soon. It is
+// called right before data is removed: a process that was frozen wakes up anywhere.
+func CheckLeading(leading func() bool) error {
+	if leading != nil && !leading() {
+		return ErrLeaseEnding
+	}
+	return nil
 }
 
 // UnlimitedTerm returns the term of a process without leader election: it never ends, and

@@ -112,14 +112,11 @@ func (c *Controller) write(ctx context.Context, o observation, change *patch.Pat
 	return new(c.observe(volume)), nil
 }
 
-// errLeaseEnding: what this process read while it led may have changed since.
-var errLeaseEnding = errors.New("the driver is not called: the leader lease is about to end")
-
 // checkTerm returns an error if another process may lead soon. It is called right before
-// each call of the storage system: a process that was frozen wakes up anywhere.
+// each call of the storage system.
 func (c *Controller) checkTerm() error {
-	if c.Leading != nil && !c.Leading() {
-		return errLeaseEnding
+	if err := controller.CheckLeading(c.Leading); err != nil {
+		return fmt.Errorf("the driver is not called: %w", err)
 	}
 	return nil
 }

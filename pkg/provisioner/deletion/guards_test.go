@@ -61,14 +61,14 @@ func TestDeleteVolumeNeedsALastingTerm(t *testing.T) {
 	})
 	c := guarded(t, client, d, volume)
 	c.Leading = func() bool { return leads }
-	if err := c.Reconcile(t.Context(), volume.Name); !errors.Is(err, errLeaseEnding) || len(d.deleted) > 0 {
+	if err := c.Reconcile(t.Context(), volume.Name); !errors.Is(err, controller.ErrLeaseEnding) || len(d.deleted) > 0 {
 		t.Errorf("deleted %v, error %v", d.deleted, err)
 	}
 	discard, err := c.PrepareDiscard(t.Context(), volume, "/d")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := discard(t.Context()); !errors.Is(err, errLeaseEnding) || len(d.deleted) > 0 {
+	if err := discard(t.Context()); !errors.Is(err, controller.ErrLeaseEnding) || len(d.deleted) > 0 {
 		t.Errorf("deleted %v, error %v", d.deleted, err)
 	}
 	client.ReactionChain, leads = client.ReactionChain[1:], true

@@ -83,22 +83,10 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 // callDelete calls the plugin, alone for the volume, unless the lease is about to end.
 func (c *Controller) callDelete(ctx context.Context, deleter intree.Deleter, volume *v1.PersistentVolume) (called bool, err error) {
 	defer c.Locks.Lock(volume.Name)()
-	if err := c.checkTerm(); err != nil {
-		return false, err
+	if err := controller.CheckLeading(c.Leading); err != nil {
+		return false, fmt.Errorf("volume %s is not deleted: %w", volume.Name, err)
 	}
 	return true, c.Operations.Call(deleter.Name(), metrics.Delete, func() error { return deleter.Delete(ctx, volume) })
-}
-
-// errLeaseEnding: what this process read while it led may have changed since.
-var errLeaseEnding = errors.New("no data is removed: the leader lease is about to end")
-
-// checkTerm returns an error if another process may lead soon. It is called right before
-// data is removed: a process that was frozen wakes up anywhere.
-func (c *Controller) checkTerm() error {
-	if c.Leading != nil && !c.Leading() {
-		return errLeaseEnding
-	}
-	return nil
 }
 
 // endDeletion lets claims have the volume again.

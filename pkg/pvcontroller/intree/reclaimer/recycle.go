@@ -164,8 +164,8 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 	if pod == nil {
 		return fmt.Errorf("no in-tree plugin recycles volume %s", o.volume.Name)
 	}
-	if err := c.checkTerm(); err != nil {
-		return err
+	if err := controller.CheckLeading(c.Leading); err != nil {
+		return fmt.Errorf("volume %s is not recycled: %w", o.volume.Name, err)
 	}
 	before := c.memory.Get(o.volume.UID).created
 	c.setCreation(o.volume, creation{at: time.Now()})

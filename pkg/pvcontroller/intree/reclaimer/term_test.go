@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 // A process that was frozen wakes up anywhere: another leader may have given the volume to a claim.
@@ -26,8 +28,8 @@ func TestFormerLeaderRemovesNoData(t *testing.T) {
 				frozen = true
 				return false, nil, nil
 			})
-			if err := s.Reconcile(context.Background(), "v"); !errors.Is(err, errLeaseEnding) {
-				t.Errorf("error %v, want %v", err, errLeaseEnding)
+			if err := s.Reconcile(context.Background(), "v"); !errors.Is(err, controller.ErrLeaseEnding) {
+				t.Errorf("error %v, want %v", err, controller.ErrLeaseEnding)
 			}
 			pods, err := s.Client.CoreV1().Pods(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
 			s.must(err)
