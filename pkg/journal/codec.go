@@ -73,6 +73,7 @@ var writers = sync.Pool{New: func() any {
 // shortened to one segment per request. If the entry is still too large, the error is
 // [ErrTooLarge].
 func Encode(e Entry) (string, error) {
+	e.TopologyCut = e.TopologyCut || e.Request.TopologyCut || slices.ContainsFunc(e.Superseded, func(r Request) bool { return r.TopologyCut })
 	text, err := encode(e)
 	if errors.Is(err, ErrTooLarge) {
 		text, err = encode(withCutTopology(e))
@@ -171,6 +172,10 @@ func decode(text string) (Entry, error) {
 	var e Entry
 	if err := json.Unmarshal(plain, &e); err != nil {
 		return Entry{}, errors.New("not an entry") // the error could quote a forged secret
+	}
+	e.Request.TopologyCut = e.TopologyCut
+	for i := range e.Superseded {
+		e.Superseded[i].TopologyCut = e.TopologyCut
 	}
 	return e, check(e)
 }

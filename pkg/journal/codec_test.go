@@ -140,12 +140,17 @@ func TestLargeTopologyIsCutToTheFirstPreferred(t *testing.T) {
 	}
 	for i, request := range append(got.Superseded, got.Request) {
 		cut := request.GetAccessibilityRequirements()
-		if !got.TopologyCut || len(cut.GetPreferred()) != 1 || len(cut.GetRequisite()) != 1 || !proto.Equal(cut.Preferred[0], large.Request.AccessibilityRequirements.Preferred[0]) {
+		if !got.TopologyCut || !request.TopologyCut || len(cut.GetPreferred()) != 1 || len(cut.GetRequisite()) != 1 || !proto.Equal(cut.Preferred[0], large.Request.AccessibilityRequirements.Preferred[0]) {
 			t.Errorf("request %d: topology = %v, cut = %v; want the first preferred segment only", i, cut, got.TopologyCut)
 		}
 	}
 	if !proto.Equal(before, large.Request.CreateVolumeRequest) {
 		t.Error("Encode has changed the caller's request")
+	}
+	again := newEntry(1) // a later entry with the request
+	again.Request = got.Request
+	if last, err := Decode(again.UID, mustEncode(t, again)); err != nil || !last.Request.TopologyCut {
+		t.Errorf("written again the topology is cut: %v, %v", last.Request.TopologyCut, err)
 	}
 }
 

@@ -84,6 +84,9 @@ type Request struct {
 	// Payload is the request of a provisioner that is not a CSI driver, nil for a CSI
 	// driver.
 	Payload *Payload
+	// TopologyCut: the topology of the request, as it was sent first, may have had further segments. The entry
+	// stores that for all its requests.
+	TopologyCut bool
 }
 
 // Payload is a request in a format of its provisioner.

@@ -90,6 +90,8 @@ func fuzzedEntry(dice *fuzzobj.Dice, node, handle string, size int64) Entry {
 	}
 	for range dice.Below(3) {
 		e.Superseded = append(e.Superseded, request())
+		e.Superseded[len(e.Superseded)-1].TopologyCut = e.TopologyCut
 	}
+	e.Request.TopologyCut = e.TopologyCut
 	return e
 }

@@ -11,9 +11,11 @@ func Decide(s State) Decision {
 	switch {
 	case s.Entry >= Inherited:
 		return decideInherited(s)
+	case s.Record == storage.RecordElsewhere && s.Entry != NoEntry && !s.isSettled():
+		return Decision{MoveToUnresolved, VolumeElsewhere}
 	case s.Want == BoundOrLost:
 		return conclude(s, ClaimBoundOrLost)
-	case s.Record == storage.RecordPresent:
+	case s.Record.IsOfClaim():
 		return conclude(s, VolumeRecorded)
 	case s.mustLeaveAlone():
 		return leaveAlone(s)
@@ -49,6 +51,8 @@ func decideInherited(s State) Decision {
 	switch {
 	case s.Read != BothRead:
 		return Decision{ReadBoth, EntryInherited}
+	case s.Record == storage.RecordElsewhere:
+		return Decision{MoveToUnresolved, VolumeElsewhere}
 	case s.Record == storage.RecordPresent:
 		return Decision{RemoveEntry, VolumeRecorded}
 	case s.Want == BoundOrLost:
@@ -62,7 +66,7 @@ func decideInherited(s State) Decision {
 // isRecorded reports whether the created volume was meant to be recorded, and the
 // PersistentVolume exists.
 func (s State) isRecorded() bool {
-	return s.Creation == Created && s.Record == storage.RecordPresent && !s.Unusable && s.Entry != Discarding &&
+	return s.Creation == Created && s.Record.IsOfClaim() && !s.Unusable && s.Entry != Discarding &&
 		s.Want != Misplaced && s.Want != Unserved
 }
 

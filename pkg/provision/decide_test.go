@@ -104,6 +104,13 @@ var decideCases = map[string]struct {
 	"old finalizer of bound claim is removed":              {State{Journaled: true, OldFinalizer: true, Want: BoundOrLost}, Decision{RemoveOldFinalizer, ClaimBoundOrLost}},
 	"old finalizer is removed without a journal":           {State{OldFinalizer: true, Want: Unwanted}, Decision{RemoveOldFinalizer, FinalizerObsolete}},
 
+	"entry of a claim with a volume elsewhere":    {State{Journaled: true, Want: BoundOrLost, Creation: Requested, Entry: Durable, Record: storage.RecordElsewhere}, Decision{MoveToUnresolved, VolumeElsewhere}},
+	"created volume beside one elsewhere":         {State{Journaled: true, Want: Misplaced, Creation: Created, Entry: Durable, Record: storage.RecordElsewhere}, Decision{MoveToUnresolved, VolumeElsewhere}},
+	"inherited entry beside a volume elsewhere":   {State{Journaled: true, Want: BoundOrLost, Entry: Inherited, Record: storage.RecordElsewhere, Read: BothRead}, Decision{MoveToUnresolved, VolumeElsewhere}},
+	"entry without a call beside one elsewhere":   {State{Journaled: true, Want: Wanted, Entry: Durable, Record: storage.RecordElsewhere}, Decision{RemoveEntry, VolumeRecorded}},
+	"claim with a volume elsewhere and no entry":  {State{Journaled: true, Want: Wanted, Record: storage.RecordElsewhere}, Decision{Wait, VolumeRecorded}},
+	"created volume without entry, one elsewhere": {State{Want: Wanted, Creation: Created, Record: storage.RecordElsewhere}, Decision{AcceptRecord, VolumeRecorded}},
+
 	"unserved claim waits":                 {State{Journaled: true}, Decision{Wait, NotWanted}},
 	"refused request waits":                {State{Journaled: true, Want: Wanted, Prepared: Refused}, Decision{Wait, RequestRefused}},
 	"gone claim without an entry waits":    {State{Journaled: true, Want: Unwanted}, Decision{Wait, VolumeAbsent}},
@@ -123,10 +130,10 @@ func TestDecide(t *testing.T) {
 // claimStates yields every state.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 5 * 3 * 6 * 8 * 3 * 3 * 4096 {
+		for code := range 5 * 4 * 6 * 8 * 3 * 3 * 4096 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			s := State{
-				Want: Want(take(5)), Record: storage.Record(take(3)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
+				Want: Want(take(5)), Record: storage.Record(take(4)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
 				Journaled: take(2) == 1, Unusable: take(2) == 1, MayBeKept: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
 				LongRequested: take(2) == 1, Stored: take(2) == 1, NodeRead: take(2) == 1, Unannounced: take(2) == 1, WriteOpen: take(2) == 1,
 			}
@@ -145,7 +152,7 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return d.Action == Discard && (!s.Leading || s.WriteOpen && s.Want != Unwanted) || d.Action == Create && (!s.Leading || s.Read == Cached || s.Prepared != Ready || s.Called)
 	},
 	"bound or recorded claims need no call": func(s State, d Decision) bool {
-		return d.Action == Create && (s.Want == BoundOrLost || s.Record == storage.RecordPresent || s.Creation == Created)
+		return d.Action == Create && (s.Want == BoundOrLost || s.Record.IsOfClaim() || s.Creation == Created)
 	},
 	"inherited entries lead to no call": func(s State, d Decision) bool {
 		return s.Entry >= Inherited && d.Action != ReadBoth && d.Action != RemoveEntry && d.Action != Adopt && d.Action != MoveToUnresolved
@@ -157,7 +164,7 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return s.Entry >= Inherited && d.Action != ReadBoth && s.Read != BothRead
 	},
 	"only unrecorded created volumes are discarded": func(s State, d Decision) bool {
-		return d.Action == Discard && (s.Creation != Created || s.Record == storage.RecordPresent || s.Want == BoundOrLost || s.Read != BothRead)
+		return d.Action == Discard && (s.Creation != Created || s.Record.IsOfClaim() || s.Want == BoundOrLost || s.Read != BothRead)
 	},
 	"only misplaced usable volumes are discarded": func(s State, d Decision) bool {
 		return d.Action == Discard && !s.Unusable && s.Record == storage.RecordAbsent && (s.Want == Wanted || s.Want == Unwanted)
@@ -169,8 +176,10 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return (d.Action == Save || d.Action == Announce) && (s.Creation != Created || s.Unusable || s.Record != storage.RecordAbsent)
 	},
 	"open requests keep their entry": func(s State, d Decision) bool {
-		proven := s.Record == storage.RecordPresent || s.Want == BoundOrLost || s.Creation == Failed || s.Creation == NotRequested && s.Want != Wanted
-		return d.Action == RemoveEntry && (s.Entry == NoEntry || !proven)
+		settled := s.Creation == Failed || s.Creation == NotRequested && s.Want != Wanted
+		proven := s.Record == storage.RecordPresent || s.Want == BoundOrLost || settled
+		elsewhere := s.Record == storage.RecordElsewhere && (s.Entry >= Inherited || s.Creation != Failed && s.Creation != NotRequested)
+		return d.Action == RemoveEntry && (s.Entry == NoEntry || elsewhere || !proven && s.Record != storage.RecordElsewhere)
 	},
 	"volumes without the finalizer are announced before they are recorded": func(s State, d Decision) bool {
 		return d.Action == Save && s.Journaled && s.Unannounced || d.Action == Announce && (!s.Journaled || !s.Unannounced)
@@ -179,10 +188,11 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		touched := d.Action == Discard || d.Action == WriteDiscarding || d.Action == Announce || d.Action == Save || d.Action == Create && s.Creation == Requested
 		return touched && s.MayBeKept && (s.Want == Unwanted || s.Read != BothRead)
 	},
-	"only untrusted, overdue and perhaps kept entries become unresolved": func(s State, d Decision) bool {
+	"only entries that are untrusted, overdue, perhaps kept or of another node become unresolved": func(s State, d Decision) bool {
 		reason := s.Entry == Untrusted || s.Entry == UntrustedDiscarding || s.Entry != NoEntry && s.Overdue && s.Want == Unwanted
 		kept := s.MayBeKept && s.Want == Unwanted && s.Creation != NotRequested && s.Creation != Failed && (s.Entry != NoEntry || s.Journaled)
-		return d.Action == MoveToUnresolved && !reason && !kept
+		elsewhere := s.Record == storage.RecordElsewhere && s.Entry != NoEntry
+		return d.Action == MoveToUnresolved && !reason && !kept && !elsewhere
 	},
 	"old finalizers never wait": func(s State, d Decision) bool {
 		return s.OldFinalizer && d.Action == Wait
@@ -192,7 +202,7 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 	},
 	"created volumes never wait": func(s State, d Decision) bool {
 		leftAlone := s.MayBeKept && s.Want == Unwanted && s.Entry == NoEntry && !s.Journaled
-		return s.Leading && (!s.WriteOpen || s.Want == Unwanted) && s.Creation == Created && s.Record != storage.RecordPresent && s.Want != BoundOrLost && !leftAlone && d.Action == Wait
+		return s.Leading && (!s.WriteOpen || s.Want == Unwanted) && s.Creation == Created && !s.Record.IsOfClaim() && s.Want != BoundOrLost && !leftAlone && d.Action == Wait
 	},
 	"open requests prevent rescheduling": func(s State, d Decision) bool {
 		return d.Action == Reschedule && (s.Creation == Requested && !s.LongRequested || s.Creation == FailedOnce || s.Creation == Created || s.Want != Misplaced)
@@ -205,7 +215,7 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return d.Action == Create && s.Creation == Requested && s.Want == Wanted && !s.NodeRead
 	},
 	"only usable recorded volumes are accepted": func(s State, d Decision) bool {
-		return d.Action == AcceptRecord && (s.Creation != Created || s.Unusable || s.Entry == Discarding || s.Record != storage.RecordPresent)
+		return d.Action == AcceptRecord && (s.Creation != Created || s.Unusable || s.Entry == Discarding || !s.Record.IsOfClaim())
 	},
 	"no step is repeated": func(s State, d Decision) bool {
 		return d.Action == Prepare && s.Prepared != Unprepared || d.Action == UseStored && s.Prepared == Ready || d.Action == ReadNode && s.NodeRead || d.Action == ReadClaim && s.Read != Cached ||

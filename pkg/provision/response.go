@@ -6,6 +6,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
@@ -13,9 +14,26 @@ import (
 // ("Size Limits") allows 128 bytes, but widely used drivers return paths of up to 300.
 const longestHandle = 512
 
+// Topology is which accessible topology a volume may have.
+type Topology int
+
+const (
+	// NoTopology: any, which is not recorded, as the driver has no topology.
+	NoTopology Topology = iota
+	// AnyTopology: one that can be recorded. The request that was sent first may have named other segments.
+	AnyTopology
+	// RequestedTopology: one that the request names.
+	RequestedTopology
+)
+
+// String returns the name of the value.
+func (t Topology) String() string {
+	return enum.Name(t, "NoTopology", "AnyTopology", "RequestedTopology")
+}
+
 // Unusable returns the reason why the claim cannot use the returned volume, "" for a usable
 // volume.
-func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
+func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume, allowed Topology) string {
 	required := request.GetCapacityRange().GetRequiredBytes()
 	switch id, size := volume.GetVolumeId(), volume.GetCapacityBytes(); {
 	case id == "":
@@ -30,7 +48,14 @@ func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
 	if flaw := wrongSource(request.GetVolumeContentSource(), volume.GetContentSource()); flaw != "" {
 		return flaw
 	}
-	return topology.Unusable(request.GetAccessibilityRequirements(), volume.GetAccessibleTopology())
+	switch allowed {
+	case RequestedTopology:
+		return topology.Unusable(request.GetAccessibilityRequirements(), volume.GetAccessibleTopology())
+	case AnyTopology:
+		return topology.Unusable(nil, volume.GetAccessibleTopology())
+	case NoTopology:
+	}
+	return ""
 }
 
 func unprintable(r rune) bool {

@@ -55,11 +55,29 @@ func TestUnusableResponseIsDescribed(t *testing.T) {
 			if tc.request != nil {
 				request.CapacityRange = nil
 			}
-			reason := provision.Unusable(request, tc.volume)
+			reason := provision.Unusable(request, tc.volume, provision.RequestedTopology)
 			if (reason == "") != (tc.names == "") || !strings.Contains(reason, tc.names) {
 				t.Errorf("Unusable = %q, want it to name %q", reason, tc.names)
 			}
 		})
+	}
+}
+
+func TestTopologyIsComparedWithWhatIsKnown(t *testing.T) {
+	request := &csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: zoneTopology("a")}}
+	for _, tc := range []struct {
+		allowed provision.Topology
+		zone    string
+		usable  bool
+	}{
+		{provision.RequestedTopology, "a", true}, {provision.RequestedTopology, "b", false}, {provision.RequestedTopology, "?", false},
+		{provision.AnyTopology, "a", true}, {provision.AnyTopology, "b", true}, {provision.AnyTopology, "?", false},
+		{provision.NoTopology, "a", true}, {provision.NoTopology, "b", true}, {provision.NoTopology, "?", true},
+	} {
+		reason := provision.Unusable(request, &csi.Volume{VolumeId: "h", AccessibleTopology: zoneTopology(tc.zone)}, tc.allowed)
+		if (reason == "") != tc.usable {
+			t.Errorf("%s, volume in zone %s: %q", tc.allowed, tc.zone, reason)
+		}
 	}
 }
 
@@ -69,7 +87,7 @@ func FuzzHandle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, handle string) {
 		volume := &csi.Volume{VolumeId: handle}
-		if reason := provision.Unusable(&csi.CreateVolumeRequest{}, volume); reason != "" {
+		if reason := provision.Unusable(&csi.CreateVolumeRequest{}, volume, provision.RequestedTopology); reason != "" {
 			if len(reason) > 200 {
 				t.Errorf("the reason has %d bytes", len(reason))
 			}

@@ -236,6 +236,9 @@ const (
 	NoAnswer Reason = "NoAnswer"
 	// VolumeMayBeKept: the claim is gone, and its user may have kept the volume.
 	VolumeMayBeKept Reason = "VolumeMayBeKept"
+	// VolumeElsewhere: the claim got a volume that another node's process created, and this one may have created
+	// another.
+	VolumeElsewhere Reason = "VolumeElsewhere"
 	// LeaseEnding: the leader lease may end during a call.
 	LeaseEnding Reason = "LeaseEnding"
 	// WriteUnanswered: a write of the PersistentVolume may still take effect.

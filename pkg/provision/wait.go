@@ -2,7 +2,6 @@ package provision
 
 import (
 	"github.com/exeunt-io/exeunt/internal/enum"
-	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Cause is what kept a pass from providing the claim's volume.
@@ -124,7 +123,7 @@ func WaitFor(s State, reason Reason, p Pass) Waiting {
 // waitForEvent returns how a claim waits that nothing has failed for. A call without a
 // result is repeated.
 func waitForEvent(s State, p Pass) Waiting {
-	isRecorded := s.Record == storage.RecordPresent
+	isRecorded := s.Record.IsOfClaim()
 	switch {
 	case isDone(s), s.Want == Unserved && p.Server == OtherProcess && !s.Stored:
 		return Waiting{Forget: true}
@@ -152,7 +151,7 @@ func (s State) failed(cause Cause) bool {
 // isDone reports whether nothing is left to be done for the claim, ever.
 func isDone(s State) bool {
 	return (s.Want == Unwanted || s.Want == BoundOrLost) && s.Entry == NoEntry &&
-		(s.Record == storage.RecordPresent || s.isSettled())
+		(s.Record.IsOfClaim() || s.isSettled())
 }
 
 // isSettled reports whether no call is open, and no volume is unrecorded.

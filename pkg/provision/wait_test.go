@@ -99,12 +99,12 @@ func TestNoUnrecordedVolumeIsForgotten(t *testing.T) {
 		}
 		for p := range passes() {
 			w := WaitFor(s, d.Reason, p)
-			known := s.Entry != NoEntry || s.Record != storage.RecordPresent && s.Want != BoundOrLost && s.Creation != NotRequested && s.Creation != Failed
+			known := s.Entry != NoEntry || !s.Record.IsOfClaim() && s.Want != BoundOrLost && s.Creation != NotRequested && s.Creation != Failed
 			if known && w.Forget && s.Want != Unserved {
 				t.Fatalf("WaitFor(%+v, %v, %+v) = %+v", s, d.Reason, p, w)
 			}
 			open := s.Stored && (s.Creation == Requested || s.Creation == FailedOnce) || s.Want == Unwanted
-			if known && open && w.Retry == OnEvent && s.Want != BoundOrLost && s.Record != storage.RecordPresent {
+			if known && open && w.Retry == OnEvent && s.Want != BoundOrLost && !s.Record.IsOfClaim() {
 				t.Fatalf("nothing wakes the claim: WaitFor(%+v, %v, %+v) = %+v", s, d.Reason, p, w)
 			}
 		}

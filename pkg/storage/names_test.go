@@ -11,6 +11,6 @@ func TestEveryEnumValueHasItsOwnName(t *testing.T) {
 	enumtest.ExpectNames(t, storage.PolicyUnknown, storage.PolicyDelete)
 	enumtest.ExpectNames(t, storage.PhasePending, storage.PhaseFailed)
 	enumtest.ExpectNames(t, storage.SourceNone, storage.SourceOther)
-	enumtest.ExpectNames(t, storage.RecordAbsent, storage.RecordConflict)
+	enumtest.ExpectNames(t, storage.RecordAbsent, storage.RecordElsewhere)
 	enumtest.ExpectNames(t, storage.ClaimNone, storage.ClaimElsewhere)
 }

@@ -18,7 +18,13 @@ const (
 	RecordPresent
 	// RecordConflict: the PersistentVolume refers to another claim, or to none by UID.
 	RecordConflict
+	// RecordElsewhere: the PersistentVolume refers to the claim by UID, but its disk cannot be that of this process, which
+	// serves another node.
+	RecordElsewhere
 )
+
+// IsOfClaim reports whether the PersistentVolume refers to the claim.
+func (r Record) IsOfClaim() bool { return r == RecordPresent || r == RecordElsewhere }
 
 // RecordOf compares the PersistentVolume, nil for none, with the claim's UID. The handle
 // does not count: a driver may spell the handle of one disk in two ways.
@@ -33,4 +39,4 @@ func RecordOf(volume *v1.PersistentVolume, claim types.UID) Record {
 }
 
 // String returns the name of the value.
-func (r Record) String() string { return enum.Name(r, "Absent", "Present", "Conflict") }
+func (r Record) String() string { return enum.Name(r, "Absent", "Present", "Conflict", "Elsewhere") }

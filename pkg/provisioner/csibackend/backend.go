@@ -64,7 +64,7 @@ func (b *Backend) Restore(stored journal.Request, secret *journal.Secret) (backe
 	if stored.CreateVolumeRequest == nil {
 		return nil, fmt.Errorf("the journal entry has no CreateVolumeRequest for driver %s", b.Name())
 	}
-	return &request{message: stored.CreateVolumeRequest, secret: secret}, nil
+	return &request{message: stored.CreateVolumeRequest, topologyCut: stored.TopologyCut, secret: secret}, nil
 }
 
 // Create calls CreateVolume.
@@ -93,10 +93,21 @@ func (b *Backend) Create(ctx context.Context, call backend.Call) (backend.Answer
 		Handle:   created.GetVolumeId(),
 		Shown:    csi.Hide(created.GetVolumeId(), message.GetSecrets()),
 		Volume:   provision.Complete(b.inCSI(call.Volume), planned.message, created, b.Driver.HasTopology()),
-		Unusable: provision.Unusable(planned.message, created),
+		Unusable: provision.Unusable(planned.message, created, b.topologyOf(planned)),
 	})
 	answer.Unusable = csi.Hide(answer.Unusable, message.GetSecrets())
 	return answer, nil
+}
+
+// topologyOf returns what the topology of the created volume is compared with.
+func (b *Backend) topologyOf(planned *request) provision.Topology {
+	switch {
+	case !b.Driver.HasTopology():
+		return provision.NoTopology
+	case planned.topologyCut:
+		return provision.AnyTopology
+	}
+	return provision.RequestedTopology
 }
 
 // failure returns the outcome of a CreateVolume call with an error.

@@ -13,6 +13,8 @@ import (
 type request struct {
 	// message has no secrets.
 	message *spec.CreateVolumeRequest
+	// topologyCut: the message may have asked for further topology segments when it was sent first.
+	topologyCut bool
 	// secret identifies the secret that the message is sent with, nil for none.
 	secret *journal.Secret
 	// credentials are for the first call; later ones read the secret again.
@@ -27,10 +29,10 @@ func (r *request) Equal(other backend.Request) bool {
 
 // Stored returns the message and the identity of its secret.
 func (r *request) Stored() (journal.Request, *journal.Secret) {
-	return journal.Request{CreateVolumeRequest: r.message}, r.secret
+	return journal.Request{CreateVolumeRequest: r.message, TopologyCut: r.topologyCut}, r.secret
 }
 
 // WithoutCredentials returns the request without the content of its secret.
 func (r *request) WithoutCredentials() backend.Request {
-	return &request{message: r.message, secret: r.secret}
+	return &request{message: r.message, topologyCut: r.topologyCut, secret: r.secret}
 }

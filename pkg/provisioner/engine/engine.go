@@ -86,6 +86,7 @@ func New(config Config) (*Engine, error) {
 		return nil, err
 	}
 	e.Provisioning.Deletion, e.Provisioning.Locks, e.Provisioning.Journal = e.deletions, locks, e.store
+	e.Provisioning.Reaches = e.Deletion.Reaches
 	e.Provisioning.Journaled, e.Provisioning.Leading = !e.Journal.Off, e.leading
 	e.Provisioning.Bypassed = func(reason string) { e.Journal.Metrics.Bypassed.WithLabelValues(reason).Inc() }
 	if e.creations, err = provisioning.New(e.Provisioning); err != nil {

@@ -81,6 +81,9 @@ type Config struct {
 	Serves func(provisioner string) bool
 	// ServedBy returns which process serves a claim; nil if this process serves all claims.
 	ServedBy func(claim *v1.PersistentVolumeClaim) provision.Server
+	// Reaches reports whether the storage of this process may have the disk of a PersistentVolume, with node deployment;
+	// nil if every volume is of this process.
+	Reaches func(volume *v1.PersistentVolume) bool
 	// Node reads a selected node live.
 	Node func(ctx context.Context, name string) (*v1.Node, error)
 	// WatchedNode returns a node from the cache, nil for a node that is not cached. The

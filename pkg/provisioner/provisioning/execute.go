@@ -110,11 +110,12 @@ func causeOf(err error) provision.Cause {
 }
 
 // useStored plans the last request again. It plans a superseded request only if no call is
-// open, or if an unwanted call is open for long: each change of the request restarts openedAt.
+// open, or if the driver denied a volume, or if an unwanted call is open for long: each change of the request
+// restarts openedAt.
 func (c *Controller) useStored(o *observation, s provision.State) *observation {
 	after := *o
 	after.plan, after.cause, after.err = o.record.plan, provision.NoCause, nil
-	if !isOpen(s.Creation) || s.LongRequested && s.Want != provision.Wanted {
+	if !isOpen(s.Creation) || s.Creation == provision.FailedOnce || s.LongRequested && s.Want != provision.Wanted {
 		after.plan = c.orAlternative(o.record.plan, o.record)
 	}
 	if s.Want == provision.Wanted && c.retains(o.claim) {

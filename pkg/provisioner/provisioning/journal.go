@@ -140,10 +140,10 @@ func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim
 const (
 	ledByAnother = "another program was the leader after the volume was requested"
 	mayBeKept    = "a user may have removed its PersistentVolume to keep the volume: with the policy Retain, or HonorPVReclaimPolicy off, no finalizer prevents that"
+	elsewhere    = "the claim got a volume on another node, and a request to this node may have created one, too"
 )
 
-// isProtected reports whether the PersistentVolume of the volume has the finalizer: then it
-// remains until a provisioner has looked at it.
+// isProtected reports whether the PersistentVolume has the finalizer: it remains until a provisioner has looked at it.
 func isProtected(volume *v1.PersistentVolume) bool {
 	return finalizer.Has(volume.Finalizers, finalizer.External)
 }
@@ -340,7 +340,7 @@ func (c *Controller) removeEntry(ctx context.Context, o *observation, s provisio
 	if s.Creation == provision.Created || hasOther { // the volume is recorded, or the claim is bound
 		c.reportLeftAlone(o, volumeNamed)
 	}
-	if reason == provision.ClaimBoundOrLost && s.Record != storage.RecordPresent {
+	if reason == provision.ClaimBoundOrLost && !s.Record.IsOfClaim() {
 		if err := c.reportVanished(ctx, o); err != nil {
 			return nil, err
 		}

@@ -259,15 +259,24 @@ func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.Storage
 func (c *Controller) recordOf(o *observation) storage.Record {
 	r := o.record
 	if o.read == provision.BothRead {
-		return storage.RecordOf(o.volume, o.claim.UID)
+		return c.recordBy(o.volume, o)
 	}
 	switch volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name); {
 	case volume != nil:
-		return storage.RecordOf(volume, o.claim.UID)
+		return c.recordBy(volume, o)
 	case r.saved && !r.seen && time.Since(r.savedAt) < c.Timeouts.Unseen:
 		return storage.RecordPresent
 	case r.nameConflict:
 		return storage.RecordConflict
 	}
 	return storage.RecordAbsent
+}
+
+// recordBy returns whether the PersistentVolume, nil for none, records the claim's volume.
+func (c *Controller) recordBy(volume *v1.PersistentVolume, o *observation) storage.Record {
+	record := storage.RecordOf(volume, o.claim.UID)
+	if record == storage.RecordPresent && c.Reaches != nil && !c.Reaches(volume) {
+		return storage.RecordElsewhere
+	}
+	return record
 }

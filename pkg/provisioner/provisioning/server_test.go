@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -174,5 +177,44 @@ func TestNodeLeavesClaimOfAnotherNodeAlone(t *testing.T) {
 	_ = c.Reconcile(t.Context(), "ns/claim/uid")
 	if driver.made != made {
 		t.Errorf("CreateVolume was called for the claim of another node, %d times", driver.made-made)
+	}
+}
+
+// unanswered is a driver whose CreateVolume gets no answer.
+type unanswered struct{ local }
+
+func (*unanswered) CreateVolume(context.Context, *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+	return nil, status.Error(codes.DeadlineExceeded, "no answer")
+}
+
+// An administrator has the scheduler select another node while this one does not answer. Only the entry knows the disk here.
+func TestVolumeOfAnotherNodeDoesNotEndTheEntry(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		client := nodeClient("mine", false, false)
+		start := func() *Controller {
+			c := newNodeController(t, client, &unanswered{}, "mine")
+			c.Reaches = func(volume *v1.PersistentVolume) bool { return volume.Spec.NodeAffinity == nil }
+			return c
+		}
+		c := start()
+		if err := c.Reconcile(t.Context(), "ns/claim/uid"); err == nil {
+			t.Fatal("the call was answered")
+		}
+		theirs := &v1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid", UID: "theirs", ResourceVersion: "1"},
+			Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"}, NodeAffinity: &v1.VolumeNodeAffinity{}},
+		}
+		if _, err := client.CoreV1().PersistentVolumes().Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if restarted {
+			c = start()
+		}
+		if err := errors.Join(c.Volumes.GetStore().Add(theirs), c.Reconcile(t.Context(), "ns/claim/uid")); err != nil {
+			t.Fatal(err)
+		}
+		if left := c.Journal.Unresolved(); len(left) != 1 || left[0].Unresolved.Reason != elsewhere {
+			t.Errorf("restarted: %v, unresolved entries %+v", restarted, left)
+		}
 	}
 }

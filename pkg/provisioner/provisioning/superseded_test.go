@@ -3,12 +3,55 @@ package provisioning
 import (
 	"errors"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
+
+// A denial of the last request says nothing about an earlier one, whose volume the driver still created.
+func TestDeniedRequestDoesNotEndAnUnansweredOne(t *testing.T) {
+	for _, denials := range []int{1, 2, 3} {
+		f := newFlow(t)
+		f.injectFault(codes.DeadlineExceeded, true, 1)
+		f.reconcile(true)
+		f.Timeouts.RepeatedFailure = time.Nanosecond
+		f.setClassParameter("pool", "unknown")
+		f.injectFault(codes.ResourceExhausted, false, denials)
+		f.reconcile(true)
+		f.deleteClaim()
+		for range denials + 2 {
+			_ = f.Reconcile(t.Context(), flowClaim)
+		}
+		recorded, err := f.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
+		f.must(err)
+		if kept := len(f.entries(journal.KindActive)); len(f.mock.Volumes()) > len(recorded.Items)+kept {
+			t.Errorf("%d denials: %d volumes in the driver, %d recorded, %d entries", denials, len(f.mock.Volumes()), len(recorded.Items), kept)
+		}
+	}
+}
+
+// Each request is denied, and denied again long after that: then there is no volume.
+func TestEveryRequestIsDeniedTwiceBeforeTheEntryEnds(t *testing.T) {
+	f := newFlow(t)
+	f.injectFault(codes.DeadlineExceeded, false, 1)
+	f.reconcile(true)
+	f.Timeouts.RepeatedFailure = time.Nanosecond
+	f.setClassParameter("pool", "unknown")
+	f.injectFault(codes.ResourceExhausted, false, 9)
+	f.reconcile(true)
+	f.deleteClaim()
+	for calls := 3; calls <= 4; calls++ {
+		f.reconcileDeleted(false)
+		f.expect(0, 0, calls, 1)
+	}
+	f.reconcileDeleted(false)
+	f.expect(0, 0, 5, 0)
+}
 
 // directoryPlan returns a plan with the request for the directory.
 func directoryPlan(name string) *plan {
@@ -32,7 +75,7 @@ func TestStoredRequestIsSupersededOneIfAllowed(t *testing.T) {
 		"call open":                                {provision.State{Creation: provision.Requested, Want: provision.Unwanted}, false},
 		"unwanted call open for long":              {provision.State{Creation: provision.Requested, Want: provision.Unwanted, LongRequested: true}, true},
 		"wanted call open for long":                {provision.State{Creation: provision.Requested, Want: provision.Wanted, LongRequested: true}, false},
-		"first failure after an unanswered call":   {provision.State{Creation: provision.FailedOnce, Want: provision.Unwanted}, false},
+		"first failure after an unanswered call":   {provision.State{Creation: provision.FailedOnce, Want: provision.Unwanted}, true},
 		"doubtful request of a claim without node": {provision.State{Creation: provision.Doubtful, Want: provision.Unserved}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

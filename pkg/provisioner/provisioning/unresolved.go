@@ -20,6 +20,9 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	if reason == provision.CustodyBroken {
 		entry.CustodyBroken, why = true, ledByAnother
 	}
+	if reason == provision.VolumeElsewhere {
+		why = elsewhere
+	}
 	if reason == provision.VolumeMayBeKept {
 		why = mayBeKept
 		if err := c.keepInEntry(ctx, entry, r.announced); err != nil {

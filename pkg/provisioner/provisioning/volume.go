@@ -104,18 +104,16 @@ func badHandle(reason string) *backend.Failure {
 // recordFailure records a failed call.
 func (c *Controller) recordFailure(ctx context.Context, o *observation, s provision.State, failed *backend.Failure) *observation {
 	before := o.record
-	creation := provision.After(failed.Outcome, before.creation, !before.failedAt.IsZero() && time.Since(before.failedAt) >= c.Timeouts.RepeatedFailure)
+	longAgo := !before.failedAt.IsZero() && time.Since(before.failedAt) >= c.Timeouts.RepeatedFailure
+	creation := provision.After(failed.Outcome, before.creation, longAgo && before.denials+1 >= 2*before.requests())
 	if !c.recordResult(ctx, o, func(r *claimRecord) {
 		r.creation = creation
-		r.setFailedAt(creation)
 		reason := cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, r.alternatives >= len(r.superseded)))
 		if isAnswer := failed.Outcome != provision.Unanswered && failed.Outcome != provision.Unchanged; reason != "" || isAnswer {
 			r.setUnresolved(reason)
 		}
-		if failed.Outcome == provision.Mismatch {
-			r.alternatives++
-		}
-		if failed.NodeUnfit {
+		r.countDenial(failed.Outcome, longAgo)
+		if failed.NodeUnfit && !o.plan.alternative { // which may be for another node
 			r.unfit = o.claim.Annotations[storage.AnnSelectedNode]
 		}
 	}) {
@@ -135,13 +133,24 @@ func (c *Controller) recordFailure(ctx context.Context, o *observation, s provis
 	return o.afterCall(cause, err)
 }
 
-// setFailedAt sets the time of the first failure that denies a volume.
-func (r *claimRecord) setFailedAt(creation provision.Creation) {
+// requests returns how many requests for the volume are open: the last one, and superseded ones.
+func (r *claimRecord) requests() int { return 1 + len(r.superseded) }
+
+// countDenial counts the denials of a volume: each request has to be denied, and, long after that, denied again. Another
+// request has its turn after each denial, and after each answer that the volume is one of another request.
+func (r *claimRecord) countDenial(outcome provision.Outcome, longAgo bool) {
+	denied := r.creation == provision.FailedOnce && outcome == provision.NoVolume
 	switch {
-	case creation != provision.FailedOnce:
-		r.failedAt = time.Time{}
-	case r.failedAt.IsZero():
+	case r.creation != provision.FailedOnce:
+		r.denials, r.failedAt = 0, time.Time{}
+	case denied && (longAgo || r.denials < r.requests()):
+		r.denials++
+	}
+	if r.creation == provision.FailedOnce && r.denials >= r.requests() && r.failedAt.IsZero() {
 		r.failedAt = time.Now()
+	}
+	if denied || outcome == provision.Mismatch {
+		r.alternatives++
 	}
 }
 

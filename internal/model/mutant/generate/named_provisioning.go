@@ -14,7 +14,7 @@ var provisioningDefects = []defect{
 		{provisionJournal, "\t\t\tr.recorded = true\n\t\t\tr.forgetEntry()\n\t\t\tr.forgetVolume()", "\t\t\tif ON { return }; r.recorded = true\n\t\t\tr.forgetEntry()\n\t\t\tr.forgetVolume()"},
 	}},
 	{"second-spelling-discarded", "the recorded volume is deleted because the driver spells its handle in another way", []change{
-		{provisionObserve, "\tcase volume != nil:\n\t\treturn storage.RecordOf(volume, o.claim.UID)", "\tcase ON && volume != nil && r.volume != nil && !c.Deletion.SameDisk(volume, r.volume): return storage.RecordConflict; case volume != nil:\n\t\treturn storage.RecordOf(volume, o.claim.UID)"},
+		{provisionObserve, "\tcase volume != nil:\n\t\treturn c.recordBy(volume, o)", "\tcase ON && volume != nil && r.volume != nil && !c.Deletion.SameDisk(volume, r.volume): return storage.RecordConflict; case volume != nil:\n\t\treturn c.recordBy(volume, o)"},
 		{provisionObserve, "\tif o.read == provision.BothRead {", "\tif ON && o.read == provision.BothRead && o.volume != nil && r.volume != nil && !c.Deletion.SameDisk(o.volume, r.volume) { return storage.RecordConflict }; if o.read == provision.BothRead {"},
 	}},
 	{"name-conflict-taken-for-success", "a volume of another claim with the name of the claim's volume counts as the record", []change{
