@@ -119,7 +119,7 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 		election.Recorder = recorder
 		var err error
 		if election.Watched, err = access.MayWatch(ctx, w.clients.Objects, coordinationv1.Resource("leases"), election.ResourceNamespace); err != nil {
-			return unlessStopped(ctx, err)
+			klog.FromContext(ctx).Error(err, "Whether the leader Lease may be watched is unknown; it is read instead")
 		}
 	}
 	return program.Lead(ctx, election, w.clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {

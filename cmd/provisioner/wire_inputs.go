@@ -7,6 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
@@ -39,8 +40,7 @@ func (w *wiring) inputs(ctx context.Context) (*csibackend.Inputs, cache.SharedIn
 		}
 		config.Snapshots, config.SnapshotSources = client, w.snapshots
 	}
-	attributes, err := w.attributes(ctx)
-	return csibackend.NewInputs(config), attributes, err
+	return csibackend.NewInputs(config), w.attributes(ctx), nil
 }
 
 // classSecret returns the reader of the deletion secrets that storage classes name.
@@ -54,17 +54,22 @@ func (w *wiring) classSecret(inputs *csibackend.Inputs) func(context.Context, *v
 // attributes returns the informer of VolumeAttributesClasses, which requeues claims that
 // wait for a class. It returns nil if the driver cannot modify volumes, the API server
 // does not serve the classes, or the right to watch them is missing: upstream's role
-// does not grant it.
-func (w *wiring) attributes(ctx context.Context) (cache.SharedIndexInformer, error) {
+// does not grant it. An API server that cannot say so now must not end the program: the
+// claims are retried with backoff then.
+func (w *wiring) attributes(ctx context.Context) cache.SharedIndexInformer {
 	if !w.driver.Modifies() {
-		return nil, nil
+		return nil
 	}
 	classes := storagev1.SchemeGroupVersion.WithResource("volumeattributesclasses")
-	if served, err := access.Serves(w.clients.Objects.Discovery(), classes); err != nil || !served {
-		return nil, err
+	usable, err := access.Serves(w.clients.Objects.Discovery(), classes)
+	if usable && err == nil {
+		usable, err = access.MayWatch(ctx, w.clients.Objects, classes.GroupResource(), metav1.NamespaceAll)
 	}
-	if may, err := access.MayWatch(ctx, w.clients.Objects, classes.GroupResource(), metav1.NamespaceAll); err != nil || !may {
-		return nil, err
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Whether VolumeAttributesClasses may be watched is unknown; claims that wait for one are retried with backoff")
 	}
-	return w.factory.Storage().V1().VolumeAttributesClasses().Informer(), nil
+	if err != nil || !usable {
+		return nil
+	}
+	return w.factory.Storage().V1().VolumeAttributesClasses().Informer()
 }
