@@ -18,11 +18,20 @@ import (
 )
 
 const (
-	// user and group of the processes: nobody's, as in the manifests.
-	user = "65532:65532"
+	// nobody is user and group of the processes, as in the manifests.
+	nobody = "65532:65532"
 	// materials is where scanners look for bills of materials.
 	materials = "usr/share/sbom"
 )
+
+// userOf returns the user of the image of a program. That of provisioner names none, as that of csi-provisioner: it takes
+// its place in pods of drivers whose socket is often the root user's, and which say themselves if another user is to run.
+func userOf(program string) string {
+	if program == "provisioner" {
+		return ""
+	}
+	return nobody
+}
 
 // helpers are the programs that an image has beside its own: exeunt needs the socket of the
 // driver, which only the pod of the provisioner has.
@@ -118,7 +127,7 @@ func (r release) image(p platform, program string) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = p.os, p.arch, created
-	config.Config = v1.Config{User: user, Entrypoint: []string{"/" + program}, WorkingDir: "/", Labels: r.labels(program)}
+	config.Config = v1.Config{User: userOf(program), Entrypoint: []string{"/" + program}, WorkingDir: "/", Labels: r.labels(program)}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}

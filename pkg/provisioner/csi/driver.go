@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -82,6 +85,9 @@ func Connect(ctx context.Context, config Config) (*Driver, error) {
 		defer cancel()
 	}
 	klog.FromContext(ctx).Info("Waiting for the CSI driver", "address", address)
+	if isDenied(ctx, address) {
+		klog.FromContext(ctx).Error(nil, "The socket of the CSI driver refuses this process; "+deniedHint, "address", address, "user", os.Getuid())
+	}
 	driver := &Driver{timeout: config.Timeout, topology: config.Topology, lost: make(chan struct{}, 1)}
 	driver.connection, err = connection.Connect(waiting, address, config.Metrics, connection.WithTimeout(0), connection.OnConnectionLoss(driver.connectionLost))
 	if err != nil {
@@ -108,11 +114,27 @@ func (c Config) nameMetrics(driver string) {
 	}
 }
 
-func connectError(ctx context.Context, address string, wait time.Duration, err error) error {
-	if errors.Is(context.Cause(ctx), errNoAnswer) {
-		return fmt.Errorf("no CSI driver answered at %s within %s; see whether it runs and listens there (--csi-address): %w", address, wait, err)
+// deniedHint is what to do if the socket refuses this process.
+const deniedHint = "run this container as the user of the socket: securityContext.runAsUser"
+
+// isDenied reports whether the socket exists and this process may not connect to it. gRPC says only that there is no
+// connection.
+func isDenied(ctx context.Context, address string) bool {
+	connection, err := (&net.Dialer{}).DialContext(context.WithoutCancel(ctx), "unix", strings.TrimPrefix(address, "unix://"))
+	if err == nil {
+		_ = connection.Close()
 	}
-	return fmt.Errorf("talk to the CSI driver at %s: %w", address, err)
+	return errors.Is(err, fs.ErrPermission)
+}
+
+func connectError(ctx context.Context, address string, wait time.Duration, err error) error {
+	switch {
+	case !errors.Is(context.Cause(ctx), errNoAnswer):
+		return fmt.Errorf("talk to the CSI driver at %s: %w", address, err)
+	case isDenied(ctx, address):
+		return fmt.Errorf("the socket %s (--csi-address) refused this process, which runs as user %d, for %s; %s: %w", address, os.Getuid(), wait, deniedHint, err)
+	}
+	return fmt.Errorf("no CSI driver answered at %s within %s; see whether it runs and listens there (--csi-address): %w", address, wait, err)
 }
 
 // addressOf returns the address with an absolute path: gRPC would take a relative path for
