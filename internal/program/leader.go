@@ -193,9 +193,10 @@ func (e *election) finish(ctx context.Context, ended <-chan error, overdue <-cha
 	return err
 }
 
-// releaseLease removes this process from the lease, if the lease was acquired.
+// releaseLease removes this process from the lease, if this process ever wrote it: a write without an answer may have
+// acquired it.
 func (e *election) releaseLease(ctx context.Context) {
-	if !e.term.acquired() {
+	if !e.term.mayHold() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(time.Second, e.term.Remaining()))

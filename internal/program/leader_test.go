@@ -170,3 +170,26 @@ func TestStoppedStandbyNeverLeads(t *testing.T) {
 		}
 	})
 }
+
+// The API server executes the write by which a standby acquires the lease, and the standby is stopped before the answer.
+func TestStandbyStoppedWhileItAcquiresReleasesTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := standBy(t, true)
+		s.client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			lease, _ := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+			if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder == "" || holder == "another holder" {
+				return false, nil, nil
+			}
+			if err := s.client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, "ns"); err != nil {
+				t.Error(err)
+			}
+			s.stop()
+			return true, nil, context.Canceled
+		})
+		<-time.After(time.Second)
+		s.setHolder("")
+		if err := <-s.ended; err != nil || len(s.led) > 0 || s.holder() != "" {
+			t.Errorf("Lead = %v, led %d times, and the lease is held by %q", err, len(s.led), s.holder())
+		}
+	})
+}

@@ -48,6 +48,7 @@ func (c leaseClient) Create(ctx context.Context, lease *coordinationv1.Lease, op
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	sent := time.Now()
+	c.term.recordAttempt(lease)
 	created, err := c.LeaseInterface.Create(ctx, lease, options)
 	if err == nil {
 		c.term.recordWrite(created, sent)
@@ -60,6 +61,7 @@ func (c leaseClient) Update(ctx context.Context, lease *coordinationv1.Lease, op
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	sent := time.Now()
+	c.term.recordAttempt(lease)
 	updated, err := c.LeaseInterface.Update(ctx, lease, options)
 	if err == nil {
 		c.term.recordWrite(updated, sent)

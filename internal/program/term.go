@@ -18,10 +18,12 @@ type term struct {
 	duration time.Duration
 
 	mu sync.Mutex
+	// attempted: a write that names this process was sent, and may have taken effect whatever was answered.
+	attempted bool
 	// renewed is when the last successful renewal was sent; zero until the lease is
-	// acquired.
-	renewed time.Time
-	id      controller.TermID
+	// acquired. renewedOn is the same by the wall clock.
+	renewed, renewedOn time.Time
+	id                 controller.TermID
 	// lost is closed once the lease has another holder, or is another object.
 	lost   chan struct{}
 	isLost bool
@@ -39,7 +41,8 @@ func (t *term) Remaining() time.Duration {
 	if t.isLost {
 		return -1
 	}
-	return time.Until(t.renewed.Add(t.duration))
+	// The monotonic clock stands still while the machine is suspended; the wall clock may be set back.
+	return min(time.Until(t.renewed.Add(t.duration)), t.renewedOn.Add(t.duration).Sub(time.Now().Round(0)))
 }
 
 // ID implements [controller.Term].
@@ -57,7 +60,7 @@ func (t *term) recordWrite(lease *coordinationv1.Lease, sent time.Time) {
 	}
 	t.mu.Lock()
 	acquired := t.renewed.IsZero()
-	t.renewed = sent
+	t.renewed, t.renewedOn = sent, sent.Round(0)
 	if acquired {
 		t.id = controller.TermID{LeaseUID: lease.UID, Transitions: ptr.Deref(lease.Spec.LeaseTransitions, 0)}
 	}
@@ -80,10 +83,18 @@ func (t *term) holds(lease *coordinationv1.Lease) bool {
 	return ptr.Deref(lease.Spec.HolderIdentity, "") == t.identity
 }
 
-func (t *term) acquired() bool {
+// recordAttempt records that a write of the lease is sent.
+func (t *term) recordAttempt(lease *coordinationv1.Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.renewed.IsZero()
+	t.attempted = t.attempted || t.holds(lease)
+}
+
+// mayHold reports whether the lease may name this process.
+func (t *term) mayHold() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.attempted
 }
 
 // await returns once at most the rest of the lease remains, or the lease is lost, or the

@@ -274,6 +274,27 @@ func TestTermReturnsRemainingAndID(t *testing.T) {
 	})
 }
 
+// The monotonic clock stands still while the machine is suspended, and the lease expires meanwhile.
+func TestTermEndsWhileTheMachineIsSuspended(t *testing.T) {
+	term := newTerm("process", 15*time.Second)
+	term.recordWrite(heldBy("process"), time.Now())
+	if rest := term.Remaining(); rest < 14*time.Second {
+		t.Fatalf("Remaining = %s after a renewal", rest)
+	}
+	for name, test := range map[string]struct {
+		suspended time.Duration
+		led       bool
+	}{
+		"a suspended machine":         {time.Hour, false},
+		"a wall clock that went back": {-time.Hour, true},
+	} {
+		term.renewedOn = term.renewed.Round(0).Add(-test.suspended)
+		if rest := term.Remaining(); rest > 0 != test.led || rest > 15*time.Second {
+			t.Errorf("%s: Remaining = %s", name, rest)
+		}
+	}
+}
+
 func electionOf(t *testing.T, client kubernetes.Interface, term *term) *election {
 	t.Helper()
 	e := &election{Election: Election{LeaderElectionConfiguration: lasting}, client: client, term: term,
