@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 	case binding.AssignClass:
 		return nil, c.assignClass(ctx, o)
 	case binding.RequestVolume:
-		return c.writeClaim(ctx, o, requestVolume(o))
+		return c.requestVolume(ctx, o)
 	case binding.SetMigratedTo:
 		return c.writeClaim(ctx, o, setMigratedTo(o))
 	case binding.RemoveFinalizer:
@@ -67,6 +68,16 @@ func (c *Controller) assignClass(ctx context.Context, o *observation) error {
 	_, err := c.writeClaim(ctx, o, patch.ForVersion(o.claim).Set("/spec/storageClassName", o.defaultClass))
 	countAssignment(err)
 	return err
+}
+
+// requestVolume names the provisioner in the claim. A refused write is reported: the claim has no other event.
+func (c *Controller) requestVolume(ctx context.Context, o *observation) (*observation, error) {
+	next, err := c.writeClaim(ctx, o, requestVolume(o))
+	if err != nil && !patch.IsStale(err) && ctx.Err() == nil {
+		c.Operations.Failed(o.claim.UID)
+		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(provisioningFailed, fmt.Sprintf("Error saving claim: %v", err)))
+	}
+	return next, err
 }
 
 func (c *Controller) setVolumePhaseBound(ctx context.Context, o *observation) (*observation, error) {

@@ -104,9 +104,7 @@ func (c *Controller) needsVolume(claim *v1.PersistentVolumeClaim) bool {
 // before: the cache shows that then.
 func (c *Controller) removeFromIndex(name string) {
 	c.index.Remove(name)
-	if volume := c.Caches.Volume(name); volume != nil && c.Versions.IsFresh(volume) {
-		c.index.Update(volume)
-	}
+	c.indexVolume(name)
 }
 
 // takeVolume reserves a volume for the claim. The index may be older than the cache: the

@@ -3,10 +3,12 @@ package claim
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -63,6 +65,33 @@ func TestNoFinalizerIsAddedToClaims(t *testing.T) {
 			c.volumeChanged(nil, created)
 			if claim := reconcile(t, c); len(claim.Finalizers) > 0 || claim.Annotations[storage.AnnStorageProvisioner] == "" {
 				t.Errorf("finalizers %v, annotations %v", claim.Finalizers, claim.Annotations)
+			}
+		})
+	}
+}
+
+func TestRefusedRequestIsReported(t *testing.T) {
+	resource := v1.Resource("persistentvolumeclaims")
+	for name, tc := range map[string]struct {
+		refusal error
+		events  int
+	}{
+		"refusal":  {apierrors.NewBadRequest("by policy"), 1},
+		"conflict": {apierrors.NewConflict(resource, "claim", errors.New("changed meanwhile")), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, events := newController(t, pendingClaim(ofClass("class")), class("csi.example.com", storagev1.VolumeBindingImmediate))
+			c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, tc.refusal
+			})
+			for range 2 {
+				if err := c.Reconcile(t.Context(), "ns/claim"); err == nil {
+					t.Fatal("the refused write is no error")
+				}
+			}
+			sent := events.sent()
+			if len(sent) != tc.events || tc.events > 0 && !strings.HasSuffix(sent[0], "Warning ProvisioningFailed") {
+				t.Errorf("events %q", sent)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
@@ -102,6 +103,47 @@ func TestLateEventDoesNotChangeIndex(t *testing.T) {
 	c.volumeChanged(nil, free("v", "1"))
 	if volumes, _ := c.index.Len(); volumes != 0 {
 		t.Error("a claimed volume is free in the index")
+	}
+}
+
+// interrupted is an informer whose store calls a function after it read an object, before it returns the object.
+type interrupted struct {
+	cache.SharedIndexInformer
+	cache.Store
+	then func()
+}
+
+func (i *interrupted) GetStore() cache.Store { return i }
+
+func (i *interrupted) GetByKey(key string) (any, bool, error) {
+	object, found, err := i.SharedIndexInformer.GetStore().GetByKey(key)
+	if then := i.then; then != nil {
+		i.then = nil
+		then()
+	}
+	return object, found, err
+}
+
+// RecyclerEnded is called by another goroutine than that of volume events.
+func TestLateReaderDoesNotChangeIndex(t *testing.T) {
+	c := emptyController(t)
+	store, informer := c.Caches.Volumes.GetStore(), &interrupted{SharedIndexInformer: c.Caches.Volumes, Store: c.Caches.Volumes.GetStore()}
+	c.Caches.Volumes = informer
+	released := free("v", "1", func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeReleased })
+	informer.then = func() { // RecyclerEnded has read the cache
+		informer.then = func() {
+			if err := store.Update(free("v", "2")); err != nil {
+				t.Error(err)
+			}
+			c.volumeChanged(released, free("v", "2"))
+		}
+	}
+	if err := store.Add(released); err != nil {
+		t.Fatal(err)
+	}
+	c.RecyclerEnded("v")
+	if volumes, _ := c.index.Len(); volumes != 1 {
+		t.Error("the free volume is missing in the index")
 	}
 }
 

@@ -18,7 +18,7 @@ func (c *Controller) Watch(ctx context.Context) error {
 	c.started = time.Now()
 	return controller.RegisterHandlers(ctx,
 		controller.EventHandler{Informer: c.Caches.Claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
-		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnReplay(c.indexVolume, controller.OnChange(c.volumeChanged, c.volumeGone))},
+		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnReplay(c.volumeReplayed, controller.OnChange(c.volumeChanged, c.volumeGone))},
 		controller.EventHandler{Informer: c.Caches.Classes, Handler: controller.OnReplay(controller.Ignore[*storagev1.StorageClass], controller.OnChange(c.classChanged, c.classGone))},
 		controller.EventHandler{Informer: c.Caches.Pods, Handler: controller.OnReplay(controller.Ignore[*v1.Pod], controller.OnChange(c.podChanged, c.podGone))},
 	)
@@ -36,19 +36,30 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 	c.loop.Enqueue(controller.Key(claim))
 }
 
+func (c *Controller) volumeReplayed(volume *v1.PersistentVolume) {
+	c.indexVolume(volume.Name)
+}
+
 func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
-	c.indexVolume(volume)
+	c.indexVolume(volume.Name)
 	c.enqueueClaimsOf(volume)
 }
 
-// indexVolume updates the index from the cache, not from the event: an event may be
-// older than the cache, and the index must not return to an older version.
-func (c *Controller) indexVolume(event *v1.PersistentVolume) {
-	switch volume := c.Caches.Volume(event.Name); {
-	case volume == nil:
-		c.index.Remove(event.Name)
-	case c.Versions.IsFresh(volume):
-		c.index.Update(volume)
+// indexVolume updates the index from the cache, not from an event: an event may be
+// older than the cache, and the index must not return to an older version. It is called by
+// the goroutine of volume events and by others, one of which may be late with what it read.
+func (c *Controller) indexVolume(name string) {
+	for {
+		volume := c.Caches.Volume(name)
+		switch {
+		case volume == nil:
+			c.index.Remove(name)
+		case c.Versions.IsFresh(volume):
+			c.index.Update(volume)
+		}
+		if c.Caches.Volume(name) == volume {
+			return
+		}
 	}
 }
 

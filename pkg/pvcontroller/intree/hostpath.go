@@ -80,7 +80,7 @@ func (h *HostPath) refuse(request Request) error {
 	case !h.Provisions:
 		return fmt.Errorf("provisioning in volume plugin %q is %w", HostPathName, ErrDisabled)
 	case mode != nil && *mode == v1.PersistentVolumeBlock:
-		return fmt.Errorf("%s does not support block volume provisioning", HostPathName)
+		return &NodeRefused{Err: fmt.Errorf("%s does not support block volume provisioning", HostPathName)}
 	case len(request.Class.MountOptions) > 0:
 		return fmt.Errorf("mount options are not supported by the provisioner %s, and StorageClass %q has mount options %v", HostPathName, request.Class.Name, request.Class.MountOptions)
 	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:

@@ -73,6 +73,18 @@ type NodeBound interface {
 	Apart(volume, other *v1.PersistentVolume) bool
 }
 
+// NodeRefused is the error of a request that the plugin refuses for the selected node: the scheduler is to select
+// again.
+type NodeRefused struct {
+	Err error
+}
+
+// Error returns the reason.
+func (n *NodeRefused) Error() string { return n.Err.Error() }
+
+// Unwrap returns the reason.
+func (n *NodeRefused) Unwrap() error { return n.Err }
+
 // Request is the request for one volume.
 type Request struct {
 	// VolumeName is the name of the PersistentVolume.

@@ -38,8 +38,8 @@ func DecideMetadata(s MetadataState) MetadataChange {
 	switch s.Origin {
 	case OriginMigratedPlugin, OriginStaticMigrated:
 		return MetadataChange{RemoveInTree: s.InTree, SetMigrated: s.Migrated != MigratedToDriver}
-	case OriginExternal:
-		return MetadataChange{RemoveInTree: s.InTree}
+	case OriginExternal: // its provisioner is no in-tree plugin, so no driver has replaced it
+		return MetadataChange{RemoveInTree: s.InTree, RemoveMigrated: s.Migrated != MigratedToNone}
 	case OriginStatic: // annotations that a user wrote stay
 		return MetadataChange{RemoveInTree: s.InTree && s.needsNoFinalizer()}
 	case OriginPlugin, OriginMissingPlugin:

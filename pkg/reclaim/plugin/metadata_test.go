@@ -45,6 +45,7 @@ func TestDecideMetadata(t *testing.T) {
 		"migrated volume without External loses InTree":        {MetadataState{Honor: true, Origin: OriginMigratedPlugin, Policy: PolicyDelete, InTree: true, Migrated: MigratedToDriver}, MetadataChange{RemoveInTree: true}},
 		"wrong annotation of a migrated volume is corrected":   {MetadataState{Honor: true, Origin: OriginMigratedPlugin, Policy: PolicyRetain, Migrated: MigratedToOther}, MetadataChange{SetMigrated: true}},
 		"external volume keeps External":                       {MetadataState{Honor: true, Origin: OriginExternal, Policy: PolicyDelete, External: true}, MetadataChange{}},
+		"external volume loses a wrong annotation":             {MetadataState{Honor: true, Origin: OriginExternal, Policy: PolicyDelete, External: true, Migrated: MigratedToOther}, MetadataChange{RemoveMigrated: true}},
 		"external volume loses InTree":                         {MetadataState{Honor: true, Origin: OriginExternal, Policy: PolicyDelete, InTree: true}, MetadataChange{RemoveInTree: true}},
 		"volume without plugin loses both finalizers":          {MetadataState{Honor: true, Origin: OriginMissingPlugin, Policy: PolicyDelete, InTree: true, External: true}, MetadataChange{RemoveInTree: true, RemoveExternal: true}},
 		"volume of removed plugin loses External":              {MetadataState{Honor: true, Origin: OriginMissingPlugin, Policy: PolicyDelete, External: true, Migrated: MigratedToOther}, MetadataChange{RemoveExternal: true, RemoveMigrated: true}},

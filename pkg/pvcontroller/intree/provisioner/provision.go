@@ -99,12 +99,16 @@ func (c *Controller) readVolume(ctx context.Context, claim *v1.PersistentVolumeC
 	return controller.ReadLive(ctx, "volume", binding.ProvisionedName(claim), c.Client.CoreV1().PersistentVolumes().Get)
 }
 
-// recordVolume creates the PersistentVolume. A claim that the plugin refuses goes back
-// to the scheduler.
+// recordVolume creates the PersistentVolume. The scheduler selects a node again only for a request that the plugin
+// refuses for its node: otherwise both would change the claim for ever.
 func (c *Controller) recordVolume(ctx context.Context, o observation) (*observation, error) {
 	provisioned, err := c.describe(o.claim)
 	if err != nil {
-		return nil, c.reportFailure(o.claim, errors.Join(err, c.removeSelectedNode(ctx, o.claim)))
+		var refused *intree.NodeRefused
+		if errors.As(err, &refused) {
+			err = errors.Join(err, c.removeSelectedNode(ctx, o.claim))
+		}
+		return nil, c.reportFailure(o.claim, err)
 	}
 	volume, err := c.volumes.Create(ctx, provisioned)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -30,6 +31,47 @@ func (failing) Create(context.Context, *v1.PersistentVolume) error {
 }
 
 func withMountOptions(class *storagev1.StorageClass) { class.MountOptions = []string{"noatime"} }
+
+func waitingForConsumer(class *storagev1.StorageClass) {
+	class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+}
+
+// The scheduler selects a node again at once, so that both would change the claim for ever.
+func TestRefusedClaimKeepsItsNode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		class  *storagev1.StorageClass
+		change func(*v1.PersistentVolumeClaim)
+		off    bool // provisioning
+		keeps  bool
+	}{
+		"mount options": {class: hostPathClass(waitingForConsumer, withMountOptions), keeps: true},
+		"plugin is off": {class: hostPathClass(waitingForConsumer), off: true, keeps: true},
+		"block volume":  {class: hostPathClass(waitingForConsumer), change: func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock) }},
+		"another source": {class: hostPathClass(waitingForConsumer), change: func(c *v1.PersistentVolumeClaim) {
+			c.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "Any", Name: "any"}
+		}, keeps: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := newClaim(func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnSelectedNode] = "node" })
+			if tc.change != nil {
+				tc.change(claim)
+			}
+			s := newFixture(t, &intree.HostPath{Root: t.TempDir(), Provisions: !tc.off}, tc.class, claim)
+			s.reconcile()
+			if s.provision() == nil {
+				t.Fatal("the claim was not refused")
+			}
+			now, err := s.client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "claim", metav1.GetOptions{})
+			s.must(err)
+			if _, has := now.Annotations[storage.AnnSelectedNode]; has != tc.keeps {
+				t.Errorf("annotations %v", now.Annotations)
+			}
+			if failed := slices.IndexFunc(s.events.events, func(e string) bool { return strings.HasPrefix(e, "Warning ProvisioningFailed: ") }); failed < 0 {
+				t.Errorf("events %q", s.events.events)
+			}
+		})
+	}
+}
 
 func TestProvisioningByPluginIsReportedOnClaim(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -68,3 +68,18 @@ func TestPathsOnDifferentNodesAreNotShared(t *testing.T) {
 		})
 	}
 }
+
+// Otherwise each reconcile sends another event, for ever.
+func TestEventAboutSharedPlaceHasOneText(t *testing.T) {
+	objects := []runtime.Object{volumeIn("v", "/data")}
+	for _, name := range []string{"b", "c", "d", "e"} {
+		objects = append(objects, volumeIn(name, "/data", retain))
+	}
+	s := newFixture(t, objects...)
+	for range 50 {
+		s.must(s.Reconcile(t.Context(), "v"))
+	}
+	if len(s.events.events) != 1 {
+		t.Errorf("events %q", s.events.events)
+	}
+}

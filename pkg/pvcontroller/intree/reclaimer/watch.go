@@ -2,6 +2,7 @@ package reclaimer
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -164,6 +165,7 @@ func isFinished(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 }
 
+// volumesAt returns the volumes at a place of the index by name: an event that names the first one has one text.
 func (c *Controller) volumesAt(index, place string) []*v1.PersistentVolume {
 	objects, err := c.Caches.Volumes.GetIndexer().ByIndex(index, place)
 	if err != nil {
@@ -175,5 +177,6 @@ func (c *Controller) volumesAt(index, place string) []*v1.PersistentVolume {
 			volumes = append(volumes, volume)
 		}
 	}
+	slices.SortFunc(volumes, func(a, b *v1.PersistentVolume) int { return strings.Compare(a.Name, b.Name) })
 	return volumes
 }
