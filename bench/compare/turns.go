@@ -124,7 +124,7 @@ func line(turn measure.Turn) string {
 
 // write writes all values, the page and its plots.
 func write(o options, result measure.Result) error {
-	text, err := json.MarshalIndent(result, "", " ")
+	text, err := encode(result)
 	if err != nil {
 		return fmt.Errorf("write results: %w", err)
 	}
@@ -137,7 +137,7 @@ func write(o options, result measure.Result) error {
 	if err != nil {
 		return err
 	}
-	files := map[string]string{o.results: string(text), o.page: page}
+	files := map[string]string{o.results: text, o.page: page}
 	for name, plot := range report.Plots(result) {
 		files[filepath.Join(plots, name)] = plot
 	}
@@ -151,6 +151,20 @@ func write(o options, result measure.Result) error {
 		}
 	}
 	return nil
+}
+
+// encode returns the result as JSON, each turn in a line. The file is kept beside the page, so that
+// a run of one scenario keeps the others on the page.
+func encode(result measure.Result) (string, error) {
+	lines := make([]string, len(result.Turns))
+	for i, turn := range result.Turns {
+		line, err := json.Marshal(turn)
+		if err != nil {
+			return "", fmt.Errorf("encode turn: %w", err)
+		}
+		lines[i] = string(line)
+	}
+	return "{\"Turns\": [\n" + strings.Join(lines, ",\n") + "\n]}\n", nil
 }
 
 // read returns the values in the file, none if there is no file.
