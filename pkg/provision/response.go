@@ -48,7 +48,12 @@ func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume, allowed Topo
 	if flaw := wrongSource(request.GetVolumeContentSource(), volume.GetContentSource()); flaw != "" {
 		return flaw
 	}
-	switch allowed {
+	return allowed.unusable(request, volume)
+}
+
+// unusable returns the reason why the accessible topology of the volume does not fit, "" if it does.
+func (t Topology) unusable(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
+	switch t {
 	case RequestedTopology:
 		return topology.Unusable(request.GetAccessibilityRequirements(), volume.GetAccessibleTopology())
 	case AnyTopology:

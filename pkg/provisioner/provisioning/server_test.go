@@ -202,7 +202,7 @@ func TestVolumeOfAnotherNodeDoesNotEndTheEntry(t *testing.T) {
 		}
 		theirs := &v1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid", UID: "theirs", ResourceVersion: "1"},
-			Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"}, NodeAffinity: &v1.VolumeNodeAffinity{}},
+			Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"}, NodeAffinity: &v1.VolumeNodeAffinity{}},
 		}
 		if _, err := client.CoreV1().PersistentVolumes().Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
