@@ -25,6 +25,7 @@ const (
 	SnapshotBound
 	JournalEntry
 	FeatureOff
+	PhaseNotReclaimed
 	TooLateToProtect
 	PolicyRetain
 	GracePeriod
@@ -150,10 +151,16 @@ var descriptions = [...]Description{
 		Look:    "The image and the arguments of the provisioner.",
 		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
 	},
+	PhaseNotReclaimed: {
+		Name:    "PhaseNotReclaimed",
+		Meaning: "csi-provisioner reclaims volumes in the phase Released only, and this volume is in another phase, such as Failed or Available.",
+		Look:    "status.phase of the volume; the image of the provisioner that leads for the driver. The provisioner of Exeunt ends these deletions.",
+		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
+	},
 	TooLateToProtect: {
 		Name:    "TooLateToProtect",
-		Meaning: "The volume was being deleted before it could get its finalizer, and the provisioner of Exeunt, which honors its annotation, is gone or has not deleted the disk yet.",
-		Look:    "The annotation exeunt.io/reclaim of the volume.",
+		Meaning: "The volume was deleted before it got its finalizer: csi-provisioner leaves its disk behind. Only the provisioner of Exeunt deletes the disk, once the claim is gone.",
+		Look:    "The finalizers and the annotation exeunt.io/reclaim of the volume; the provisioner that leads for the driver.",
 		Force:   "The disk stays in storage and is paid for, and nobody knows of it any more.",
 	},
 	PolicyRetain: {

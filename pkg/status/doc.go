@@ -4,6 +4,7 @@
 //
 //	volume.go        whether a volume is protected, and what a new pv-controller and provisioner do with it
 //	loops.go         which loops write phases, by managedFields
+//	work.go          whether a program runs the loops, and provisions for a driver
 //	drivers.go       who provisions for a driver
 //	leases.go        leader Leases and the journal
 //	beforeswitch.go  what a switch to Exeunt deletes, and which rights are missing

@@ -40,7 +40,7 @@ func (s *survey) addDrivers(ctx context.Context) {
 	s.report.Drivers = []Driver{}
 	for _, name := range slices.Sorted(maps.Keys(drivers)) {
 		driver := drivers[name]
-		driver.Provisioner = s.provisionerOf(ctx, name)
+		driver.Provisioner, driver.work = s.provisionerOf(ctx, name)
 		s.report.Drivers = append(s.report.Drivers, *driver)
 		s.judgeDriver(driver)
 	}
@@ -58,7 +58,7 @@ func add(drivers map[string]*Driver, name string) *Driver {
 func (s *survey) countVolumes() map[string]*Driver {
 	drivers := map[string]*Driver{}
 	for _, facts := range s.sortedVolumes() {
-		if facts.driver == "" || isInTree(facts.driver) {
+		if facts.driver == "" || isInTree(facts.driver) || facts.reclaimer == driverReclaimsLater {
 			continue
 		}
 		driver := add(drivers, facts.driver)
@@ -74,6 +74,9 @@ func (s *survey) countVolumes() map[string]*Driver {
 			continue
 		}
 		driver.Dynamic++
+		if facts.reclaimer == driverReclaims {
+			driver.reclaims++
+		}
 		driver.addExample(protection, facts.name)
 	}
 	for _, driver := range drivers {
@@ -103,13 +106,22 @@ func (s *survey) judgeDriver(d *Driver) {
 	if d.Provisioner.Gate == volume.FeatureOff.String() && d.Unprotected == 0 {
 		s.report.find("%s: the provisioner does not serve the finalizer, as its image and arguments say", d.Name)
 	}
+	if d.work == workUndone && d.reclaims > 0 {
+		s.report.find("%s: its provisioner does not run, or crashes: the disks of %d volumes stay in storage until it works", d.Name, d.reclaims)
+	}
 }
 
 // provisionerOf finds who provisions for the driver: by pods, else by the Lease, else by the
 // volume that was created last.
-func (s *survey) provisionerOf(ctx context.Context, driver string) Provisioner {
+func (s *survey) provisionerOf(ctx context.Context, driver string) (Provisioner, work) {
 	family, _ := families.Find(string(finalizer.External), "PersistentVolume", "")
 	finding := s.finder.LookAll(ctx, family.Controllers(), driver)
+	_, verdict := blocker.JudgeController(finding.State)
+	return s.describe(finding, driver), workOf(workState{Verdict: verdict})
+}
+
+// describe returns the provisioner that was found for the driver.
+func (s *survey) describe(finding holder.Finding, driver string) Provisioner {
 	leader := s.leaderOf(driver)
 	if len(finding.Containers) > 0 {
 		return byPods(finding, leader)

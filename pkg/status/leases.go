@@ -86,8 +86,8 @@ func (s *survey) addLeases() {
 		if !ofControlPlane {
 			shown.Program = programOf(lease)
 		}
-		if lease.Spec.RenewTime != nil {
-			shown.AgeSeconds = int64(s.leasesAt.Sub(lease.Spec.RenewTime.Time) / time.Second)
+		if renewed := renewedAt(lease); !renewed.IsZero() {
+			shown.AgeSeconds = int64(s.leasesAt.Sub(renewed) / time.Second)
 		}
 		s.report.Leases = append(s.report.Leases, shown)
 	}
@@ -95,15 +95,26 @@ func (s *survey) addLeases() {
 
 // leaseState returns the state of a leader Lease by the clock of the API server.
 func leaseState(lease *coordinationv1.Lease, now time.Time) string {
-	if lease.Spec.RenewTime == nil || holderOf(lease) == "" {
+	if holderOf(lease) == "" {
 		return "released"
 	}
 	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
-	switch age := now.Sub(lease.Spec.RenewTime.Time); {
+	switch age := now.Sub(renewedAt(lease)); {
 	case age <= duration:
 		return blocker.LeaseHeld.String()
 	case age <= 2*duration:
 		return blocker.LeaseExpired.String()
 	}
 	return blocker.LeaseExpiredTwice.String()
+}
+
+// renewedAt returns when the Lease was renewed last. A Lease that a user applied was never renewed: its creation counts.
+func renewedAt(lease *coordinationv1.Lease) time.Time {
+	switch {
+	case lease.Spec.RenewTime != nil:
+		return lease.Spec.RenewTime.Time
+	case lease.Spec.AcquireTime != nil:
+		return lease.Spec.AcquireTime.Time
+	}
+	return lease.CreationTimestamp.Time
 }

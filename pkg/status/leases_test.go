@@ -37,3 +37,34 @@ func TestLeaderLeasesOfControlPlane(t *testing.T) {
 		t.Errorf("leases %v, want %v", got, want)
 	}
 }
+
+func TestLeaseStates(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	lease := func(holder string, seconds int32, created, renewed time.Duration) *coordinationv1.Lease {
+		l := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds}}
+		l.CreationTimestamp = metav1.NewTime(now.Add(-created))
+		if renewed > 0 {
+			l.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-renewed)}
+		}
+		return l
+	}
+	const week, day = 604800, 24 * time.Hour
+	for name, tc := range map[string]struct {
+		lease *coordinationv1.Lease
+		want  string
+	}{
+		"held":                         {lease("pod", 15, day, time.Second), "held"},
+		"expired":                      {lease("pod", 15, day, 20*time.Second), "expired"},
+		"expired twice":                {lease("pod", 15, day, time.Minute), "expiredTwice"},
+		"released":                     {lease("", 1, day, time.Second), "released"},
+		"on standby, never renewed":    {lease("standby", week, day, 0), "held"},
+		"on standby for over a week":   {lease("standby", week, 8*day, 0), "expired"},
+		"never renewed, without times": {&coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("pod")}}, "expiredTwice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := leaseState(tc.lease, now); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}

@@ -41,6 +41,20 @@ func (w phaseWriters) String() string {
 	return enum.Name(w, "none", ourLoops, upstreamsLoops, "switched", "both")
 }
 
+// evidence says who wrote phases.
+func (w phaseWriters) evidence() []string {
+	switch w {
+	case writersBoth:
+		return []string{"pv-controller and kube-controller-manager wrote phases in turn within the last 10 minutes"}
+	case writersSwitched:
+		return []string{"both wrote phases within the last 10 minutes, one after the other, as in a switch"}
+	case writersOurs, writersUpstream:
+		return []string{w.String() + " wrote a phase last"}
+	case writersNone:
+	}
+	return []string{}
+}
+
 // phaseWrite is the last write of a loop to an object whose phase it wrote.
 type phaseWrite struct {
 	at   time.Time

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -62,28 +60,4 @@ func (s *survey) admission(ctx context.Context, kind, resource string) (*unstruc
 		}
 	}
 	return nil, worst
-}
-
-// addLoops adds who runs the loops for volumes and claims.
-func (s *survey) addLoops(ctx context.Context) {
-	writers := writersOf(slices.Collect(maps.Values(s.writes)), s.Reader.Now())
-	loops := Loops{Writers: writers.String(), Evidence: []string{}}
-	switch writers {
-	case writersBoth:
-		loops.Evidence = append(loops.Evidence, "pv-controller and kube-controller-manager wrote phases in turn within the last 10 minutes")
-	case writersSwitched:
-		loops.Evidence = append(loops.Evidence, "both wrote phases within the last 10 minutes, one after the other, as in a switch")
-	case writersOurs, writersUpstream:
-		loops.Evidence = append(loops.Evidence, writers.String()+" wrote a phase last")
-	case writersNone:
-	}
-	if family, known := families.Find(string(finalizer.VolumeProtection), "PersistentVolume", ""); known {
-		for _, evidence := range s.finder.LookAll(ctx, family.Controllers(), "").Evidence {
-			loops.Evidence = append(loops.Evidence, evidence.Text)
-		}
-	}
-	if writers == writersBoth {
-		s.report.find("two sets of loops work at once: switch the three loops of kube-controller-manager off, or stop pv-controller")
-	}
-	s.report.Loops = loops
 }

@@ -44,7 +44,7 @@ type Report struct {
 type Driver struct {
 	Name        string      `json:"name"`
 	Provisioner Provisioner `json:"provisioner"`
-	// Dynamic is the number of provisioned volumes with policy Delete that are bound or released.
+	// Dynamic is the number of volumes with policy Delete that are bound or released, also of those that were created by hand.
 	Dynamic int `json:"dynamic"`
 	// Protected have the finalizer. Unprotected leak if they are deleted before their claims
 	// now. TooLate were deleted before their finalizer was added.
@@ -55,6 +55,9 @@ type Driver struct {
 	Examples []string `json:"examples"`
 
 	unprotected, tooLate []string
+	// reclaims is the number of these volumes whose disks a CSI provisioner deletes. work tells whether one runs.
+	reclaims int
+	work     work
 }
 
 // Provisioner is who provisions for a driver.
@@ -78,7 +81,8 @@ type Lease struct {
 	Name      string `json:"name"`
 	Holder    string `json:"holder"`
 	Program   string `json:"program"`
-	// State is "held", "expired", "expiredTwice" or "absent". AgeSeconds is the time since the last renewal.
+	// State is "held", "expired", "expiredTwice" or "released". AgeSeconds is the time since the last renewal, else since
+	// the creation.
 	State      string `json:"state"`
 	AgeSeconds int64  `json:"ageSeconds"`
 }

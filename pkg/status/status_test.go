@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -38,7 +39,7 @@ func volumeStates(yield func(external.State) bool) {
 func TestProtectionOfEveryVolume(t *testing.T) {
 	for s := range volumeStates {
 		want := protectionUnneeded
-		concerned := s.Dynamic && s.Policy == storage.PolicyDelete && (s.Phase == storage.PhaseBound || s.Phase.Released())
+		concerned := s.Policy == storage.PolicyDelete && (s.Phase == storage.PhaseBound || s.Phase.Released())
 		switch {
 		case !concerned:
 		case s.Protected:
@@ -52,6 +53,52 @@ func TestProtectionOfEveryVolume(t *testing.T) {
 		if got := protectionOf(s); got != want {
 			t.Errorf("%+v: %v, want %v", s, got, want)
 		}
+	}
+}
+
+// Both provisioners protect and reclaim CSI volumes that were created by hand.
+func TestVolumeCreatedByHandIsDeletedTooEarly(t *testing.T) {
+	if got := protectionOf(external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound, Deleting: true}); got != deletedTooEarly {
+		t.Errorf("%v, want %v", got, deletedTooEarly)
+	}
+}
+
+func TestReclaimerOfVolume(t *testing.T) {
+	csi := corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d.example.com"}}
+	disk := corev1.PersistentVolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: "x"}}
+	const migrated = "pd.csi.storage.gke.io"
+	for name, tc := range map[string]struct {
+		source      corev1.PersistentVolumeSource
+		annotations map[string]string
+		driver      string
+		want        reclaimer
+	}{
+		"provisioned":                     {csi, map[string]string{storage.AnnDynamicallyProvisioned: "d.example.com"}, "d.example.com", driverReclaims},
+		"created by hand":                 {csi, nil, "d.example.com", driverReclaims},
+		"migrated":                        {disk, map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/gce-pd", storage.AnnMigratedTo: migrated}, migrated, driverReclaims},
+		"migrated, not annotated yet":     {disk, map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/gce-pd"}, migrated, driverReclaims},
+		"migrated, created by hand":       {disk, nil, migrated, driverReclaimsLater},
+		"the same beside our controller":  {disk, map[string]string{storage.AnnMigratedTo: migrated}, migrated, driverReclaims},
+		"of a provisioner without driver": {corev1.PersistentVolumeSource{}, map[string]string{storage.AnnDynamicallyProvisioned: "example.com/nfs"}, "example.com/nfs", otherReclaims},
+	} {
+		t.Run(name, func(t *testing.T) {
+			volume := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: tc.source}}
+			volume.Annotations = tc.annotations
+			if got := reclaimerOf(volume, tc.driver); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestVolumesThatNobodyReclaimsAreNotCounted(t *testing.T) {
+	state := external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound, Claim: storage.ClaimBound}
+	s := &survey{volumes: map[types.UID]volumeFacts{
+		"1": {name: "by-hand", driver: "d", state: state}, "2": {name: "in-tree", driver: "d", state: state, reclaimer: driverReclaimsLater},
+		"3": {name: "nfs", driver: "d", state: state, reclaimer: otherReclaims},
+	}}
+	if d := s.countVolumes()["d"]; d.Dynamic != 2 || d.Unprotected != 2 || d.reclaims != 1 {
+		t.Errorf("driver %+v", *d)
 	}
 }
 
@@ -144,6 +191,8 @@ func TestEveryEnumValueHasItsOwnName(t *testing.T) {
 	enumtest.ExpectNames(t, protectionUnneeded, deletedTooEarly)
 	enumtest.ExpectNames(t, deletesNothing, deletesDiskAfterClaim)
 	enumtest.ExpectNames(t, writersNone, writersBoth)
+	enumtest.ExpectNames(t, driverReclaims, otherReclaims)
+	enumtest.ExpectNames(t, workUnseen, workDoubtful)
 }
 
 func TestInTreeNames(t *testing.T) {

@@ -54,6 +54,7 @@ type volumeFacts struct {
 	created               time.Time
 	phase                 corev1.PersistentVolumePhase
 	state                 external.State
+	reclaimer             reclaimer
 }
 
 // examples is how many volumes a report names per driver and kind of fault.
@@ -88,8 +89,9 @@ func (s *survey) readVolumes(ctx context.Context) {
 	s.seen.volumes = cluster.Each(ctx, s.Reader, cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
 		for i := range page {
 			volume := &page[i]
+			driver := futureDriver(volume, library)
 			s.volumes[volume.UID] = volumeFacts{
-				name: volume.Name, driver: futureDriver(volume, library), creator: creatorOf(volume), claim: volume.Spec.ClaimRef,
+				name: volume.Name, driver: driver, reclaimer: reclaimerOf(volume, driver), creator: creatorOf(volume), claim: volume.Spec.ClaimRef,
 				created: volume.CreationTimestamp.Time, phase: volume.Status.Phase, state: stateOf(volume, s.claimOf(volume)),
 			}
 			if write, has := phaseWriteOf(volume.ManagedFields); has {

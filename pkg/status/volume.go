@@ -41,11 +41,11 @@ func stateOf(volume *corev1.PersistentVolume, claim storage.ClaimRelation) exter
 	}
 }
 
-// protectionOf decides whether a provisioned volume is protected.
+// protectionOf decides whether a volume of a driver is protected, also one that was created by hand.
 func protectionOf(s external.State) volumeProtection {
 	inUse := s.Phase == storage.PhaseBound || s.Phase.Released()
 	switch decision := external.Decide(s); {
-	case !s.Dynamic || s.Policy != storage.PolicyDelete || !inUse:
+	case s.Policy != storage.PolicyDelete || !inUse:
 		return protectionUnneeded
 	case s.Protected:
 		return isProtected
@@ -55,6 +55,32 @@ func protectionOf(s external.State) volumeProtection {
 		return protectionUnneeded
 	}
 	return isUnprotected
+}
+
+// reclaimer is who deletes the disk of a volume.
+type reclaimer int
+
+const (
+	// driverReclaims: the provisioner of the CSI driver.
+	driverReclaims reclaimer = iota
+	// driverReclaimsLater: nobody, until our pv-controller names the driver of a migrated volume that was created by hand.
+	driverReclaimsLater
+	// otherReclaims: an external provisioner without a CSI driver.
+	otherReclaims
+)
+
+// String returns the name of the value.
+func (r reclaimer) String() string { return enum.Name(r, "driver", "driver later", "other") }
+
+// reclaimerOf returns who deletes the disk of a volume of the driver.
+func reclaimerOf(volume *corev1.PersistentVolume, driver string) reclaimer {
+	switch {
+	case volume.Spec.CSI == nil && volume.Annotations[storage.AnnDynamicallyProvisioned] == driver:
+		return otherReclaims
+	case storage.HasProvisioner(volume) || external.Owns(driver, volume):
+		return driverReclaims
+	}
+	return driverReclaimsLater
 }
 
 // deletion says what a provisioner of Exeunt that starts now does with a volume.

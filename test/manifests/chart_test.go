@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/common"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -56,6 +57,70 @@ func TestChartLeavesOutThePolicyOnOlderServers(t *testing.T) {
 	}
 	if notes := files["exeunt/templates/NOTES.txt"]; !strings.Contains(notes, "The admission policy is not installed") {
 		t.Errorf("the chart does not say that the policy is left out:\n%s", notes)
+	}
+}
+
+// "helm template" asks no API server: the version decides, and a comment says that the policy is left out.
+func TestChartHasThePolicyByVersionOrKind(t *testing.T) {
+	const policy = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+	for name, tc := range map[string]struct {
+		able *common.Capabilities
+		want bool
+	}{
+		"1.34":                            {abilities("v1.34.4"), false},
+		"1.35":                            {abilities("v1.35.4"), false},
+		"1.36":                            {abilities("v1.36.0"), true},
+		"1.36 of a provider":              {abilities("v1.36.2-gke.1234000"), true},
+		"1.37, a test version":            {abilities("v1.37.0-alpha.1"), true},
+		"1.35, the kind is named":         {abilities("v1.35.4", policy), true},
+		"1.36, another kind is named":     {abilities("v1.36.0", "monitoring.coreos.com/v1/PodMonitor"), true},
+		"API server with the kind":        {abilities("v1.36.3", "apps/v1/Deployment", policy), true},
+		"API server with the kind off":    {abilities("v1.36.3", "apps/v1/Deployment"), false},
+		"API server without the kind yet": {abilities("v1.35.4", "apps/v1/Deployment"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, err := renderFor(loaded(t), withRegistry(policyOn), tc.able)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := files["exeunt/templates/admission.yaml"]
+			for _, kind := range []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ConfigMap"} {
+				if strings.Contains(text, "kind: "+kind+"\n") != tc.want {
+					t.Errorf("has %s: %t, want %t:\n%s", kind, !tc.want, tc.want, text)
+				}
+			}
+			if said := strings.Contains(text, "# The admission policy is left out"); said == tc.want {
+				t.Errorf("says that the policy is left out: %t:\n%s", said, text)
+			}
+			if said := strings.Contains(files["exeunt/templates/NOTES.txt"], "The admission policy is not installed"); said == tc.want {
+				t.Errorf("the notes say that the policy is left out: %t", said)
+			}
+		})
+	}
+}
+
+// The socket of a driver that runs as root is the root user's.
+func TestChartSetsUserOfProvisioner(t *testing.T) {
+	objects := templated(t, values{"provisioner": values{"deployment": values{
+		"enabled": true, "securityContext": values{"runAsUser": 0, "runAsNonRoot": false},
+	}}})
+	pod := podsOf(t, []*unstructured.Unstructured{find(t, objects, "Deployment", "csimock")})[0]
+	for _, container := range pod.Containers {
+		security := container.SecurityContext
+		if container.Name != "csi-provisioner" {
+			if security != nil && security.RunAsUser != nil {
+				t.Errorf("%s runs as user %d", container.Name, *security.RunAsUser)
+			}
+			continue
+		}
+		root, no, yes := int64(0), false, true
+		want := &v1.SecurityContext{
+			RunAsUser: &root, RunAsNonRoot: &no, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+			Capabilities: &v1.Capabilities{Drop: []v1.Capability{"ALL"}},
+		}
+		if diff := cmp.Diff(want, security); diff != "" {
+			t.Errorf("security context:\n%s", diff)
+		}
 	}
 }
 

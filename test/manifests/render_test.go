@@ -132,14 +132,20 @@ func installed(t *testing.T, given values) []*unstructured.Unstructured {
 	return objects
 }
 
-// older are the abilities of an API server that has none but those of helm's defaults.
-var older = common.DefaultCapabilities
+// older are the abilities that helm knows by default, for a version without MutatingAdmissionPolicy.
+var older = abilities("v1.35.4")
+
+// abilities returns what helm knows without an API server, for a version of Kubernetes.
+func abilities(version string, served ...string) *common.Capabilities {
+	able := common.DefaultCapabilities.Copy()
+	able.KubeVersion = common.KubeVersion{Version: version}
+	able.APIVersions = slices.Concat(able.APIVersions, served)
+	return able
+}
 
 // present returns the abilities of the newest API server.
 func present() *common.Capabilities {
-	able := older.Copy()
-	able.APIVersions = append(able.APIVersions, "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
-	return able
+	return abilities("v1.36.3", "apps/v1/Deployment", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
 }
 
 // render checks the values against the schema, and fills the templates for the newest API server.

@@ -2,9 +2,10 @@
 // the containers, and then removes the pod.
 //
 //	the kubelet has finished                     nothing: finalizers of the pod remain
-//	node object gone                             NodeGone, stuck; within the grace period
-//	                                             waiting if the pod garbage collector is alive,
-//	                                             unknown if the collector could not be seen
+//	node object gone, the collector alive        NodeGone, waiting until two minutes after the
+//	                                             grace period, then unknown
+//	node object gone, the collector not seen     NodeGone, unknown
+//	node object gone, no collector               NodeGone, stuck
 //	node not ready, its Lease expired twice      NodeUnreachable, stuck
 //	node not ready, anything else                NodeUnreachable, unknown
 //	within the grace period                      GracePeriod, waiting
@@ -41,7 +42,9 @@ type State struct {
 	KubeletFinished bool
 	// WithinGrace: the grace period has not ended yet.
 	WithinGrace bool
-	Node        Node
+	// JustEnded: the grace period ended less than two minutes ago.
+	JustEnded bool
+	Node      Node
 	// Lease is the Lease of the node, which its kubelet renews.
 	Lease blocker.LeaseState
 	// ReportsError: the kubelet reports an error now.
@@ -59,10 +62,8 @@ func Decide(s State) (blocker.Reason, blocker.Verdict, bool) {
 	switch {
 	case s.KubeletFinished:
 		return 0, blocker.None, false
-	case s.Node == NodeAbsent && s.WithinGrace && s.CollectorAlive:
-		return blocker.NodeGone, blocker.Waiting, true
 	case s.Node == NodeAbsent:
-		return blocker.NodeGone, stuckUnless(s.WithinGrace && s.CollectorUnseen, blocker.Unknown), true
+		return blocker.NodeGone, s.withoutNode(), true
 	case s.Node == NodeNotReady:
 		silent := s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent
 		return blocker.NodeUnreachable, stuckUnless(!silent, blocker.Unknown), true
@@ -76,6 +77,19 @@ func Decide(s State) (blocker.Reason, blocker.Verdict, bool) {
 		return blocker.KubeletStopping, blocker.Waiting, true
 	}
 	return blocker.KubeletStopping, blocker.Unknown, true
+}
+
+// withoutNode returns the verdict about a pod whose node object does not exist. The pod garbage
+// collector deletes the pod about a minute after the node. The age of the node's deletion is not
+// known, so a pod that outlives its grace period is no proof against the collector.
+func (s State) withoutNode() blocker.Verdict {
+	switch {
+	case s.CollectorAlive && (s.WithinGrace || s.JustEnded):
+		return blocker.Waiting
+	case s.CollectorAlive, s.CollectorUnseen:
+		return blocker.Unknown
+	}
+	return blocker.Stuck
 }
 
 // stuckUnless returns the other verdict if the condition holds, else stuck.

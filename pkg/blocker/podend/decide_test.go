@@ -20,7 +20,12 @@ func TestDecide(t *testing.T) {
 		"within the grace period, node gone":   {podend.State{WithinGrace: true, Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
 		"node just gone, collector alive":      {podend.State{WithinGrace: true, Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Waiting},
 		"node just gone, collector not seen":   {podend.State{WithinGrace: true, Node: podend.NodeAbsent, CollectorUnseen: true}, blocker.NodeGone, blocker.Unknown},
-		"past the grace period, node gone":     {podend.State{Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Stuck},
+		"past the grace period, no collector":  {podend.State{Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
+		"just past it, collector alive":        {podend.State{JustEnded: true, Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Waiting},
+		"long past it, collector alive":        {podend.State{Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Unknown},
+		"just past it, collector not seen":     {podend.State{JustEnded: true, Node: podend.NodeAbsent, CollectorUnseen: true}, blocker.NodeGone, blocker.Unknown},
+		"long past it, collector not seen":     {podend.State{Node: podend.NodeAbsent, CollectorUnseen: true}, blocker.NodeGone, blocker.Unknown},
+		"just past it, no collector":           {podend.State{JustEnded: true, Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
 		"kubelet alive and slow":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld}, blocker.KubeletStopping, blocker.Waiting},
 		"kubelet alive, events not seen":       {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, EventsUnseen: true}, blocker.KubeletStopping, blocker.Unknown},
 		"kubelet cannot unmount":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, ReportsError: true}, blocker.KubeletStopping, blocker.Stuck},
@@ -44,10 +49,10 @@ func TestDecide(t *testing.T) {
 func TestPodIsStuckOnlyWithEvidence(t *testing.T) {
 	for node := podend.NodeUnseen; node <= podend.NodeReady; node++ {
 		for lease := blocker.LeaseUnseen; lease <= blocker.LeaseExpiredTwice; lease++ {
-			for bits := range 64 {
+			for bits := range 128 {
 				s := podend.State{
 					KubeletFinished: bits&1 != 0, WithinGrace: bits&2 != 0, ReportsError: bits&4 != 0, CollectorAlive: bits&8 != 0, EventsUnseen: bits&16 != 0,
-					CollectorUnseen: bits&32 != 0, Node: node, Lease: lease,
+					CollectorUnseen: bits&32 != 0, JustEnded: bits&64 != 0, Node: node, Lease: lease,
 				}
 				expectEvidence(t, s)
 			}
@@ -59,7 +64,7 @@ func expectEvidence(t *testing.T, s podend.State) {
 	t.Helper()
 	reason, verdict, keeps := podend.Decide(s)
 	silent := s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent
-	mayCollect := s.WithinGrace && (s.CollectorAlive || s.CollectorUnseen)
+	mayCollect := s.CollectorAlive || s.CollectorUnseen
 	proof := s.Node == podend.NodeAbsent && !mayCollect || s.Node == podend.NodeNotReady && silent || s.ReportsError && !s.WithinGrace
 	if verdict == blocker.Stuck && !proof {
 		t.Errorf("%+v is called stuck: %v", s, reason)
@@ -67,7 +72,11 @@ func expectEvidence(t *testing.T, s podend.State) {
 	if keeps == s.KubeletFinished {
 		t.Errorf("Decide(%+v) says that the kubelet keeps the pod: %v", s, keeps)
 	}
-	if verdict == blocker.Waiting && !s.WithinGrace && !s.CollectorAlive && s.Lease != blocker.LeaseHeld && s.Node != podend.NodeReady {
+	collects := s.Node == podend.NodeAbsent && s.CollectorAlive && (s.WithinGrace || s.JustEnded)
+	if s.Node == podend.NodeAbsent && keeps && (verdict == blocker.Waiting) != collects {
+		t.Errorf("%+v is called %v, and its collector is alive and due: %v", s, verdict, collects)
+	}
+	if verdict == blocker.Waiting && !s.WithinGrace && !collects && s.Lease != blocker.LeaseHeld && s.Node != podend.NodeReady {
 		t.Errorf("%+v is called waiting, and no kubelet was seen alive", s)
 	}
 }

@@ -8,6 +8,8 @@
 //	[InUse]        claim, snapshot, class: users that keep a finalizer
 //	[Attachment]   VolumeAttachment
 //	[Content]      content of a snapshot or of a group of snapshots
+//	[RemoveUnclaimed]  the provisioner's finalizer on a deleted volume that names no claim
+//	[Late]         the disk of a volume that was deleted before it got its finalizer
 //	[Takeover]     finalizers and annotations of the provisioner of Exeunt
 //	[FeatureOf]    whether a provisioner serves the finalizer of KEP-2644, by image and arguments
 //

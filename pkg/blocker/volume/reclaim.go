@@ -43,6 +43,8 @@ func (j Journal) String() string { return enum.Name(j, "unseen", "empty", "unres
 
 // ReclaimState is the observed state of a released volume whose driver has to delete the disk.
 type ReclaimState struct {
+	// Failed: the phase is Failed, else Released.
+	Failed bool
 	// Attached: a VolumeAttachment names the volume.
 	Attached Fact
 	// Shared: another PersistentVolume has the same disk.
@@ -57,7 +59,8 @@ type ReclaimState struct {
 	// Node: a provisioner that runs on each node has a node that reaches the volume, see [NodeOf];
 	// Yes for any other provisioner.
 	Node Fact
-	// Server is who calls the driver: only the provisioner of Exeunt checks Shared and Secret first.
+	// Server is who calls the driver: only the provisioner of Exeunt checks Shared and Secret first,
+	// and only it reclaims Failed volumes.
 	Server Server
 	// Provisioner is the program that calls the driver.
 	Provisioner blocker.ControllerState
@@ -67,7 +70,10 @@ type ReclaimState struct {
 // from being asked, nothing is said about the call.
 func Reclaim(s ReclaimState) []Judgment {
 	s.Provisioner.ReportsError = false // Error says what is reported about this volume
-	if s.Server == ServerOther {       // csi-provisioner asks the driver all the same
+	switch {
+	case s.Server == ServerOther && s.Failed: // whatever else holds, csi-provisioner does not ask the driver
+		return []Judgment{{blocker.PhaseNotReclaimed, blocker.Stuck}}
+	case s.Server == ServerOther: // csi-provisioner asks the driver all the same
 		s.Shared, s.Secret = No, SecretFine
 	}
 	all := s.obstacles()
@@ -94,6 +100,9 @@ func (s ReclaimState) obstacles() []Judgment {
 	}
 	if s.Node == No {
 		all = append(all, Judgment{blocker.NodeGone, blocker.Stuck})
+	}
+	if s.Failed && s.Server != ServerOurs && s.Error != Yes { // an error shows that the driver is asked
+		all = append(all, Judgment{blocker.PhaseNotReclaimed, blocker.Unknown})
 	}
 	return append(all, s.featureObstacle()...)
 }

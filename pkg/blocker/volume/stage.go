@@ -19,13 +19,16 @@ const (
 	ToRelease
 	// ToReclaim: the driver or the plugin has to delete the disk.
 	ToReclaim
+	// Unclaimed: the volume names no claim, so nothing is reclaimed although the policy is Delete;
+	// finalizers have to be removed.
+	Unclaimed
 	// ToUnprotect: nothing has to be deleted, finalizers have to be removed.
 	ToUnprotect
 )
 
 // String returns the name of the value.
 func (s Stage) String() string {
-	return enum.Name(s, "kept", "claimed", "claimUnseen", "toRelease", "toReclaim", "toUnprotect")
+	return enum.Name(s, "kept", "claimed", "claimUnseen", "toRelease", "toReclaim", "unclaimed", "toUnprotect")
 }
 
 // State is the observed state of a PersistentVolume.
@@ -55,8 +58,15 @@ func StageOf(s State) Stage {
 		return ToRelease
 	case reclaims && (s.Marked || !s.Deleting):
 		return ToReclaim
+	case s.isUnclaimed():
+		return Unclaimed
 	}
 	return ToUnprotect
+}
+
+// isUnclaimed reports whether the volume would be reclaimed once it is Released, which needs a claim.
+func (s State) isUnclaimed() bool {
+	return s.Policy == storage.PolicyDelete && s.Claim == storage.ClaimNone && !s.Phase.Released()
 }
 
 // claimStage returns the stage of a volume whose claim may use it, and false without one.

@@ -77,7 +77,8 @@ func TestReclaimIsStuckOnlyWithEvidence(t *testing.T) {
 			t.Fatalf("Reclaim(%+v) says nothing", s)
 		}
 		checked := s.Server == ServerOurs && (s.Shared == Yes || s.Secret == SecretMissing)
-		evidence := checked || s.Feature == FeatureOff || s.Node == No ||
+		neverAsked := s.Server == ServerOther && s.Failed
+		evidence := checked || neverAsked || s.Feature == FeatureOff || s.Node == No ||
 			s.Error == Yes || isProven(s.Provisioner)
 		if worst(judgments...) == blocker.Stuck && !evidence {
 			t.Fatalf("Reclaim(%+v) = %v without evidence", s, judgments)
@@ -125,6 +126,27 @@ func TestOtherProvisionerDeletesUncheckedVolume(t *testing.T) {
 	}
 }
 
+// csi-provisioner never asks the driver about a Failed volume, so nothing that keeps it from
+// asking matters, and nothing is promised where csi-provisioner may serve.
+func TestFailedVolumeWaitsOnlyForOurProvisioner(t *testing.T) {
+	for s := range reclaimStates() {
+		if !s.Failed {
+			continue
+		}
+		judgments := Reclaim(s)
+		released := s
+		released.Failed = false
+		switch {
+		case s.Server == ServerOurs && !slices.Equal(judgments, Reclaim(released)):
+			t.Fatalf("Reclaim(%+v) = %v, want that of a Released volume", s, judgments)
+		case s.Server == ServerOther && !slices.Equal(judgments, []Judgment{{blocker.PhaseNotReclaimed, blocker.Stuck}}):
+			t.Fatalf("Reclaim(%+v) = %v, want PhaseNotReclaimed alone", s, judgments)
+		case s.Server != ServerOurs && s.Error != Yes && worst(judgments...) < blocker.Unknown:
+			t.Fatalf("Reclaim(%+v) = %v, but csi-provisioner may serve", s, judgments)
+		}
+	}
+}
+
 // reclaimStates returns every state, with the controllers that matter. An error that a controller
 // reports is no input of Reclaim.
 func reclaimStates() iter.Seq[ReclaimState] {
@@ -133,10 +155,11 @@ func reclaimStates() iter.Seq[ReclaimState] {
 			if controller.ReportsError {
 				continue
 			}
-			for n := range 3 * 3 * 4 * 4 * 4 * 3 * 3 * 4 {
+			for n := range 3 * 3 * 4 * 4 * 4 * 3 * 3 * 4 * 2 {
 				s := ReclaimState{
 					Attached: Fact(n % 3), Shared: Fact(n / 3 % 3), Secret: Secret(n / 9 % 4), Journal: Journal(n / 36 % 4),
-					Feature: Feature(n / 144 % 4), Error: Fact(n / 576 % 3), Node: Fact(n / 1728 % 3), Server: Server(n / 5184), Provisioner: controller,
+					Feature: Feature(n / 144 % 4), Error: Fact(n / 576 % 3), Node: Fact(n / 1728 % 3), Server: Server(n / 5184 % 4), Failed: n/20736 == 1,
+					Provisioner: controller,
 				}
 				if !yield(s) {
 					return
@@ -165,14 +188,15 @@ func lessSeen(s ReclaimState) []ReclaimState {
 	return all
 }
 
-func TestReclaim(t *testing.T) {
-	alive := blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseHeld}
+// reclaimCase is one case of TestReclaim.
+type reclaimCase struct {
+	change func(*ReclaimState)
+	want   []Judgment
+}
+
+func reclaimCases() map[string]reclaimCase {
 	gone := blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseExpiredTwice}
-	quiet := ReclaimState{Attached: No, Shared: No, Secret: SecretFine, Journal: JournalEmpty, Feature: FeatureOn, Error: No, Node: Yes, Server: ServerOurs, Provisioner: alive}
-	for name, tc := range map[string]struct {
-		change func(*ReclaimState)
-		want   []Judgment
-	}{
+	return map[string]reclaimCase{
 		"driver deletes":                    {func(*ReclaimState) {}, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
 		"driver refuses":                    {func(s *ReclaimState) { s.Error = Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
 		"events unseen":                     {func(s *ReclaimState) { s.Error = Unseen }, []Judgment{{blocker.DriverDeletes, blocker.Unknown}}},
@@ -198,8 +222,19 @@ func TestReclaim(t *testing.T) {
 		"feature off":                       {func(s *ReclaimState) { s.Feature = FeatureOff }, []Judgment{{blocker.FeatureOff, blocker.Stuck}}},
 		"feature perhaps off":               {func(s *ReclaimState) { s.Feature = FeatureOffMaybe }, []Judgment{{blocker.FeatureOff, blocker.Unknown}}},
 		"perhaps off, refuses":              {func(s *ReclaimState) { s.Feature, s.Error = FeatureOffMaybe, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"failed":                            {func(s *ReclaimState) { s.Failed = true }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"failed, csi-provisioner":           {func(s *ReclaimState) { s.Failed, s.Server = true, ServerOther }, []Judgment{{blocker.PhaseNotReclaimed, blocker.Stuck}}},
+		"failed, server unseen":             {func(s *ReclaimState) { s.Failed, s.Server = true, ServerUnseen }, []Judgment{{blocker.PhaseNotReclaimed, blocker.Unknown}}},
+		"failed, server unseen, refuses":    {func(s *ReclaimState) { s.Failed, s.Server, s.Error = true, ServerUnseen, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"failed, server gone":               {func(s *ReclaimState) { s.Failed, s.Server, s.Provisioner = true, ServerGone, gone }, []Judgment{{blocker.PhaseNotReclaimed, blocker.Unknown}, {blocker.DriverMissing, blocker.Stuck}}},
 		"feature unknown":                   {func(s *ReclaimState) { s.Feature = FeatureUnknown }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
-	} {
+	}
+}
+
+func TestReclaim(t *testing.T) {
+	alive := blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseHeld}
+	quiet := ReclaimState{Attached: No, Shared: No, Secret: SecretFine, Journal: JournalEmpty, Feature: FeatureOn, Error: No, Node: Yes, Server: ServerOurs, Provisioner: alive}
+	for name, tc := range reclaimCases() {
 		t.Run(name, func(t *testing.T) {
 			s := quiet
 			tc.change(&s)
@@ -223,6 +258,8 @@ func TestStageOfOnEveryState(t *testing.T) {
 			t.Errorf("StageOf(%+v) = %v, but its claim exists", s, stage)
 		case s.Deleting && stage == Kept:
 			t.Errorf("StageOf(%+v) = %v, but the volume is being deleted", s, stage)
+		case stage == Unclaimed && (!s.Deleting || keeps || s.Claim != storage.ClaimNone || s.Phase == storage.PhaseBound || s.Phase.Released()):
+			t.Errorf("StageOf(%+v) = %v, but another program acts first", s, stage)
 		}
 	}
 }
@@ -257,7 +294,9 @@ func TestStageOf(t *testing.T) {
 		"released, Retain":          {State{storage.PolicyRetain, storage.PhaseReleased, false, storage.ClaimGone, false}, Kept},
 		"released, Retain, deleted": {State{storage.PolicyRetain, storage.PhaseReleased, true, storage.ClaimGone, true}, ToUnprotect},
 		"already reclaimed":         {State{storage.PolicyDelete, storage.PhaseReleased, true, storage.ClaimGone, false}, ToUnprotect},
-		"available, deleted":        {State{storage.PolicyDelete, storage.PhaseAvailable, true, storage.ClaimNone, true}, ToUnprotect},
+		"available, deleted":        {State{storage.PolicyDelete, storage.PhaseAvailable, true, storage.ClaimNone, true}, Unclaimed},
+		"available, Retain":         {State{storage.PolicyRetain, storage.PhaseAvailable, true, storage.ClaimNone, true}, ToUnprotect},
+		"available, claim gone":     {State{storage.PolicyDelete, storage.PhaseAvailable, true, storage.ClaimGone, true}, ToUnprotect},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := StageOf(tc.state); got != tc.want {

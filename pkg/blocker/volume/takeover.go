@@ -59,6 +59,20 @@ const (
 // String returns the name of the value.
 func (l Leader) String() string { return enum.Name(l, "unseen", "ours", "other") }
 
+// Late returns whether the disk of a volume stays behind that was deleted before it got the
+// provisioner's finalizer, and whose claim exists. The verdict is None if the provisioner of
+// Exeunt leads: it marks the volume, and deletes the disk once the claim is gone.
+func Late(s Server) Judgment {
+	switch s {
+	case ServerOurs:
+		return Judgment{blocker.TooLateToProtect, blocker.None}
+	case ServerOther, ServerGone:
+		return Judgment{blocker.TooLateToProtect, blocker.Stuck}
+	case ServerUnseen:
+	}
+	return Judgment{blocker.TooLateToProtect, blocker.Unknown}
+}
+
 // Takeover returns why something stays that only the provisioner of Exeunt removes; gone is
 // the reason if it runs no more.
 func Takeover(s Server, gone blocker.Reason) Judgment {

@@ -96,6 +96,16 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
+func TestLate(t *testing.T) {
+	for server, want := range map[Server]blocker.Verdict{
+		ServerUnseen: blocker.Unknown, ServerOurs: blocker.None, ServerOther: blocker.Stuck, ServerGone: blocker.Stuck,
+	} {
+		if got := Late(server); got != (Judgment{blocker.TooLateToProtect, want}) {
+			t.Errorf("Late(%v) = %v, want %v", server, got, want)
+		}
+	}
+}
+
 func TestServerOf(t *testing.T) {
 	ours, upstream := Program{Image: "r/exeunt/provisioner:v1"}, Program{Image: "r/csi-provisioner:v6.3.0"}
 	ready := blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseAbsent}

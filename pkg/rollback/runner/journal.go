@@ -46,7 +46,7 @@ func (s *observation) decideLeases() {
 }
 
 // standby is the holder in deploy/pv-controller/standby/lease.yaml.
-const standby = "standby"
+const standby = cluster.StandbyHolder
 
 // isOwnLeader reports whether the leader Lease of pv-controller is of no other program.
 func isOwnLeader(lease *coordinationv1.Lease) bool {

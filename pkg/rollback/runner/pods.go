@@ -100,8 +100,10 @@ func (s *observation) addPod(pod *corev1.Pod) {
 	}
 	for _, container := range containersOf(pod) {
 		switch kind := kindOf(&container); kind {
-		case loopsKind:
-			s.programs.loops = max(s.programs.loops, loopsOf(&container))
+		case loopsKind: // the control planes of other clusters run in namespaces of their own
+			if pod.Namespace == cluster.ControlPlane {
+				s.programs.loops = max(s.programs.loops, loopsOf(&container))
+			}
 		case provisionerKind, pvControllerKind:
 			isInit := slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container.Name })
 			s.programs.pods = append(s.programs.pods, programPod{

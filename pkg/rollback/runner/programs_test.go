@@ -196,3 +196,37 @@ func TestUnknownValueOfAnnotationStays(t *testing.T) {
 		}
 	}
 }
+
+// A management cluster runs the control planes of other clusters in namespaces of their own.
+func TestLoopsOfOtherClustersDoNotCount(t *testing.T) {
+	for namespace, want := range map[string]rollback.Outcome{"tenant": rollback.NothingLeft, cluster.ControlPlane: rollback.SomethingLeft} {
+		t.Run(namespace, func(t *testing.T) {
+			leases := named("n", lease("upstream", time.Second))
+			leases[[2]string{cluster.ControlPlane, cluster.UpstreamLoopsLease}] = lease("node-1_u", time.Second)
+			s := observed(t, leases)
+			s.addPod(loopsPod(namespace))
+			if plan := newPlan(s); plan.Outcome() != want {
+				t.Errorf("outcome %v, want %v:\n%s", plan.Outcome(), want, plan.text())
+			}
+		})
+	}
+}
+
+// loopsPod is kube-controller-manager with a loop switched off.
+func loopsPod(namespace string) *corev1.Pod {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Image: "r/kube-controller-manager:v1.36.3", Command: []string{"kube-controller-manager", "--controllers=*,-persistentvolume-binder"}},
+	}}}
+	pod.Namespace, pod.Name = namespace, "kcm"
+	return pod
+}
+
+func TestLoopsOfOtherClustersRemoveNoFinalizer(t *testing.T) {
+	for namespace, want := range map[string]rollback.Remover{"tenant": rollback.RemoverAbsent, cluster.ControlPlane: rollback.RemoverPresent} {
+		s := observed(t, nil)
+		s.addPod(loopsPod(namespace))
+		if got := s.loopsRemover(); got != want {
+			t.Errorf("kube-controller-manager in %s: remover %v, want %v", namespace, got, want)
+		}
+	}
+}

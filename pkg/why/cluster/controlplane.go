@@ -10,6 +10,10 @@ const (
 	collectorLease     = "garbage-collector"
 )
 
+// StandbyHolder holds the Lease of deploy/pv-controller/standby. It is no replica: all replicas of
+// pv-controller wait until a user deletes that Lease.
+const StandbyHolder = "standby"
+
 // IsControlPlaneLease reports whether the leader Lease of the name belongs to a program of the
 // control plane, and not to a provisioner.
 func IsControlPlaneLease(name string) bool {

@@ -49,7 +49,7 @@ func (s *sighting) evidence() []blocker.Evidence {
 	if s.state == blocker.WorkloadAbsent && len(s.off) == 0 {
 		all = append(all, blocker.Evidence{Source: blocker.FromList, Text: "no workload and no pod runs " + s.controller.Name})
 	}
-	all = append(all, s.leaseEvidence())
+	all = append(all, s.standbyEvidence(), s.leaseEvidence())
 	if s.uninstalled != "" {
 		all = append(all, blocker.Evidence{Source: blocker.FromList, Text: s.uninstalled})
 	}
@@ -83,10 +83,19 @@ func (s *sighting) offFlag(p program) string {
 	return ""
 }
 
+// standbyEvidence says that no replica acts before the standby Lease is deleted.
+func (s *sighting) standbyEvidence() blocker.Evidence {
+	if s.standby == nil {
+		return blocker.Evidence{}
+	}
+	return blocker.Evidence{Source: blocker.FromLease, Text: fmt.Sprintf("Lease %s/%s: held by %q, which is no replica: %s acts once this Lease is deleted",
+		s.standby.Namespace, s.standby.Name, leaseHolder(*s.standby), s.controller.Name)}
+}
+
 // leaseEvidence says who holds the Lease, or held it last.
 func (s *sighting) leaseEvidence() blocker.Evidence {
 	if s.lease == nil {
-		if s.leaseState == blocker.LeaseAbsent && len(s.controller.Leases) > 0 {
+		if s.leaseState == blocker.LeaseAbsent && len(s.controller.Leases) > 0 && s.standby == nil {
 			return blocker.Evidence{Source: blocker.FromList, Text: "no Lease of " + s.controller.Name + " exists"}
 		}
 		return blocker.Evidence{}
@@ -135,6 +144,9 @@ func (f Finder) next(s sighting) string {
 	switch {
 	case s.isSwitchedOff():
 		return cluster.Steps(s.onStep(s.off[0]))
+	case s.standsBy():
+		return cluster.Steps("once the loops of kube-controller-manager are off, delete the Lease that keeps "+s.controller.Name+" on standby",
+			f.Commands.Kubectl(s.standby.Namespace, "delete", "lease", s.standby.Name))
 	case s.state == blocker.WorkloadCrashing && main != nil && main.example != "":
 		return cluster.Steps(fmt.Sprintf("repair %s, which crashes", main),
 			f.Commands.Kubectl(main.namespace, "describe", "pod", main.example),

@@ -3,7 +3,8 @@
 //
 // A controller is proven gone only if all workloads, pods and Leases were listed. A missing
 // right makes it unseen, never gone. A workload of which nothing tells the driver proves
-// neither that a sidecar is gone nor its version; the only one that lives counts as alive.
+// neither that a sidecar is gone nor its version; the only one that lives counts as alive. The
+// standby Lease of pv-controller, which no replica holds, is no sign of life.
 package holder
 
 import (
@@ -31,6 +32,8 @@ type Finding struct {
 	Evidence []blocker.Evidence
 	// Next is the next step for the user.
 	Next string
+	// StandsBy: replicas run, and wait for a Lease that only a user deletes.
+	StandsBy bool
 	// Containers are the containers that run the controller, with images and arguments.
 	Containers []Container
 }
@@ -65,12 +68,15 @@ func (f Finder) look(ctx context.Context, controller families.Controller, driver
 	finding := Finding{
 		State:  blocker.ControllerState{Workload: s.state, Lease: s.leaseState, Uninstalled: s.uninstalled != ""},
 		Holder: s.holder(), Evidence: s.evidence(), Since: s.since(), Next: f.next(s), Containers: s.containers(),
+		StandsBy: s.standsBy(),
 	}
 	switch {
 	case s.isSwitchedOff():
 		finding.State = blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseAbsent}
 	case len(s.off) > 0 && !s.isAlive(): // the Lease may be held by a program that has the loop switched off
 		finding.State = blocker.ControllerState{Workload: s.state}
+	case s.standby != nil:
+		finding.State = besideStandby(s.state, s.leaseState)
 	}
 	return finding
 }

@@ -27,7 +27,7 @@ func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, fi
 	if verdict == blocker.Waiting && !seen { // the controller may report an error
 		verdict = blocker.Unknown
 	}
-	if reason == blocker.ControllerGone {
+	if reason == blocker.ControllerGone && !finding.StandsBy { // else it acts once its Lease is deleted
 		finding.Next = strings.TrimSuffix(finding.Next+"\n"+f.RemovalStep(object, finalizer, family.Force), "\n")
 	}
 	if finding.Since == "" {
@@ -48,9 +48,30 @@ func (f Finder) LookAll(ctx context.Context, controllers []families.Controller, 
 		findings[i] = f.Look(ctx, controller, driver)
 		containers = append(containers, findings[i].Containers...)
 	}
+	doubtInvisible(findings)
 	all := joined(findings)
 	all.Containers = containers // also of one that stands by
 	return all
+}
+
+// doubtInvisible changes findings about controllers without a visible workload while another one stands by: in the
+// switch to that one, their leader may have its loops off.
+func doubtInvisible(findings []Finding) {
+	i := slices.IndexFunc(findings, func(f Finding) bool { return f.StandsBy })
+	if i < 0 {
+		return
+	}
+	for j := range findings {
+		f := &findings[j]
+		invisible := f.State.Workload == blocker.WorkloadAbsent || f.State.Workload == blocker.WorkloadUnseen
+		if _, verdict := blocker.JudgeController(f.State); f.StandsBy || !invisible || verdict == blocker.Stuck {
+			continue
+		}
+		f.Next = findings[i].Next
+		if f.State.Lease == blocker.LeaseHeld {
+			f.State.Lease = blocker.LeaseUnseen
+		}
+	}
 }
 
 // withFailure adds the error that the controller reports to its observed state.
@@ -77,6 +98,8 @@ func joined(findings []Finding) Finding {
 		switch {
 		case reason == blocker.ControllerActs:
 			return finding
+		case reason == blocker.ControllerGone && finding.StandsBy: // the nearest to act
+			gone = slices.Insert(gone, 0, finding)
 		case reason == blocker.ControllerGone:
 			gone = append(gone, finding)
 		case verdict == blocker.Stuck:
@@ -89,6 +112,7 @@ func joined(findings []Finding) Finding {
 	first := all[0]
 	for _, other := range all[1:] {
 		first.Evidence = append(slices.Clone(first.Evidence), other.Evidence...)
+		first.StandsBy = first.StandsBy || other.StandsBy
 	}
 	return first
 }

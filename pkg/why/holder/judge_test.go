@@ -57,6 +57,45 @@ func TestAlternativeWithoutTraceIsNoController(t *testing.T) {
 	}
 }
 
+// The replicas that stand by act once their Lease is deleted: that is the next step if all others are gone.
+func TestControllerOnStandbyComesFirst(t *testing.T) {
+	standby := Finding{State: besideStandby(blocker.WorkloadReady, blocker.LeaseAbsent), StandsBy: true, Next: "delete the Lease"}
+	for _, usual := range allStates() {
+		reason, verdict := blocker.JudgeController(usual)
+		got := joined([]Finding{{State: usual, Next: "start it"}, standby})
+		gotReason, gotVerdict := blocker.JudgeController(got.State)
+		switch {
+		case reason == blocker.ControllerGone && (got.Next != standby.Next || gotVerdict != blocker.Stuck):
+			t.Errorf("%+v: %v, next %q", usual, gotVerdict, got.Next)
+		case reason != blocker.ControllerGone && gotReason != reason:
+			t.Errorf("%+v: %v, want %v of the usual controller", usual, gotReason, reason)
+		case got.StandsBy == (verdict == blocker.Waiting):
+			t.Errorf("%+v: stands by: %t", usual, got.StandsBy)
+		}
+	}
+}
+
+// A leader without a visible workload may have its loops off while the other controller stands by.
+func TestInvisibleControllerIsDoubtedInSwitch(t *testing.T) {
+	for _, usual := range allStates() {
+		for _, standsBy := range []bool{false, true} {
+			findings := []Finding{{State: usual}, {StandsBy: standsBy, Next: "delete the Lease"}}
+			doubtInvisible(findings)
+			got := findings[0]
+			_, before := blocker.JudgeController(usual)
+			_, after := blocker.JudgeController(got.State)
+			invisible := usual.Workload == blocker.WorkloadAbsent || usual.Workload == blocker.WorkloadUnseen
+			doubted := standsBy && invisible && before != blocker.Stuck
+			if (got.Next != "") != doubted || !doubted && got.State != usual {
+				t.Errorf("%+v, stands by %t: %+v", usual, standsBy, got)
+			}
+			if doubted && after != blocker.Unknown {
+				t.Errorf("%+v: %v, want unknown", usual, after)
+			}
+		}
+	}
+}
+
 func TestAllowsChange(t *testing.T) {
 	for name, tc := range map[string]struct {
 		groups, resources, verbs []string

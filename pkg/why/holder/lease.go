@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
 // leaseDefault is the usual duration of a leader Lease. It stands in for the duration of a
@@ -56,3 +57,21 @@ func leaseDuration(lease coordinationv1.Lease) time.Duration {
 
 // leaseHolder returns the identity of the leader, "" if the Lease is released.
 func leaseHolder(lease coordinationv1.Lease) string { return ptr.Deref(lease.Spec.HolderIdentity, "") }
+
+// isStandby reports whether the Lease is that of deploy/pv-controller/standby, which no replica holds.
+func isStandby(lease coordinationv1.Lease) bool {
+	return lease.Namespace == cluster.ControlPlane && lease.Name == cluster.PVControllerLease && leaseHolder(lease) == cluster.StandbyHolder
+}
+
+// besideStandby returns the state of a controller beside its standby Lease, which is no sign of life.
+// lease is the state of its other Leases.
+func besideStandby(workload blocker.Workload, lease blocker.LeaseState) blocker.ControllerState {
+	alive := workload == blocker.WorkloadReady || workload == blocker.WorkloadStarting
+	switch {
+	case !alive, lease == blocker.LeaseHeld:
+		return blocker.ControllerState{Workload: workload, Lease: lease}
+	case lease == blocker.LeaseAbsent, lease == blocker.LeaseExpiredTwice: // its replicas wait
+		return blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseAbsent}
+	}
+	return blocker.ControllerState{} // another Lease may have a leader
+}

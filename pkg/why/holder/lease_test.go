@@ -1,6 +1,7 @@
 package holder
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -77,5 +78,38 @@ func TestLeaseIsFoundByItsHolder(t *testing.T) {
 				t.Errorf("the state is %v, want %v", s.leaseState, tc.want)
 			}
 		})
+	}
+}
+
+func TestStateBesideStandbyLease(t *testing.T) {
+	for _, s := range allStates() {
+		got := besideStandby(s.Workload, s.Lease)
+		reason, verdict := blocker.JudgeController(got)
+		alive := s.Workload == blocker.WorkloadReady || s.Workload == blocker.WorkloadStarting
+		settled := s.Lease == blocker.LeaseAbsent || s.Lease == blocker.LeaseExpiredTwice
+		switch {
+		case !alive || s.Lease == blocker.LeaseHeld:
+			if want := (blocker.ControllerState{Workload: s.Workload, Lease: s.Lease}); got != want {
+				t.Errorf("%v, %v: %+v, want %+v", s.Workload, s.Lease, got, want)
+			}
+		case settled && (reason != blocker.ControllerGone || verdict != blocker.Stuck):
+			t.Errorf("%v, %v: %v, %v, though its replicas wait", s.Workload, s.Lease, reason, verdict)
+		case !settled && verdict != blocker.Unknown:
+			t.Errorf("%v, %v: %v, %v, though another Lease may have a leader", s.Workload, s.Lease, reason, verdict)
+		}
+	}
+}
+
+func TestStandbyLeaseIsThatOfPVController(t *testing.T) {
+	for name, want := range map[string]bool{
+		"kube-system/pv-controller standby": true, "kube-system/pv-controller pod_u_exeunt": false, "kube-system/pv-controller ": false,
+		"other/pv-controller standby": false, "kube-system/kube-controller-manager standby": false,
+	} {
+		place, by, _ := strings.Cut(name, " ")
+		lease := newLease(by, 0, 15)
+		lease.Namespace, lease.Name, _ = strings.Cut(place, "/")
+		if got := isStandby(lease); got != want {
+			t.Errorf("isStandby(%s) = %t, want %t", name, got, want)
+		}
 	}
 }

@@ -29,6 +29,7 @@ type sighting struct {
 	state       blocker.Workload
 	leaseState  blocker.LeaseState
 	lease       *coordinationv1.Lease // the freshest one, or nil
+	standby     *coordinationv1.Lease // keeps all replicas waiting until a user deletes it, or nil
 	uninstalled string                // what proves that the controller is not installed, or ""
 }
 
@@ -264,11 +265,15 @@ func (s *sighting) addMaybes(ctx context.Context, r *cluster.Reader, maybes []pr
 
 // findLease sets the freshest Lease of the controller: by name; or, where no Lease has a name
 // of the table, the Lease that a pod of the programs held. Beside a driver, only names count,
-// for the sidecars of a pod have a Lease each.
+// for the sidecars of a pod have a Lease each. The standby Lease is kept apart.
 func (s *sighting) findLease(leases []coordinationv1.Lease, seen bool) {
 	own := slices.DeleteFunc(slices.Clone(leases), func(lease coordinationv1.Lease) bool {
 		return !s.controller.HasLease(lease.Name, s.driver)
 	})
+	if i := slices.IndexFunc(own, isStandby); i >= 0 {
+		standby := own[i]
+		s.standby, own = &standby, slices.Delete(own, i, i+1)
+	}
 	if len(own) == 0 && (s.driver == "" || len(s.controller.Leases) == 0) {
 		own = s.heldLeases(leases)
 	}
@@ -276,6 +281,11 @@ func (s *sighting) findLease(leases []coordinationv1.Lease, seen bool) {
 	if !seen && s.leaseState != blocker.LeaseHeld {
 		s.leaseState = blocker.LeaseUnseen
 	}
+}
+
+// standsBy reports whether replicas run, and wait for the standby Lease.
+func (s *sighting) standsBy() bool {
+	return s.standby != nil && s.isAlive() && s.leaseState != blocker.LeaseHeld
 }
 
 // heldLeases returns the Leases that a pod of the programs holds or held.

@@ -48,7 +48,9 @@ func observePod(ctx context.Context, e chain.Explorer, pod *corev1.Pod) *observa
 	if o.state.KubeletFinished {
 		return o
 	}
-	o.state.WithinGrace = e.Reader().Now().Before(pod.DeletionTimestamp.Time)
+	now := e.Reader().Now()
+	o.state.WithinGrace = now.Before(pod.DeletionTimestamp.Time)
+	o.state.JustEnded = !o.state.WithinGrace && now.Before(pod.DeletionTimestamp.Add(collectorTime))
 	o.observeNode(ctx, e)
 	o.observeLease(ctx, e)
 	o.observeEvents(ctx, e)
@@ -117,15 +119,26 @@ func (o *observation) observeLease(ctx context.Context, e chain.Explorer) {
 	}
 }
 
+// collectorTime is how long the pod garbage collector takes at most after the end of a node: it
+// waits for 40 s, runs every 20 s, and may start anew with another leader.
+const collectorTime = 2 * time.Minute
+
 // observeCollector finds out whether the pod garbage collector of kube-controller-manager
 // lives: it deletes a pod whose node is gone about a minute after the node.
 func (o *observation) observeCollector(ctx context.Context, e chain.Explorer) {
 	lease, presence := cluster.Get(ctx, e.Reader(), cluster.Leases, "kube-system", "kube-controller-manager")
 	o.state.CollectorUnseen = presence == cluster.Unseen
+	if presence != cluster.Present {
+		return
+	}
 	at := cluster.GotAt(ctx, e.Reader(), cluster.Leases, "kube-system", "kube-controller-manager")
-	if presence == cluster.Present && blocker.JudgeLease(lease, at) == blocker.LeaseHeld {
+	switch blocker.JudgeLease(lease, at) {
+	case blocker.LeaseHeld:
 		o.state.CollectorAlive = true
 		o.add(blocker.FromLease, "kube-controller-manager is alive: its pod garbage collector deletes a pod about a minute after the node")
+	case blocker.LeaseExpired: // between two leaders
+		o.state.CollectorUnseen = true
+	case blocker.LeaseUnseen, blocker.LeaseAbsent, blocker.LeaseExpiredTwice:
 	}
 }
 

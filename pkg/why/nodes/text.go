@@ -39,7 +39,11 @@ func (o *observation) next(commands cluster.Commands, reason blocker.Reason) str
 	case blocker.NodeUnreachable:
 		return cluster.Steps("start the node or its kubelet again", commands.Kubectl("", "describe", "node", node))
 	case blocker.NodeGone:
-		return cluster.Steps("make sure that the machine of the node is switched off", commands.Kubectl(namespace, "get", "pod", name, "-o", "wide"))
+		sentence := "make sure that the machine of the node is switched off"
+		if o.state.CollectorAlive {
+			sentence += "; if the pod stays for minutes, look at the log of kube-controller-manager, whose pod garbage collector deletes it"
+		}
+		return cluster.Steps(sentence, commands.Kubectl(namespace, "get", "pod", name, "-o", "wide"))
 	default:
 		return cluster.Steps("look at the events of the pod and at the log of the kubelet of node "+node, commands.Kubectl(namespace, "describe", "pod", name))
 	}

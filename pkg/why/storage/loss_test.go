@@ -26,8 +26,8 @@ func TestNextStepLosesNothingIfItIsPasted(t *testing.T) {
 		return &volumeChain{subject: subject[corev1.PersistentVolume]{commandsOnly{}, &unstructured.Unstructured{}, v}, claim: &unstructured.Unstructured{}}
 	}
 	for name, next := range map[string]string{
-		"claim of a volume to be deleted": bound(corev1.PersistentVolumeReclaimDelete).claimed(t.Context()).Next,
-		"claim of a volume to be kept":    bound(corev1.PersistentVolumeReclaimRetain).claimed(t.Context()).Next,
+		"claim of a volume to be deleted": bound(corev1.PersistentVolumeReclaimDelete).claimed(t.Context())[0].Next,
+		"claim of a volume to be kept":    bound(corev1.PersistentVolumeReclaimRetain).claimed(t.Context())[0].Next,
 		"volume that is kept":             bound(corev1.PersistentVolumeReclaimRetain).retained().Next,
 		"a pod that has finished":         nextOfPod(cluster.Commands{}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}),
 		"pods on a node that is gone":     attachmentText(commandsOnly{}, blocker.Blocker{Reason: blocker.NodeGone}, &storagev1.VolumeAttachment{}, make([]corev1.Pod, 1)).Next,

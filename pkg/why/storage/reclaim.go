@@ -58,6 +58,7 @@ func (c *volumeChain) reclaim(ctx context.Context) []blocker.Blocker {
 
 // observe reads what may keep the driver from deleting the disk.
 func (r *reclaimed) observe(ctx context.Context) {
+	r.state.Failed = r.typed.Status.Phase == corev1.VolumeFailed
 	r.state.Provisioner = r.finding.State
 	r.state.Server, r.served = serverOf(ctx, r, r.finding, r.driver)
 	attachments, seen := r.attachments(ctx)
@@ -75,10 +76,13 @@ func (r *reclaimed) observe(ctx context.Context) {
 	r.observeSharing(ctx)
 }
 
-// observeFailure reads the errors of the deletion.
+// observeFailure reads the errors of the deletion. Of a Failed volume the message is an error of
+// an in-tree plugin, which is repeated: no provisioner of a CSI driver writes the phase.
 func (r *reclaimed) observeFailure(ctx context.Context) {
 	if v := r.typed; v.Status.Phase == corev1.VolumeFailed && v.Status.Message != "" && volume.IsRefusal(v.Status.Message) {
-		r.state.Error = volume.Yes
+		if r.driver == "" {
+			r.state.Error = volume.Yes
+		}
 		r.failure = append(r.failure, evidence(blocker.FromField, "status.phase is Failed: %s", v.Status.Message))
 	}
 	events, seen := cluster.EventsOf(ctx, r.Reader(), "PersistentVolume", r.typed)

@@ -44,6 +44,8 @@ func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
 		r.nodeGone(&b)
 	case blocker.FeatureOff:
 		r.featureOff(&b)
+	case blocker.PhaseNotReclaimed:
+		r.failedPhase(&b)
 	default: // the finding says all
 	}
 	if b.Next == "" {
@@ -100,7 +102,11 @@ func (r *reclaimed) tooLate(judgment volume.Judgment, facts []blocker.Evidence) 
 }
 
 // giveDiskUp returns the last resort of a volume whose disk nobody deletes.
-func (r *reclaimed) giveDiskUp() string {
-	return cluster.LastResort("the disk stays in storage unless you delete it",
-		r.Commands().Kubectl("", "patch", "pv", r.typed.Name, "-p", policyRetain))
+func (c *volumeChain) giveDiskUp() string {
+	commands, name := c.Commands(), c.typed.Name
+	steps := []string{commands.Kubectl("", "patch", "pv", name, "-p", policyRetain)}
+	if c.typed.DeletionTimestamp == nil {
+		steps = append(steps, commands.Kubectl("", "delete", "pv", name))
+	}
+	return cluster.LastResort("the disk stays in storage unless you delete it", steps...)
 }

@@ -94,7 +94,7 @@ func keepsDisk(v *corev1.PersistentVolume) bool {
 // unchecked returns as evidence for a blocker what only the provisioner of Exeunt checks before it
 // calls the driver: a disk may be deleted with the data of another volume.
 func (r *reclaimed) unchecked(reason blocker.Reason) []blocker.Evidence {
-	if r.state.Server == volume.ServerOurs {
+	if r.state.Server == volume.ServerOurs || reason == blocker.PhaseNotReclaimed {
 		return nil
 	}
 	var all []blocker.Evidence

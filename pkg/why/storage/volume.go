@@ -27,6 +27,7 @@ type volumeChain struct {
 	// driver is the CSI driver that deletes the disk, "" for an in-tree plugin.
 	driver string
 	claim  *unstructured.Unstructured // nil if absent or unseen
+	stage  volume.Stage
 }
 
 // explainVolume returns what the deletion of a PersistentVolume waits for.
@@ -36,11 +37,12 @@ func explainVolume(ctx context.Context, e chain.Explorer, object *unstructured.U
 		return chain.FinalizerBlockers(ctx, e, object)
 	}
 	c := &volumeChain{subject: s, driver: driverOf(s.typed)}
-	switch volume.StageOf(c.observe(ctx)) {
+	c.stage = volume.StageOf(c.observe(ctx))
+	switch c.stage {
 	case volume.Kept:
 		return []blocker.Blocker{c.retained()}
 	case volume.Claimed:
-		return append([]blocker.Blocker{c.claimed(ctx)}, c.others(ctx)...)
+		return append(c.claimed(ctx), c.others(ctx)...)
 	case volume.ClaimUnseen:
 		return append([]blocker.Blocker{c.claimUnseen()}, c.others(ctx)...)
 	case volume.ToRelease:
@@ -50,7 +52,7 @@ func explainVolume(ctx context.Context, e chain.Explorer, object *unstructured.U
 		return append([]blocker.Blocker{c.Finalizer(ctx, object, string(finalizer.VolumeProtection))}, c.others(ctx)...)
 	case volume.ToReclaim:
 		return c.toReclaim(ctx)
-	case volume.ToUnprotect:
+	case volume.Unclaimed, volume.ToUnprotect:
 	}
 	return c.finalizers(ctx, c.attacherFinalizer(ctx))
 }
@@ -135,6 +137,8 @@ func (c *volumeChain) others(ctx context.Context) []blocker.Blocker {
 func (c *volumeChain) attacherFinalizer(ctx context.Context) func(string) ([]blocker.Blocker, bool) {
 	return func(name string) ([]blocker.Blocker, bool) {
 		switch {
+		case name == string(finalizer.External) && c.stage == volume.Unclaimed && c.driver != "":
+			return []blocker.Blocker{c.unclaimed(ctx)}, true
 		case name == string(finalizer.External):
 			return []blocker.Blocker{c.judgeFinalizer(ctx, name)}, true
 		case !strings.HasPrefix(name, attacherPrefix):

@@ -23,9 +23,10 @@ func (c *volumeChain) retained() blocker.Blocker {
 	return b
 }
 
-// claimed returns the blocker of a volume whose claim exists.
-func (c *volumeChain) claimed(ctx context.Context) blocker.Blocker {
+// claimed returns the blockers of a volume whose claim exists.
+func (c *volumeChain) claimed(ctx context.Context) []blocker.Blocker {
 	claim := c.typed.Spec.ClaimRef
+	loss, late := c.consequence(ctx)
 	b := blocker.Blocker{
 		Object: cluster.ObjectOf(c.claim), Finalizer: c.keeper(), Reason: blocker.ClaimExists, Verdict: blocker.Waiting,
 		Holder: fmt.Sprintf("the user of claim %s/%s", claim.Namespace, claim.Name), Since: askedAt(c.object),
@@ -33,22 +34,26 @@ func (c *volumeChain) claimed(ctx context.Context) blocker.Blocker {
 			evidence(blocker.FromField, "spec.claimRef names claim %s/%s with UID %s, which exists", claim.Namespace, claim.Name, claim.UID),
 			evidence(blocker.FromField, "status.phase is %s", c.typed.Status.Phase),
 		},
-		Next: giveUp(c, "the volume goes once its claim is deleted", c.consequence(), claim.Namespace, "pvc", claim.Name),
+		Next: giveUp(c, "the volume goes once its claim is deleted", loss, claim.Namespace, "pvc", claim.Name),
 	}
 	if c.claim.GetDeletionTimestamp() != nil {
 		b.Evidence = append(b.Evidence, evidence(blocker.FromField, "the claim was deleted at %s", askedAt(c.claim)))
 		b.Next = cluster.Steps("the claim is being deleted; see what it waits for", c.Commands().Exeunt(claim.Namespace, "why", "pvc/"+claim.Name))
 		b.Blockers = c.Explain(ctx, c.claim)
 	}
-	return b
+	return append([]blocker.Blocker{b}, late...)
 }
 
-// consequence says what happens to the data once the claim is deleted.
-func (c *volumeChain) consequence() string {
-	if c.typed.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
-		return "its policy is Delete: this deletes the data"
+// consequence says what happens to the data once the claim is deleted, with the blocker of a
+// volume whose disk stays behind against its policy.
+func (c *volumeChain) consequence(ctx context.Context) (string, []blocker.Blocker) {
+	switch policy := c.typed.Spec.PersistentVolumeReclaimPolicy; {
+	case policy != corev1.PersistentVolumeReclaimDelete:
+		return fmt.Sprintf("its policy is %s: this keeps the disk in storage, and no PersistentVolume names the disk any more", policy), nil
+	case c.isLate():
+		return c.late(ctx)
 	}
-	return fmt.Sprintf("its policy is %s: this keeps the disk in storage, and no PersistentVolume names the disk any more", c.typed.Spec.PersistentVolumeReclaimPolicy)
+	return "its policy is Delete: this deletes the data", nil
 }
 
 // claimUnseen returns the blocker of a bound volume whose claim could not be read.

@@ -62,6 +62,14 @@ var nodePods = []exhibit{
 		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.NodeGone}, next: "get pod pod", absent: "--force", step: forcePod,
 	},
 	{
+		number: "39c", name: "the node is gone, the grace period has just ended, the collector is alive", alone: true,
+		build: func(r *room) []string {
+			r.createLease("kube-system", "kube-controller-manager", "node-1_1234", 0, time.Hour)
+			return r.deletePodOnNode(r.Namespace, 1)
+		},
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.NodeGone}, next: "get pod pod", absent: "--force", step: forcePod,
+	},
+	{
 		number: "n2", name: "the kubelet is slow and reports no error",
 		build: func(r *room) []string {
 			r.createNode(r.Namespace, v1.ConditionTrue, 0)

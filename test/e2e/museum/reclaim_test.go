@@ -95,6 +95,52 @@ var keptVolumes = []exhibit{
 		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
 	},
 	{
+		number: "14b", name: "csi-provisioner leads, and a bound volume was deleted before it got its finalizer",
+		build: func(r *room) []string {
+			claim := r.CreateClaim("claim", r.Namespace, func(claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeName = r.Namespace + "-disk" })
+			volume := r.CreateVolume("disk", v1.PersistentVolumeReclaimDelete, r.ofOwnDriver, func(volume *v1.PersistentVolume) {
+				volume.Finalizers, volume.Spec.ClaimRef.UID = nil, claim.UID
+			})
+			r.setPhase(volume.Name, v1.VolumeBound, "")
+			r.createSidecar("csi-provisioner:v6.3.0")
+			r.DeleteVolume(volume.Name)
+			return []string{"pv/" + volume.Name}
+		},
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ClaimExists, blocker.TooLateToProtect},
+		next: "run provisioner and pv-controller of Exeunt before the claim goes", absent: "deletes the data",
+		step: func(r *room) { r.deleteClaim(); r.reclaim(r.Namespace + "-disk") },
+	},
+	{
+		number: "17a", name: "csi-provisioner leads, and the deleted volume is Available",
+		build: func(r *room) []string {
+			volume := r.CreateVolume("disk", v1.PersistentVolumeReclaimDelete, r.ofOwnDriver, func(volume *v1.PersistentVolume) { volume.Spec.ClaimRef = nil })
+			r.editFinalizers(volume, func(list []string) []string { return finalizer.Without(list, finalizer.VolumeProtection) })
+			r.setPhase(volume.Name, v1.VolumeAvailable, "")
+			r.createSidecar("csi-provisioner:v6.3.0")
+			r.DeleteVolume(volume.Name)
+			return []string{"pv/" + volume.Name}
+		},
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.PhaseNotReclaimed}, next: "Retain",
+		step: func(r *room) {
+			r.SetPolicy(r.Namespace+"-disk", v1.PersistentVolumeReclaimRetain)
+			r.reclaim(r.Namespace + "-disk") // csi-provisioner does for Retain
+		},
+	},
+	{
+		number: "17f", name: "csi-provisioner leads, and the volume is Failed",
+		build: func(r *room) []string {
+			volume := r.releasedOnly(func(volume *v1.PersistentVolume) { volume.Finalizers = nil })
+			r.setPhase(volume.Name, v1.VolumeFailed, "No recycler plugin found for the volume!")
+			r.createSidecar("csi-provisioner:v6.3.0")
+			return []string{"pv/" + volume.Name}
+		},
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.PhaseNotReclaimed}, next: "Retain",
+		step: func(r *room) {
+			r.SetPolicy(r.Namespace+"-disk", v1.PersistentVolumeReclaimRetain)
+			r.DeleteVolume(r.Namespace + "-disk")
+		},
+	},
+	{
 		number: "18", name: "the finalizer of the attacher is left without an attachment",
 		build: func(r *room) []string {
 			volume := r.released()

@@ -60,7 +60,7 @@ func (l *lab) furnish() {
 	l.createVolume("kept", corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain, nil)
 	claim := l.createClaim("used")
 	l.createVolume("bound", corev1.VolumeBound, corev1.PersistentVolumeReclaimDelete,
-		&corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: l.namespace, Name: claim.Name, UID: claim.UID})
+		&corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: l.namespace, Name: claim.Name, UID: claim.UID}, "external-provisioner.volume.kubernetes.io/finalizer")
 	l.deleteVolume("released")
 	l.deleteVolume("bound")
 	l.createNode()

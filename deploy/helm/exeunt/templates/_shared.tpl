@@ -87,6 +87,18 @@ the release. Takes "file" and "root".
 {{- end }}
 {{- end }}
 
+{{/*
+"true" if the API server has MutatingAdmissionPolicy: by the kinds that it serves; without an API server, as in
+"helm template", by the version of Kubernetes, because Helm then knows no kind but those of --api-versions.
+*/}}
+{{- define "exeunt.servesAdmissionPolicy" -}}
+{{- $served := .Capabilities.APIVersions }}
+{{- $asked := $served.Has "apps/v1/Deployment" }}
+{{- if or ($served.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") (and (not $asked) (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version)) }}
+{{- print "true" }}
+{{- end }}
+{{- end }}
+
 {{/* Feature gates as a flag. Takes the map. */}}
 {{- define "exeunt.featureGates" -}}
 {{- $gates := list }}

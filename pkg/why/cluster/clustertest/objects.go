@@ -1,0 +1,49 @@
+package clustertest
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Objects are the objects of a cluster by their resource, such as "pods".
+type Objects map[string][]metav1.Object
+
+// listKinds are the kinds of lists that Objects serve.
+var listKinds = map[string]string{
+	"persistentvolumes": "PersistentVolumeList", "persistentvolumeclaims": "PersistentVolumeClaimList", "pods": "PodList",
+	"events": "EventList", "leases": "LeaseList", "csidrivers": "CSIDriverList", "csinodes": "CSINodeList", "storageclasses": "StorageClassList",
+	"deployments": "DeploymentList", "statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList",
+}
+
+// ServeHTTP answers lists, and to all other requests that the object does not exist.
+func (o Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	resource := path[len(path)-1]
+	kind, isList := listKinds[resource]
+	if !isList {
+		w.WriteHeader(http.StatusNotFound)
+		write(w, map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound, "details": map[string]any{"name": resource},
+		})
+		return
+	}
+	version, rest := strings.Join(path[1:2], "/"), path[2:]
+	if path[0] == "apis" {
+		version, rest = strings.Join(path[1:3], "/"), path[3:]
+	}
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	selected := slices.DeleteFunc(slices.Clone(o[resource]), func(object metav1.Object) bool {
+		elsewhere := len(rest) == 3 && object.GetNamespace() != rest[1]
+		return elsewhere || err == nil && !selector.Matches(labels.Set(object.GetLabels()))
+	})
+	write(w, map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]any{"resourceVersion": "7"}, "items": append([]metav1.Object{}, selected...)})
+}
+
+// write writes the answer. A client that has ended needs none.
+func write(w http.ResponseWriter, answer any) { _ = json.NewEncoder(w).Encode(answer) }
