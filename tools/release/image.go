@@ -27,7 +27,8 @@ const (
 // userOf returns the user of the image of a program. That of provisioner names none, as that of csi-provisioner: it takes
 // its place in pods of drivers whose socket is often the root user's, and which say themselves if another user is to run.
 func userOf(program string) string {
-	if program == "provisioner" {
+	switch program {
+	case "provisioner", "csi-provisioner": // which the tests on a real node run
 		return ""
 	}
 	return nobody
