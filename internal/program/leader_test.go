@@ -46,8 +46,10 @@ type standby struct {
 	led    chan time.Time // when it began to lead
 	// contested makes writes of the lease conflict: the fake client detects no conflicts.
 	contested atomic.Bool
-	stop      context.CancelFunc
-	ended     chan error
+	// unanswered: the process is stopped before the answer to its write of the lease.
+	unanswered atomic.Bool
+	stop       context.CancelFunc
+	ended      chan error
 }
 
 func standBy(t *testing.T, watched bool) *standby {
@@ -56,8 +58,12 @@ func standBy(t *testing.T, watched bool) *standby {
 	s := &standby{t: t, client: fake.NewClientset(heldBy("another holder")), led: make(chan time.Time, 1), stop: stop, ended: make(chan error, 1)}
 	s.client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		lease, _ := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
-		theirs := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == "another holder"
-		if theirs || !s.contested.Load() {
+		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+		if s.unanswered.Load() && holder != "another holder" && holder != "" {
+			stop()
+			return true, nil, errors.Join(context.Canceled, s.client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, "ns"))
+		}
+		if holder == "another holder" || !s.contested.Load() {
 			return false, nil, nil
 		}
 		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "program", nil)
@@ -175,17 +181,7 @@ func TestStoppedStandbyNeverLeads(t *testing.T) {
 func TestStandbyStoppedWhileItAcquiresReleasesTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := standBy(t, true)
-		s.client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			lease, _ := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
-			if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder == "" || holder == "another holder" {
-				return false, nil, nil
-			}
-			if err := s.client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, "ns"); err != nil {
-				t.Error(err)
-			}
-			s.stop()
-			return true, nil, context.Canceled
-		})
+		s.unanswered.Store(true)
 		<-time.After(time.Second)
 		s.setHolder("")
 		if err := <-s.ended; err != nil || len(s.led) > 0 || s.holder() != "" {
