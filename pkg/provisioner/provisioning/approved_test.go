@@ -38,6 +38,26 @@ func (f *flow) unresolvedDiscard() journal.Entry {
 	return entry
 }
 
+// The claim got a volume of another node meanwhile. Without the handle nobody could find the disk of this node.
+func TestInheritedDiscardBesideAnotherNodeKeepsItsHandle(t *testing.T) {
+	f := newFlow(t)
+	f.failDiscard()
+	f.terms++
+	f.restart()
+	theirs := &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid", UID: "theirs", ResourceVersion: "1"},
+		Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"}},
+	}
+	_, err := f.client.CoreV1().PersistentVolumes().Create(t.Context(), theirs, metav1.CreateOptions{})
+	f.must(err)
+	f.Reaches = func(*v1.PersistentVolume) bool { return false }
+	f.reconcile(false)
+	left := f.entries(journal.KindUnresolved)
+	if len(left) != 1 || left[0].State != journal.Discarding || left[0].Handle != f.mock.Volumes()[0].ID {
+		t.Errorf("unresolved entries: %+v", left)
+	}
+}
+
 // The other program may have recorded the volume, and its user may have kept it.
 func TestApprovedDiscardIsRequestedAgain(t *testing.T) {
 	f := newFlow(t)

@@ -110,7 +110,7 @@ func causeOf(err error) provision.Cause {
 }
 
 // useStored plans the last request again. It plans a superseded request only if no call is
-// open, or if the driver denied a volume, or if an unwanted call is open for long: each change of the request
+// open, or if the driver has no volume, or if an unwanted call is open for long: each change of the request
 // restarts openedAt.
 func (c *Controller) useStored(o *observation, s provision.State) *observation {
 	after := *o

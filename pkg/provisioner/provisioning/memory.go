@@ -43,11 +43,11 @@ type claimRecord struct {
 	// claim is the claim at the time of the last request, for use after its deletion.
 	claim *v1.PersistentVolumeClaim
 	// plan is the last request; node is the selected node of the request. alternatives counts the
-	// calls after which another request has its turn, the last or a superseded one; denials counts
-	// those that denied a volume.
-	plan                  *plan
-	node                  string
-	alternatives, denials int
+	// calls after which another request has its turn, the last or a superseded one; noVolumes counts
+	// those whose answer was that there is no volume.
+	plan                    *plan
+	node                    string
+	alternatives, noVolumes int
 	// volume is the created volume without a PersistentVolume; handle is the volume handle;
 	// shown is the handle in logs and events, without secrets; unusable is the reason why
 	// the claim cannot use the volume.
@@ -75,7 +75,7 @@ type claimRecord struct {
 	volumeEvents int
 	// openedAt is the time since which the outcome of the last request is unknown.
 	openedAt time.Time
-	// failedAt is the time since which every request was denied once. Since unresolvedAt,
+	// failedAt is the time since which every request had the answer that there is no volume. Since unresolvedAt,
 	// only an administrator can find out whether a volume exists; unresolved is the reason.
 	failedAt, unresolvedAt time.Time
 	unresolved             string
@@ -103,7 +103,7 @@ func (r *claimRecord) forgetVolume() {
 	r.creation = provision.NotRequested
 	r.volume, r.plan, r.unusable, r.handle, r.shown, r.bypass = nil, nil, "", "", "", ""
 	r.unresolved, r.unresolvedAt, r.failedAt = "", time.Time{}, time.Time{}
-	r.alternatives, r.denials = 0, 0
+	r.alternatives, r.noVolumes = 0, 0
 }
 
 // forgetEntry resets the facts about the journal entry.

@@ -13,30 +13,30 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// A denial of the last request says nothing about an earlier one, whose volume the driver still created.
-func TestDeniedRequestDoesNotEndAnUnansweredOne(t *testing.T) {
-	for _, denials := range []int{1, 2, 3} {
+// A failure of the last request says nothing about an earlier one, whose volume the driver still created.
+func TestFailedRequestDoesNotEndAnUnansweredOne(t *testing.T) {
+	for _, failures := range []int{1, 2, 3} {
 		f := newFlow(t)
 		f.injectFault(codes.DeadlineExceeded, true, 1)
 		f.reconcile(true)
 		f.Timeouts.RepeatedFailure = time.Nanosecond
 		f.setClassParameter("pool", "unknown")
-		f.injectFault(codes.ResourceExhausted, false, denials)
+		f.injectFault(codes.ResourceExhausted, false, failures)
 		f.reconcile(true)
 		f.deleteClaim()
-		for range denials + 2 {
+		for range failures + 2 {
 			_ = f.Reconcile(t.Context(), flowClaim)
 		}
 		recorded, err := f.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
 		f.must(err)
 		if kept := len(f.entries(journal.KindActive)); len(f.mock.Volumes()) > len(recorded.Items)+kept {
-			t.Errorf("%d denials: %d volumes in the driver, %d recorded, %d entries", denials, len(f.mock.Volumes()), len(recorded.Items), kept)
+			t.Errorf("%d failures: %d volumes in the driver, %d recorded, %d entries", failures, len(f.mock.Volumes()), len(recorded.Items), kept)
 		}
 	}
 }
 
-// Each request is denied, and denied again long after that: then there is no volume.
-func TestEveryRequestIsDeniedTwiceBeforeTheEntryEnds(t *testing.T) {
+// Each request fails, and fails again long after that: then there is no volume.
+func TestEveryRequestFailsTwiceBeforeTheEntryEnds(t *testing.T) {
 	f := newFlow(t)
 	f.injectFault(codes.DeadlineExceeded, false, 1)
 	f.reconcile(true)

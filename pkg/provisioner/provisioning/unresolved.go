@@ -13,7 +13,7 @@ import (
 func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
 	entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
-	if s.Entry == provision.UntrustedDiscarding || s.Entry == provision.Discarding {
+	if s.Entry == provision.UntrustedDiscarding || s.Entry == provision.InheritedDiscarding || s.Entry == provision.Discarding {
 		entry.State, entry.Handle = journal.Discarding, r.handle
 	}
 	why := r.unresolved

@@ -105,14 +105,14 @@ func badHandle(reason string) *backend.Failure {
 func (c *Controller) recordFailure(ctx context.Context, o *observation, s provision.State, failed *backend.Failure) *observation {
 	before := o.record
 	longAgo := !before.failedAt.IsZero() && time.Since(before.failedAt) >= c.Timeouts.RepeatedFailure
-	creation := provision.After(failed.Outcome, before.creation, longAgo && before.denials+1 >= 2*before.requests())
+	creation := provision.After(failed.Outcome, before.creation, longAgo && before.noVolumes+1 >= 2*before.requests())
 	if !c.recordResult(ctx, o, func(r *claimRecord) {
 		r.creation = creation
 		reason := cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, r.alternatives >= len(r.superseded)))
 		if isAnswer := failed.Outcome != provision.Unanswered && failed.Outcome != provision.Unchanged; reason != "" || isAnswer {
 			r.setUnresolved(reason)
 		}
-		r.countDenial(failed.Outcome, longAgo)
+		r.countNoVolume(failed.Outcome, longAgo)
 		if failed.NodeUnfit && !o.plan.alternative { // which may be for another node
 			r.unfit = o.claim.Annotations[storage.AnnSelectedNode]
 		}
@@ -136,20 +136,20 @@ func (c *Controller) recordFailure(ctx context.Context, o *observation, s provis
 // requests returns how many requests for the volume are open: the last one, and superseded ones.
 func (r *claimRecord) requests() int { return 1 + len(r.superseded) }
 
-// countDenial counts the denials of a volume: each request has to be denied, and, long after that, denied again. Another
-// request has its turn after each denial, and after each answer that the volume is one of another request.
-func (r *claimRecord) countDenial(outcome provision.Outcome, longAgo bool) {
-	denied := r.creation == provision.FailedOnce && outcome == provision.NoVolume
+// countNoVolume counts the answers that there is no volume: each request needs one, and another one long after that. The
+// next request has its turn after each of these answers, and after each answer that the volume is one of another request.
+func (r *claimRecord) countNoVolume(outcome provision.Outcome, longAgo bool) {
+	noVolume := r.creation == provision.FailedOnce && outcome == provision.NoVolume
 	switch {
 	case r.creation != provision.FailedOnce:
-		r.denials, r.failedAt = 0, time.Time{}
-	case denied && (longAgo || r.denials < r.requests()):
-		r.denials++
+		r.noVolumes, r.failedAt = 0, time.Time{}
+	case noVolume && (longAgo || r.noVolumes < r.requests()):
+		r.noVolumes++
 	}
-	if r.creation == provision.FailedOnce && r.denials >= r.requests() && r.failedAt.IsZero() {
+	if r.creation == provision.FailedOnce && r.noVolumes >= r.requests() && r.failedAt.IsZero() {
 		r.failedAt = time.Now()
 	}
-	if denied || outcome == provision.Mismatch {
+	if noVolume || outcome == provision.Mismatch {
 		r.alternatives++
 	}
 }
