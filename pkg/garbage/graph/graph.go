@@ -187,7 +187,7 @@ func (g *Graph) Deleted(uid types.UID, at Coordinates) {
 // names reports whether a reference of the object names the owner at the coordinates.
 func (n *node) names(owner *node, at Coordinates) bool {
 	return slices.ContainsFunc(n.references, func(r reference) bool {
-		return r.owner == owner && r.name == at.Name && r.kind.Value().GroupKind() == at.GroupKind && (at.Namespace == "" || at.Namespace == n.namespace.Value())
+		return r.owner == owner && r.name == at.Name && r.namesKind(at.GroupKind) && (at.Namespace == "" || at.Namespace == n.namespace.Value())
 	})
 }
 
@@ -229,15 +229,11 @@ func (g *Graph) link(n *node, references []metav1.OwnerReference) {
 		if owner == nil {
 			owner = g.add(r.UID, r.Name)
 		}
-		gv, err := schema.ParseGroupVersion(r.APIVersion)
-		if err != nil || gv.Version == "" {
-			gv = schema.GroupVersion{Group: "/" + r.APIVersion, Version: "invalid"} // a group that nobody serves, not the core group
-		}
 		name := r.Name
 		if name == owner.name {
 			name = owner.name // one copy of the text
 		}
-		kind := unique.Make(gv.WithKind(r.Kind))
+		kind := unique.Make(kindOf(&r))
 		g.referenced[kind]++
 		n.references[i] = reference{owner: owner, kind: kind, name: name, blocks: r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion}
 	}
@@ -297,8 +293,7 @@ func (n *node) owners() func(yield func(*node) bool) {
 
 func sameReferences(known []reference, references []metav1.OwnerReference) bool {
 	return slices.EqualFunc(known, references, func(k reference, r metav1.OwnerReference) bool {
-		gvk := k.kind.Value()
-		return k.owner.uid == r.UID && k.name == r.Name && gvk.Kind == r.Kind && gvk.GroupVersion().String() == r.APIVersion &&
+		return k.owner.uid == r.UID && k.name == r.Name && k.kind.Value() == kindOf(&r) &&
 			k.blocks == (r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion)
 	})
 }

@@ -59,6 +59,10 @@ func ownedBy(kind *Kind, name string, change ...func(*metav1.OwnerReference)) op
 	return func(o *metav1.PartialObjectMetadata) { o.OwnerReferences = append(o.OwnerReferences, ref) }
 }
 
+func kindNamed(kind string) func(*metav1.OwnerReference) {
+	return func(r *metav1.OwnerReference) { r.Kind = kind }
+}
+
 func inNamespace(namespace string) option {
 	return func(o *metav1.PartialObjectMetadata) { o.Namespace = namespace }
 }
@@ -106,7 +110,13 @@ func TestReferenceIsJudgedByCoordinates(t *testing.T) {
 		want      garbage.State
 	}{
 		"owner in the graph":                  {pods, []option{ownedBy(configMaps, "owner")}, garbage.State{Live: true}},
-		"other version of the kind":           {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "v1alpha1" })}, garbage.State{Live: true}},
+		"version without its group":           {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "v1beta2" })}, garbage.State{Unresolvable: true}},
+		"group without a version":             {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "serving.example.dev" })}, garbage.State{Unresolvable: true}},
+		"version in capitals":                 {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "V1" })}, garbage.State{Unresolvable: true}},
+		"kind in lower case":                  {pods, []option{ownedBy(configMaps, "owner", kindNamed("configmap"))}, garbage.State{Live: true}},
+		"kind in capitals":                    {pods, []option{ownedBy(configMaps, "owner", kindNamed("CONFIGMAP"))}, garbage.State{Unresolvable: true}},
+		"plural of the kind":                  {pods, []option{ownedBy(configMaps, "owner", kindNamed("configmaps"))}, garbage.State{Unresolvable: true}},
+		"name of a kind twice in lower case":  {pods, []option{ownedBy(configMaps, "owner", kindNamed("twin"))}, garbage.State{Unresolvable: true}},
 		"other name":                          {pods, []option{ownedBy(configMaps, "owner", named("other"))}, garbage.State{Unverified: true}},
 		"other kind":                          {pods, []option{ownedBy(pods, "owner")}, garbage.State{Unverified: true}},
 		"other namespace":                     {pods, []option{inNamespace("other"), ownedBy(configMaps, "owner")}, garbage.State{Unverified: true}},
@@ -119,6 +129,9 @@ func TestReferenceIsJudgedByCoordinates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
+			for _, kind := range []string{"Twin", "TwIn"} {
+				w.Serve(&Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: "twins", Namespaced: true})
+			}
 			w.observe(configMaps, "owner")
 			w.observe(nodes, "machine")
 			w.observe(tc.dependent, "dependent", tc.options...)
@@ -267,6 +280,8 @@ func TestBlockingDependents(t *testing.T) {
 		"not blocking":         {[]option{ownedBy(configMaps, "owner", notBlocking)}, true, false},
 		"twice, once blocking": {[]option{ownedBy(configMaps, "owner", notBlocking), ownedBy(configMaps, "owner")}, true, true},
 		"of another namespace": {[]option{inNamespace("other"), ownedBy(configMaps, "owner")}, false, false},
+		"kind in lower case":   {[]option{ownedBy(configMaps, "owner", kindNamed("configmap"))}, true, true},
+		"no valid version":     {[]option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "v1beta2" })}, false, false},
 	} {
 		for order, ownerFirst := range map[string]bool{"owner first": true, "dependent first": false} {
 			t.Run(name+", "+order, func(t *testing.T) {

@@ -28,7 +28,7 @@ func (i identity) coordinates() Coordinates {
 
 // isNamedBy reports whether the reference of the dependent names the identity.
 func (i identity) isNamedBy(r *reference, dependent *node) bool {
-	return r.name == i.name && r.kind.Value().GroupKind() == i.kind.GroupKind() && (!i.kind.Namespaced || i.namespace == dependent.namespace)
+	return r.name == i.name && r.namesKind(i.kind.GroupKind()) && (!i.kind.Namespaced || i.namespace == dependent.namespace)
 }
 
 // identity returns where the node was observed last; without a kind if it is not observed.

@@ -165,14 +165,13 @@ func (j *Judgement) addUnseen(verdict Verdict, r *reference) {
 // addDisplaced adds the owner of the reference if it is in another namespace.
 func (j *Judgement) addDisplaced(n *node, r *reference) {
 	if r.owner.kind != nil && r.owner.kind.Namespaced && r.owner.namespace != n.namespace {
-		gvk := r.kind.Value()
-		j.Displaced = append(j.Displaced, Displaced{r.owner.uid, gvk.GroupVersion().String(), gvk.Kind, r.name})
+		j.Displaced = append(j.Displaced, Displaced{r.owner.uid, r.apiVersion(), r.kind.Value().Kind, r.name})
 	}
 }
 
 // verdict returns the verdict on a reference of the object, and what to read for a live one.
 func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question) {
-	kind := g.kinds[r.kind.Value().GroupKind()]
+	kind := g.named(r)
 	switch {
 	case kind == nil && r.owner.isAbsentFor(n, r):
 		return Absent, Question{}
@@ -191,10 +190,9 @@ func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question
 // isAbsentFor reports whether the owner was absent while its kind, of whatever scope, was served: the kind of a
 // definition is withdrawn soon after its last object is gone.
 func (n *node) isAbsentFor(dependent *node, r *reference) bool {
-	at := Coordinates{GroupKind: r.kind.Value().GroupKind(), Name: r.name}
-	inNamespace := at
-	inNamespace.Namespace = dependent.namespace.Value()
-	return n.isAbsentAt(at) || n.isAbsentAt(inNamespace)
+	return n.owner != nil && slices.ContainsFunc(n.owner.absent, func(at Coordinates) bool {
+		return r.name == at.Name && r.namesKind(at.GroupKind) && (at.Namespace == "" || at.Namespace == dependent.namespace.Value())
+	})
 }
 
 // verdictAt returns the verdict on the owner at the coordinates.

@@ -3,13 +3,35 @@ package graph
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	names "github.com/exeunt-io/exeunt/pkg/garbage/reference"
 )
 
 // Kind returns the served kind, nil if there is none.
 func (g *Graph) Kind(kind schema.GroupKind) *Kind { return g.kinds[kind] }
+
+// named returns the served kind that the reference names, nil if there is none, or several that differ in case.
+func (g *Graph) named(r *reference) *Kind {
+	kind := r.kind.Value().GroupKind()
+	if served := g.kinds[kind]; served != nil || kind.Kind != strings.ToLower(kind.Kind) {
+		return served
+	}
+	var found *Kind
+	for _, served := range g.kinds {
+		switch {
+		case !r.namesKind(served.GroupKind()):
+		case found != nil:
+			return nil
+		default:
+			found = served
+		}
+	}
+	return found
+}
 
 // Serve adds a served kind, and has the objects judged whose references it resolves.
 func (g *Graph) Serve(kind *Kind) {
@@ -111,7 +133,7 @@ func (g *Graph) changeReferringTo(kind schema.GroupKind) {
 	}
 	for _, n := range g.nodes {
 		for i := range n.references {
-			if n.references[i].kind.Value().GroupKind() == kind {
+			if n.references[i].namesKind(kind) {
 				g.change(n)
 				break
 			}
@@ -121,7 +143,7 @@ func (g *Graph) changeReferringTo(kind schema.GroupKind) {
 
 func (g *Graph) isReferenced(kind schema.GroupKind) bool {
 	for referenced := range g.referenced {
-		if referenced.Value().GroupKind() == kind {
+		if names.Names(referenced.Value().GroupKind(), kind) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"slices"
+	"strings"
 	"time"
 	"unique"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage"
+	names "github.com/exeunt-io/exeunt/pkg/garbage/reference"
 )
 
 // node is an object, or an owner that was never observed or is gone. Each field counts: a
@@ -54,6 +56,29 @@ type reference struct {
 	name  string
 	// blocks: blockOwnerDeletion is true.
 	blocks bool
+}
+
+// namesKind reports whether the reference names the kind.
+func (r *reference) namesKind(kind schema.GroupKind) bool {
+	return names.Names(r.kind.Value().GroupKind(), kind)
+}
+
+// kindOf returns the kind that an owner reference names; one of a group that nobody can serve, and not the core group, if
+// its apiVersion is none.
+func kindOf(r *metav1.OwnerReference) schema.GroupVersionKind {
+	if gvk, valid := names.KindOf(r.APIVersion, r.Kind); valid {
+		return gvk
+	}
+	return schema.GroupVersionKind{Group: "/" + r.APIVersion, Kind: r.Kind}
+}
+
+// apiVersion returns the apiVersion of the reference.
+func (r *reference) apiVersion() string {
+	gvk := r.kind.Value()
+	if invalid, found := strings.CutPrefix(gvk.Group, "/"); found {
+		return invalid
+	}
+	return gvk.GroupVersion().String()
 }
 
 // ownership is what is known of an object as an owner.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/garbage/reference"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -21,9 +22,9 @@ func Unresolvable(e chain.Explorer, object *unstructured.Unstructured) []blocker
 	}
 	served, complete := e.Reader().Served()
 	var facts []blocker.Evidence
-	for _, reference := range references {
-		if text := unresolvable(reference, object.GetNamespace(), served, complete); text != "" {
-			facts = append(facts, evidence(blocker.FromField, "ownerReferences name %s %s of %s, and %s", reference.Kind, reference.Name, reference.APIVersion, text))
+	for _, owner := range references {
+		if text := unresolvable(owner, object.GetNamespace(), served, complete); text != "" {
+			facts = append(facts, evidence(blocker.FromField, "ownerReferences name %s %s of %s, and %s", owner.Kind, owner.Name, owner.APIVersion, text))
 		}
 	}
 	if len(facts) == 0 {
@@ -37,12 +38,14 @@ func Unresolvable(e chain.Explorer, object *unstructured.Unstructured) []blocker
 }
 
 // unresolvable says why the reference proves nothing about its owner, "" if it may.
-func unresolvable(reference metav1.OwnerReference, namespace string, served []cluster.Resource, complete bool) string {
-	gv, err := schema.ParseGroupVersion(reference.APIVersion)
-	if err != nil {
-		return "the apiVersion is not valid"
+func unresolvable(owner metav1.OwnerReference, namespace string, served []cluster.Resource, complete bool) string {
+	gvk, valid := reference.KindOf(owner.APIVersion, owner.Kind)
+	if !valid {
+		return "this apiVersion is not valid: a kind outside the core group needs its group and version, such as apps/v1"
 	}
-	i := slices.IndexFunc(served, func(r cluster.Resource) bool { return r.Group == gv.Group && r.Kind == reference.Kind })
+	i := slices.IndexFunc(served, func(r cluster.Resource) bool {
+		return reference.Names(gvk.GroupKind(), schema.GroupKind{Group: r.Group, Kind: r.Kind})
+	})
 	switch {
 	case i < 0 && complete:
 		return "no version of this kind is served"

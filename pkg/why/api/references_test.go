@@ -25,6 +25,11 @@ func TestReferenceIsUnresolvable(t *testing.T) {
 		"kind that nobody serves":        {"g/v2", "Gadget", "ns", false, true},
 		"kind of a group without answer": {"h/v1", "Gadget", "ns", true, false},
 		"group that is not valid":        {"a/b/c", "Widget", "ns", false, true},
+		"version without its group":      {"v1beta2", "Node", "ns", false, true},
+		"version in capitals":            {"V1", "Node", "ns", false, true},
+		"group without a version":        {"g", "Widget", "ns", false, true},
+		"kind in lower case":             {"g/v2", "widget", "ns", false, false},
+		"kind in capitals":               {"g/v2", "WIDGET", "ns", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reference := metav1.OwnerReference{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "owner"}

@@ -146,6 +146,34 @@ var references = []scenario{
 		w.awaitGone(widgets, "owner")
 		w.awaitOwners(secrets, "dependent")
 	}},
+	{name: "a version without its group, and the name of a core kind: the dependent stays", run: func(w *world) {
+		w.create(configMaps, "owner")
+		for name, apiVersion := range map[string]string{"version": "v1beta2", "group": "serving.example.dev", "capital": "V1"} {
+			w.create(secrets, name, ownedBy(metav1.OwnerReference{APIVersion: apiVersion, Kind: configMaps.name, Name: "owner", UID: uid(1)}))
+			w.expectKept(secrets, name)
+		}
+	}},
+	{name: "a kind in lower case owns, background", run: func(w *world) {
+		w.create(secrets, "dependent", ownedBy(w.wrong(lowerCase)))
+		w.expectKept(secrets, "dependent")
+		w.delete(configMaps, "owner", background)
+		w.awaitGone(secrets, "dependent")
+	}},
+	{name: "a kind in lower case owns, foreground: the owner goes last", run: func(w *world) {
+		w.create(secrets, "dependent", ownedBy(w.wrong(lowerCase)), finalizers(foreign))
+		w.delete(configMaps, "owner", foreground)
+		w.awaitDeleted(secrets, "dependent")
+		w.expectWaiting(configMaps, "owner")
+		w.setFinalizers(secrets, "dependent")
+		w.awaitGone(configMaps, "owner")
+		w.expectGone(secrets, "dependent")
+	}},
+	{name: "a kind in lower case owns, orphan: the reference is removed", run: func(w *world) {
+		w.create(secrets, "dependent", ownedBy(w.wrong(lowerCase)))
+		w.delete(configMaps, "owner", orphan)
+		w.awaitGone(configMaps, "owner")
+		w.awaitOwners(secrets, "dependent")
+	}},
 	{name: "a kind that nobody serves: unresolvable, the dependent stays", run: func(w *world) {
 		w.create(secrets, "dependent", ownedBy(unknownOwner))
 		w.expectKept(secrets, "dependent")
@@ -239,6 +267,9 @@ var references = []scenario{
 
 // unknownOwner refers to a kind that nobody serves.
 var unknownOwner = metav1.OwnerReference{APIVersion: "e2e.exeunt.io/v1", Kind: "Unknown", Name: "unknown", UID: uid(99)}
+
+// lowerCase writes the kind of the reference in lower case.
+func lowerCase(r *metav1.OwnerReference) { r.Kind = strings.ToLower(r.Kind) }
 
 // wrong creates an owner, and returns a reference to it with a wrong coordinate.
 func (w *world) wrong(change func(*metav1.OwnerReference)) metav1.OwnerReference {
