@@ -1,14 +1,33 @@
-// Package absent says which answers prove that an object does not exist.
+// Package absent says which answers prove that an object does not exist: those to a read alone. The answer to
+// a write is a webhook's, which may hand on a 404 about another object while the object itself lives.
 package absent
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// Get reads the object of this name, and reports whether it exists. It takes the read itself, so that nobody takes the
+// answer to a write for a proof. An answer that names no object, or another one, is an error.
+func Get[T metav1.Object](ctx context.Context, name string, get func(context.Context, string, metav1.GetOptions) (T, error)) (T, bool, error) {
+	object, err := get(ctx, name, metav1.GetOptions{})
+	var none T
+	switch {
+	case Is(err, name):
+		return none, false, nil
+	case err != nil:
+		return none, false, err
+	case object.GetName() != name:
+		return none, false, fmt.Errorf("the API server answers with an object of the name %q instead of %q", object.GetName(), name)
+	}
+	return object, true, nil
+}
 
 // Is reports whether the error is the API server's answer that the object of this name does not
 // exist. A 404 that names no object proves nothing: it is of a proxy or load balancer in front of the

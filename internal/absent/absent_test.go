@@ -53,6 +53,9 @@ func TestOnlyAnAnswerAboutTheObjectProvesItsAbsence(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
+			if _, exists, read := absent.Get(t.Context(), "data", client.CoreV1().PersistentVolumeClaims("default").Get); exists || (read == nil) != test.absent {
+				t.Errorf("Get returns exists %t and error %v, want an error: %t", exists, read, !test.absent)
+			}
 			for _, err := range []error{err, fmt.Errorf("read claim: %w", err)} {
 				if got := absent.Is(err, "data"); got != test.absent {
 					t.Errorf("Is(%v) = %v, want %v", err, got, test.absent)

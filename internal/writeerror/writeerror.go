@@ -17,6 +17,10 @@ func IsDefinite(err error) bool {
 // IsRefused reports whether the API server has refused a write, and refuses the same write
 // again. After all other errors but conflicts and TooManyRequests the outcome is unknown.
 func IsRefused(err error) bool {
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		return true
+	}
 	switch statusOf(err) {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
 		http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusGone,

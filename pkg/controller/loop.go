@@ -127,6 +127,10 @@ func (l *Loop) next(ctx, working context.Context) bool {
 		logger.Error(err, "Reconciling failed, requeueing")
 	}
 	wait := l.retryDelay(key, err)
+	var reverted *RevertedError
+	if errors.As(err, &reverted) {
+		wait = max(wait, reverted.After)
+	}
 	if errors.Is(err, ErrTooManySteps) {
 		l.pause(key, wait)
 	}

@@ -12,16 +12,9 @@ import (
 // ReadLive reads one object from the API server. It returns the zero value if the
 // object does not exist.
 func ReadLive[T metav1.Object](ctx context.Context, what, name string, get func(context.Context, string, metav1.GetOptions) (T, error)) (T, error) {
-	object, err := get(ctx, name, metav1.GetOptions{})
-	var none T
-	switch {
-	case absent.Is(err, name):
-		return none, nil
-	case err != nil:
-		return none, fmt.Errorf("read %s %s: %w", what, name, err)
-	}
-	if err := CheckName(object, name); err != nil {
-		return none, fmt.Errorf("read %s %s: %w", what, name, err)
+	object, _, err := absent.Get(ctx, name, get)
+	if err != nil {
+		return object, fmt.Errorf("read %s %s: %w", what, name, err)
 	}
 	return object, nil
 }

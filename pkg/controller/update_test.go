@@ -2,11 +2,13 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
@@ -92,9 +93,11 @@ func TestForbiddenPatchBecomesUpdateThatKeepsUnknownFields(t *testing.T) {
 
 func TestPatchIsTriedAgainAfterUpdates(t *testing.T) {
 	u := newUpdater(t, true)
+	count := 0
 	write := func() {
 		t.Helper()
-		if _, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other"))); err != nil {
+		count++
+		if _, err := u.PatchClaim(t.Context(), observed("other"), patch.For(observed()).Set("/metadata/labels", map[string]string{"count": strconv.Itoa(count)})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,6 +120,7 @@ func TestPatchIsTriedAgainAfterUpdates(t *testing.T) {
 func TestUpdateFallbackRunsTestsOfThePatch(t *testing.T) {
 	u := newUpdater(t, true)
 	stale := observed("other", "gone since")
+	stale.ResourceVersion = "6"
 	if _, err := u.PatchClaim(t.Context(), stale, hold(stale)); !patch.IsStale(err) {
 		t.Errorf("the change rested on what is no longer so, and the error is %v", err)
 	}
@@ -139,7 +143,7 @@ func TestUpdateFallbackSaysThatObjectIsGone(t *testing.T) {
 	t.Cleanup(server.Close)
 	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "1"}}
-	if _, err := NewWriter(client, NewVersions()).PatchClaim(t.Context(), claim, patch.For(claim).Set("/a", "b")); !absent.IsOfKind(err, "claim", "persistentvolumeclaims") {
+	if _, err := NewWriter(client, NewVersions()).PatchClaim(t.Context(), claim, patch.For(claim).Set("/a", "b")); !errors.Is(err, ErrGone) {
 		t.Errorf("error %v, want that the claim is gone", err)
 	}
 }

@@ -17,6 +17,7 @@ type Writer struct {
 	client   kubernetes.Interface
 	versions *Versions
 	claims   *UpdateFallback
+	repeats  Repeats
 }
 
 // NewWriter returns a writer that records its writes in versions.
@@ -34,7 +35,8 @@ func RequirePhase(change *patch.Patch, volume *v1.PersistentVolume) *patch.Patch
 }
 
 // PatchVolume patches a volume and returns the result. The subresource is none or
-// "status". An empty patch is not sent.
+// "status". An empty patch is not sent. The error says what a live read proved of a refusal ([CheckRefusal]), or
+// that the same patch was undone again and again ([RevertedError]).
 func (w *Writer) PatchVolume(ctx context.Context, volume *v1.PersistentVolume, p *patch.Patch, subresource ...string) (*v1.PersistentVolume, error) {
 	if p.Empty() {
 		return volume, nil
@@ -43,19 +45,40 @@ func (w *Writer) PatchVolume(ctx context.Context, volume *v1.PersistentVolume, p
 	if err != nil {
 		return nil, fmt.Errorf("encode patch of volume %s: %w", volume.Name, err)
 	}
-	now, err := w.client.CoreV1().PersistentVolumes().Patch(ctx, volume.Name, types.JSONPatchType, body, metav1.PatchOptions{}, subresource...)
+	volumes := w.client.CoreV1().PersistentVolumes()
+	now, err := send(w, volume, p, func() (*v1.PersistentVolume, error) {
+		return volumes.Patch(ctx, volume.Name, types.JSONPatchType, body, metav1.PatchOptions{}, subresource...)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("patch volume %s: %w", volume.Name, err)
+		return nil, fmt.Errorf("patch volume %s: %w", volume.Name, CheckRefusal(ctx, err, "volume", volume, volumes.Get))
 	}
-	if err := CheckName(now, volume.Name); err != nil {
-		return nil, fmt.Errorf("patch volume %s: %w", volume.Name, err)
+	return now, nil
+}
+
+// send sends the write that has the effect of the patch, unless the write has to wait, and records it.
+func send[T metav1.Object](w *Writer, object T, p *patch.Patch, request func() (T, error)) (T, error) {
+	var none T
+	effect, err := p.Effect()
+	if err != nil {
+		return none, err
 	}
+	if err := w.repeats.Check(object.GetUID(), effect); err != nil {
+		return none, err
+	}
+	now, err := request()
+	if err != nil {
+		return none, err
+	}
+	if err := checkAnswer(now, object); err != nil {
+		return none, err
+	}
+	w.repeats.Record(object.GetUID(), effect)
 	w.wrote(now)
 	return now, nil
 }
 
 // PatchClaim patches a claim and returns the result. Where patches are forbidden, as by
-// the RBAC rules of upstream's sidecar, it sends an update with the read version.
+// the RBAC rules of upstream's sidecar, it sends an update with the read version. Errors are those of PatchVolume.
 func (w *Writer) PatchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *patch.Patch, subresource ...string) (*v1.PersistentVolumeClaim, error) {
 	if p.Empty() {
 		return claim, nil
@@ -64,14 +87,11 @@ func (w *Writer) PatchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim
 	if err != nil {
 		return nil, fmt.Errorf("encode patch of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	now, err := w.patchOrUpdateClaim(ctx, claim, body, subresource)
+	now, err := send(w, claim, p, func() (*v1.PersistentVolumeClaim, error) { return w.patchOrUpdateClaim(ctx, claim, body, subresource) })
 	if err != nil {
-		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		claims := w.client.CoreV1().PersistentVolumeClaims(claim.Namespace)
+		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name, CheckRefusal(ctx, err, "claim", claim, claims.Get))
 	}
-	if err := CheckName(now, claim.Name); err != nil {
-		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name, err)
-	}
-	w.wrote(now)
 	return now, nil
 }
 

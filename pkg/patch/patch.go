@@ -75,6 +75,11 @@ func (p *Patch) Bytes() ([]byte, error) {
 	return json.Marshal(p.operations)
 }
 
+// Effect encodes the changes of the patch without its tests. It fails only for values that JSON cannot encode.
+func (p *Patch) Effect() ([]byte, error) {
+	return json.Marshal(slices.DeleteFunc(slices.Clone(p.operations), func(o operation) bool { return o.Op == "test" }))
+}
+
 func (p *Patch) append(op, path string, value any) *Patch {
 	p.operations = append(p.operations, operation{Op: op, Path: path, Value: value})
 	return p

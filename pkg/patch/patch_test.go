@@ -41,6 +41,14 @@ func TestForVersionTestsUIDAndVersion(t *testing.T) {
 	}
 }
 
+func TestEffectLeavesOutTests(t *testing.T) {
+	object := &metav1.ObjectMeta{UID: "u", ResourceVersion: "3"}
+	const want = `[{"op":"remove","path":"/spec/claimRef"}]`
+	if got, err := patch.ForVersion(object).Remove("/spec/claimRef").Effect(); err != nil || string(got) != want {
+		t.Errorf("got  %s (%v)\nwant %s", got, err, want)
+	}
+}
+
 func TestPatchOfTestsIsEmpty(t *testing.T) {
 	object := &metav1.ObjectMeta{UID: "u"}
 	if !patch.ForVersion(object).Empty() {

@@ -37,6 +37,7 @@ var skipped = []string{
 // skippedTypes are the types of ours that are no memory.
 var skippedTypes = []reflect.Type{
 	reflect.TypeFor[controller.Loop](), reflect.TypeFor[controller.Reporter](), reflect.TypeFor[controller.KeyLocks](), reflect.TypeFor[controller.Stepped](),
+	reflect.TypeFor[controller.Repeats](), // decides when a write is sent, not whether
 }
 
 // printer writes all that values hold, so that two equal texts mean equal memory.

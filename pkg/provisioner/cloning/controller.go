@@ -2,6 +2,7 @@ package cloning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -100,7 +100,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	}
 	klog.FromContext(ctx).V(2).Info("No clone needs the claim, removing the finalizer")
 	err = c.protection.Remove(ctx, claim)
-	if absent.IsOfKind(err, claim.Name, "persistentvolumeclaims") {
+	if errors.Is(err, controller.ErrGone) {
 		return nil
 	}
 	return err

@@ -2,15 +2,16 @@ package cloning_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
+	kit "github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 )
@@ -127,7 +128,10 @@ func TestProtectAddsMissingFinalizerOnce(t *testing.T) {
 
 func TestProtectReadsStaleSourceAgain(t *testing.T) {
 	controller, client, _ := world(t, claim("source", func(c *v1.PersistentVolumeClaim) { c.Finalizers = []string{foreign} }))
-	stale := claim("source", func(c *v1.PersistentVolumeClaim) { c.Finalizers = []string{foreign, "example.com/gone-since"} })
+	stale := claim("source", func(c *v1.PersistentVolumeClaim) {
+		c.Finalizers = []string{foreign, "example.com/gone-since"}
+		c.ResourceVersion = "stale"
+	})
 	client.PrependReactor("patch", "persistentvolumeclaims", staleUnless(foreign))
 	if err := controller.Protect(context.WithoutCancel(t.Context()), stale); err != nil {
 		t.Fatal(err)
@@ -149,7 +153,7 @@ func TestDeletedClaimIsNotProtected(t *testing.T) {
 
 func TestMissingClaimIsNotProtected(t *testing.T) {
 	controller, _, _ := world(t)
-	if err := controller.Protect(t.Context(), claim("source")); !apierrors.IsNotFound(err) {
-		t.Errorf("err = %v, want NotFound", err)
+	if err := controller.Protect(t.Context(), claim("source")); !errors.Is(err, kit.ErrGone) {
+		t.Errorf("err = %v, want ErrGone", err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -99,7 +98,7 @@ func (c *Controller) setStatus(ctx context.Context, o observation, action extern
 func (c *Controller) write(ctx context.Context, o observation, change *patch.Patch) (*observation, error) {
 	volume, err := c.writer.PatchVolume(ctx, o.volume, change)
 	switch {
-	case absent.IsOfKind(err, o.volume.Name, "persistentvolumes"):
+	case errors.Is(err, controller.ErrGone):
 		c.noteGone(o.volume)
 		return nil, nil
 	case err != nil:
@@ -170,8 +169,9 @@ func (c *Controller) PrepareDiscard(ctx context.Context, volume *v1.PersistentVo
 func (c *Controller) deleteObject(ctx context.Context, o observation) (*observation, error) {
 	volume := o.volume
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(volume.UID))}
-	err := c.Client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
-	if err != nil && !absent.IsOfKind(err, volume.Name, "persistentvolumes") {
+	volumes := c.Client.CoreV1().PersistentVolumes()
+	err := controller.CheckRefusal(ctx, volumes.Delete(ctx, volume.Name, options), "volume", volume, volumes.Get)
+	if err != nil && !errors.Is(err, controller.ErrGone) {
 		return nil, c.countFailure(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
 	}
 	if !o.state.Protected && o.state.Status != reclaim.StatusPending { // no write follows whose answer shows whether the object is being deleted

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -179,7 +178,7 @@ func (c *Controller) selectNode(ctx context.Context, claim *v1.PersistentVolumeC
 	selection := patch.ForVersion(claim).Annotate(claim, map[string]string{storage.AnnSelectedNode: c.Node})
 	_, err := c.writer.PatchClaim(ctx, claim, selection)
 	switch {
-	case absent.IsOfKind(err, claim.Name, "persistentvolumeclaims"):
+	case errors.Is(err, controller.ErrGone):
 	case patch.IsStale(err): // most likely another node wrote first
 		c.loop.EnqueueAfter(key, c.delay(key))
 		return nil

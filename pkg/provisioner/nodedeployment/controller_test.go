@@ -232,6 +232,11 @@ func TestNodeThatWroteFirstStaysSelected(t *testing.T) {
 	w.client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewConflict(v1.Resource("persistentvolumeclaims"), "claim", errors.New("changed"))
 	})
+	w.client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		changed := claim()
+		changed.ResourceVersion = "changed"
+		return true, changed, nil
+	})
 	if err := w.Reconcile(t.Context(), "ns/claim"); err != nil {
 		t.Errorf("a conflict is returned as an error: %v", err)
 	}

@@ -280,7 +280,7 @@ func (c *Controller) removeOldFinalizer(ctx context.Context, o *observation) (*o
 	change := finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}}
 	claim, err := c.writer.PatchClaim(ctx, o.claim, finalizer.Edit(patch.For(o.claim), o.claim, change))
 	switch {
-	case absent.IsOfKind(err, o.claim.Name, "persistentvolumeclaims"):
+	case errors.Is(err, controller.ErrGone):
 		after := o.next(o.claim)
 		after.gone = true
 		return after, nil
@@ -299,7 +299,7 @@ func (c *Controller) reschedule(ctx context.Context, o *observation) (*observati
 	change := patch.For(o.claim).Test(path, o.claim.Annotations[storage.AnnSelectedNode]).Remove(path)
 	claim, err := c.writer.PatchClaim(ctx, o.claim, change)
 	switch {
-	case absent.IsOfKind(err, o.claim.Name, "persistentvolumeclaims"):
+	case errors.Is(err, controller.ErrGone):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -74,15 +75,25 @@ func TestRefusedRequestIsReported(t *testing.T) {
 	resource := v1.Resource("persistentvolumeclaims")
 	for name, tc := range map[string]struct {
 		refusal error
+		version string // what the version of the claim has become meanwhile
 		events  int
 	}{
-		"refusal":  {apierrors.NewBadRequest("by policy"), 1},
-		"conflict": {apierrors.NewConflict(resource, "claim", errors.New("changed meanwhile")), 0},
+		"refusal":                   {apierrors.NewBadRequest("by policy"), "", 1},
+		"conflict":                  {apierrors.NewConflict(resource, "claim", errors.New("changed meanwhile")), "9", 0},
+		"webhook denies with a 409": {apierrors.NewConflict(resource, "claim", errors.New("denied")), "", 1},
+		"webhook denies with a 404": {apierrors.NewNotFound(resource, "claim"), "", 1},
+		"webhook denies with a 422": {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "claim", "denied", 0, false), "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, events := newController(t, pendingClaim(ofClass("class")), class("csi.example.com", storagev1.VolumeBindingImmediate))
-			c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+			client := c.Client.(*fake.Clientset)
+			client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, tc.refusal
+			})
+			client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+				live := pendingClaim(ofClass("class"))
+				live.ResourceVersion += tc.version
+				return true, live, nil
 			})
 			for range 2 {
 				if err := c.Reconcile(t.Context(), "ns/claim"); err == nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -35,7 +36,10 @@ func (s *emptyServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	var answer any = &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 	if request.Method == http.MethodPatch {
 		s.patches.Add(1)
-		answer = claimOf(inDeletion)
+		namespace := strings.Split(request.URL.Path, "/")[4]
+		answer = claimOf(inDeletion, func(c *v1.PersistentVolumeClaim) {
+			c.Namespace, c.UID = namespace, types.UID(strings.Replace(namespace, "ns", "uid", 1))
+		})
 	} else {
 		s.lists.Add(1)
 	}

@@ -2,13 +2,13 @@ package pvwriter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
@@ -28,8 +28,9 @@ func New(client kubernetes.Interface, versions *controller.Versions) *Writer {
 // to another claim. A PersistentVolume that does not exist is no error.
 func (w *Writer) DeleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID, ResourceVersion: &volume.ResourceVersion}}
-	err := w.client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, options)
-	if err != nil && !absent.IsOfKind(err, volume.Name, "persistentvolumes") {
+	volumes := w.client.CoreV1().PersistentVolumes()
+	err := controller.CheckRefusal(ctx, volumes.Delete(ctx, volume.Name, options), "volume", volume, volumes.Get)
+	if err != nil && !errors.Is(err, controller.ErrGone) {
 		return fmt.Errorf("delete volume object %s: %w", volume.Name, err)
 	}
 	return nil

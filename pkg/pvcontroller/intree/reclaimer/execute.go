@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -174,7 +173,7 @@ func (c *Controller) removeFinalizers(ctx context.Context, volume *v1.Persistent
 	if err == nil && now.DeletionTimestamp == nil && c.memory.Get(volume.UID).objectDeleted { // whatever was answered to its deletion
 		c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = false })
 	}
-	if absent.IsOfKind(err, volume.Name, "persistentvolumes") {
+	if errors.Is(err, controller.ErrGone) {
 		return nil
 	}
 	return err

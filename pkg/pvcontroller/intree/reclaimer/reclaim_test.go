@@ -193,6 +193,9 @@ func TestObjectDeletionRequiresObservedVersion(t *testing.T) {
 	var got *metav1.Preconditions
 	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		got = action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
+		changed := s.Caches.Volume("v").DeepCopy()
+		changed.ResourceVersion = "2"
+		s.must(s.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), changed, ""))
 		return true, nil, apierrors.NewConflict(v1.Resource("persistentvolumes"), "v", errors.New("modified"))
 	})
 	if err := s.Reconcile(t.Context(), "v"); !patch.IsStale(err) {

@@ -1,0 +1,112 @@
+package controller
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+)
+
+// outcomes of a refused write, as its caller sees them.
+type outcome struct{ gone, stale, refused bool }
+
+func outcomeOf(err error) outcome {
+	var refusal *writeerror.Refusal
+	return outcome{errors.Is(err, ErrGone), patch.IsStale(err), errors.As(err, &refusal)}
+}
+
+// A webhook chooses the code of its denial. What the code says counts only if a live read confirms it.
+func TestRefusalIsCheckedByLiveRead(t *testing.T) {
+	resource := v1.Resource("persistentvolumes")
+	invalid := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "disk", "testing value failed", 0, false)
+	same, changed, another := diskOf("1", ""), diskOf("1", ""), diskOf("2", "")
+	changed.ResourceVersion = "8"
+	gone, refused, stale := outcome{gone: true}, outcome{refused: true}, outcome{stale: true}
+	for name, tc := range map[string]struct {
+		answer error
+		stored *v1.PersistentVolume
+		want   outcome
+	}{
+		"404, object is gone":        {apierrors.NewNotFound(resource, "disk"), nil, gone},
+		"404, another object":        {apierrors.NewNotFound(resource, "disk"), another, gone},
+		"404, object lives":          {apierrors.NewNotFound(resource, "disk"), same, refused},
+		"404, object has changed":    {apierrors.NewNotFound(resource, "disk"), changed, refused},
+		"410, object is gone":        {apierrors.NewGone("gone"), nil, gone},
+		"410, object lives":          {apierrors.NewGone("gone"), same, refused},
+		"409, object has changed":    {apierrors.NewConflict(resource, "disk", errors.New("modified")), changed, stale},
+		"409, object is as observed": {apierrors.NewConflict(resource, "disk", errors.New("denied")), same, refused},
+		"409, object is gone":        {apierrors.NewConflict(resource, "disk", errors.New("modified")), nil, gone},
+		"422, object has changed":    {invalid, changed, stale},
+		"422, object is as observed": {invalid, same, refused},
+		"403":                        {apierrors.NewForbidden(resource, "disk", errors.New("denied")), nil, outcome{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset()
+			if tc.stored != nil {
+				client = fake.NewClientset(tc.stored)
+			}
+			err := CheckRefusal(t.Context(), tc.answer, "volume", diskOf("1", ""), client.CoreV1().PersistentVolumes().Get)
+			if got := outcomeOf(err); got != tc.want {
+				t.Errorf("%v: %+v, want %+v", err, got, tc.want)
+			}
+		})
+	}
+}
+
+// Without an answer to the read nothing is known, and the write is repeated with backoff.
+func TestRefusalIsNoProofWithoutRead(t *testing.T) {
+	client := fake.NewClientset()
+	client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInternalError(errors.New("scripted"))
+	})
+	for _, answer := range []error{apierrors.NewNotFound(v1.Resource("persistentvolumes"), "disk"), apierrors.NewConflict(v1.Resource("persistentvolumes"), "disk", errors.New("modified"))} {
+		err := CheckRefusal(t.Context(), answer, "volume", diskOf("1", ""), client.CoreV1().PersistentVolumes().Get)
+		if got := outcomeOf(err); err == nil || got != (outcome{}) {
+			t.Errorf("%v: %+v", err, got)
+		}
+	}
+}
+
+func TestAnswerAboutAnotherObjectIsAnError(t *testing.T) {
+	client := fake.NewClientset(diskOf("1", ""))
+	client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, diskOf("2", ""), nil
+	})
+	volume := diskOf("1", "")
+	if now, err := NewWriter(client, NewVersions()).PatchVolume(t.Context(), volume, patch.For(volume).Set("/metadata/labels", map[string]string{"a": "b"})); err == nil {
+		t.Errorf("no error, and volume %v", now.UID)
+	}
+}
+
+// A mutating webhook undoes a label: its writer is answered with success each time.
+func TestUndoneWriteIsRepeatedWithPauses(t *testing.T) {
+	client, writes := fake.NewClientset(diskOf("1", "")), 0
+	client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		writes++
+		return true, diskOf("1", ""), nil
+	})
+	writer, volume := NewWriter(client, NewVersions()), diskOf("1", "")
+	var reverted *RevertedError
+	for range 100 {
+		_, err := writer.PatchVolume(t.Context(), volume, patch.ForVersion(volume).Set("/metadata/labels", map[string]string{"a": "b"}))
+		if err != nil && !errors.As(err, &reverted) {
+			t.Fatal(err)
+		}
+	}
+	if writes != unpausedRepeats || reverted == nil {
+		t.Errorf("%d writes, last error %v", writes, reverted)
+	}
+	other := &metav1.ObjectMeta{UID: "1"}
+	if _, err := writer.PatchVolume(t.Context(), volume, patch.For(other).Set("/metadata/labels", map[string]string{"c": "d"})); err != nil {
+		t.Errorf("another write waits: %v", err)
+	}
+}

@@ -1,0 +1,103 @@
+package controller
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Repeats delays writes whose effect does not last, since an admission webhook or another program undoes it each time.
+// The same write of one object is sent three times at once, and then after pauses that double from one second to five
+// minutes. A write that was not repeated for ten minutes is new. The zero value is ready, and safe for concurrent use.
+type Repeats struct {
+	mu   sync.Mutex
+	seed maphash.Seed
+	// recent and earlier are the writes of the last ten to twenty minutes; rotated is when recent was begun.
+	recent, earlier map[write]repeats
+	rotated         time.Time
+}
+
+const (
+	unpausedRepeats   = 3
+	firstRepeatPause  = time.Second
+	lastRepeatPause   = 5 * time.Minute
+	repeatIsForgotten = 10 * time.Minute
+)
+
+// write is a hash of what a write changes, and of which object.
+type write uint64
+
+// repeats are how often a write was sent, and when it was sent last.
+type repeats struct {
+	count int
+	last  time.Time
+}
+
+// RevertedError is the error of a write that was not sent, because equal writes had no lasting effect.
+type RevertedError struct {
+	// After is the time until the write may be sent.
+	After time.Duration
+}
+
+// Error implements error. The text is the same for each pause, so that the event about it is one event.
+func (e *RevertedError) Error() string {
+	return "another program, such as an admission webhook, undoes this write each time; the write is repeated less and less often"
+}
+
+// Is reports that another program reverts our writes.
+func (e *RevertedError) Is(target error) bool { return target == ErrTooManySteps }
+
+// Check returns a [RevertedError] if the write has to wait. The effect is what the write changes.
+func (r *Repeats) Check(uid types.UID, effect []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.get(uid, effect)
+	if before.count < unpausedRepeats {
+		return nil
+	}
+	pause := lastRepeatPause
+	if doubled := before.count - unpausedRepeats; doubled < 16 {
+		pause = min(pause, firstRepeatPause<<doubled)
+	}
+	if wait := pause - time.Since(before.last); wait > 0 {
+		return &RevertedError{After: wait}
+	}
+	return nil
+}
+
+// Record counts a write that the API server has executed.
+func (r *Repeats) Record(uid types.UID, effect []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.rotated) > repeatIsForgotten {
+		r.recent, r.earlier, r.rotated = map[write]repeats{}, r.recent, time.Now()
+	}
+	r.recent[r.hash(uid, effect)] = repeats{count: r.get(uid, effect).count + 1, last: time.Now()}
+}
+
+// get returns what is known of the write. The caller holds the mutex.
+func (r *Repeats) get(uid types.UID, effect []byte) repeats {
+	key := r.hash(uid, effect)
+	known, here := r.recent[key]
+	if !here {
+		known = r.earlier[key]
+	}
+	if time.Since(known.last) > repeatIsForgotten {
+		return repeats{}
+	}
+	return known
+}
+
+func (r *Repeats) hash(uid types.UID, effect []byte) write {
+	if r.seed == (maphash.Seed{}) {
+		r.seed = maphash.MakeSeed()
+	}
+	var h maphash.Hash
+	h.SetSeed(r.seed)
+	_, _ = h.WriteString(string(uid))
+	_ = h.WriteByte(0)
+	_, _ = h.Write(effect)
+	return write(h.Sum64())
+}
