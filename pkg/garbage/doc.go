@@ -5,7 +5,7 @@
 // An owner reference has one verdict:
 //
 //	Live          the owner exists, and is not deleted in the foreground or orphaning
-//	Absent        no object with the UID exists at the coordinates of the reference; final
+//	Absent        no object with the UID was at the coordinates of the reference, or seen there since
 //	Waiting       read live within a second: the owner is deleted in the foreground
 //	Orphaning     read live within a second: the owner is deleted, and its dependents stay
 //	Unresolvable  the kind of the reference is not served, or cannot own the object

@@ -157,3 +157,9 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		t.Fatalf("%s: %v", what, err)
 	}
 }
+
+// aggregatedWidgets returns a kind that an aggregated API server may serve, and the path of its object dependent.
+func aggregatedWidgets() (*graph.Kind, string) {
+	return &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "aggregated", Version: "v1", Kind: "Widget"}, Resource: "widgets", Namespaced: true},
+		"/apis/aggregated/v1/namespaces/ns/widgets/dependent"
+}

@@ -243,3 +243,22 @@ func TestOwnCanaryIsNotCollected(t *testing.T) {
 		t.Errorf("the canary that was left is not collected: %v, %v", err, s.requests)
 	}
 }
+
+// A webhook may deny the deletion with 404.
+func TestCanaryWhoseDeletionWasDeniedIsReported(t *testing.T) {
+	left := newCanary()
+	left.Namespace, left.UID = "kube-system", "left"
+	c, client, _ := detecting(t, left)
+	client.PrependReactor("delete", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), left.Name)
+	})
+	if err := c.deleteCanary(t.Context(), left); err == nil {
+		t.Error("the canary that exists counts as deleted")
+	}
+	if err := client.Tracker().Delete(coordinationv1.SchemeGroupVersion.WithResource("leases"), "kube-system", left.Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.deleteCanary(t.Context(), left); err != nil {
+		t.Errorf("the canary is gone: %v", err)
+	}
+}

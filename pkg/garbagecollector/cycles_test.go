@@ -13,7 +13,7 @@ import (
 )
 
 // cycle fills the graph with two owners that block each other, and has passed the barrier. A write is answered so.
-func cycle(t *testing.T, config Config, status int, answer any) (*Collector, *apiServer) {
+func cycle(t *testing.T, config Config, status int, answer func(name string) any) (*Collector, *apiServer) {
 	t.Helper()
 	s := newAPIServer(t)
 	one := terminating(configMap("one", "1", "two"), metav1.FinalizerDeleteDependents)
@@ -21,7 +21,7 @@ func cycle(t *testing.T, config Config, status int, answer any) (*Collector, *ap
 	s.answer("GET "+configMapPath+"one", http.StatusOK, partial(one))
 	s.answer("GET "+configMapPath+"two", http.StatusOK, partial(two))
 	for _, name := range []string{"one", "two"} {
-		s.answer("PATCH "+configMapPath+name, status, answer)
+		s.answer("PATCH "+configMapPath+name, status, answer(name))
 	}
 	c := connected(t, s, config)
 	c.observe(one, two)
@@ -30,13 +30,18 @@ func cycle(t *testing.T, config Config, status int, answer any) (*Collector, *ap
 	return c, s
 }
 
+// refusedWith returns a function that returns the refusal of a write of the ConfigMap.
+func refusedWith(code int, reason metav1.StatusReason) func(name string) any {
+	return func(name string) any { return failure(code, reason, "configmaps", name) }
+}
+
 // Only a member that was released is called so.
 func TestNoEventAboutMemberThatChanged(t *testing.T) {
 	for status, want := range map[int]int{http.StatusOK: 2, http.StatusConflict: 0} {
 		recorder := record.NewFakeRecorder(10)
-		var answer any = failure(http.StatusConflict, metav1.StatusReasonConflict, "configmaps", "one")
+		answer := refusedWith(http.StatusConflict, metav1.StatusReasonConflict)
 		if status == http.StatusOK {
-			answer = partial(terminating(configMap("one", "9"), "example.com/held"))
+			answer = func(name string) any { return partial(terminating(configMap(name, "9"), "example.com/held")) }
 		}
 		c, _ := cycle(t, Config{Recorder: recorder}, status, answer)
 		c.releaseFound(t.Context(), newCycleDelays())
@@ -49,7 +54,7 @@ func TestNoEventAboutMemberThatChanged(t *testing.T) {
 // A write that is always refused is not repeated four times a second.
 func TestRefusedReleaseIsDelayedLongerEachTime(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
-	c, s := cycle(t, Config{Clock: clock}, http.StatusForbidden, failure(http.StatusForbidden, metav1.StatusReasonForbidden, "configmaps", "one"))
+	c, s := cycle(t, Config{Clock: clock}, http.StatusForbidden, refusedWith(http.StatusForbidden, metav1.StatusReasonForbidden))
 	delays := newCycleDelays()
 	for range 240 {
 		c.releaseFound(t.Context(), delays)
@@ -82,7 +87,7 @@ func TestDependentThatCameDuringDelayIsAwaited(t *testing.T) {
 			t.Errorf("%s is removed before the dependent that came is gone", finalizer)
 		}
 	}
-	c, s := cycle(t, Config{}, http.StatusOK, partial(configMap("one", "9")))
+	c, s := cycle(t, Config{}, http.StatusOK, func(name string) any { return partial(configMap(name, "9")) })
 	c.Limiter = hookLimiter{admit: func() { c.observe(configMap("late", "5", "one", "two")) }}
 	c.releaseFound(t.Context(), newCycleDelays())
 	if s.count("PATCH "+configMapPath+"one")+s.count("PATCH "+configMapPath+"two") > 0 {

@@ -201,7 +201,9 @@ func (m *monitor) Replace(list []any, version string) error {
 					continue
 				}
 				present[item.GetUID()] = struct{}{}
-				m.list(g, item)
+				if partial, whole := object.(*metav1.PartialObjectMetadata); whole && m.runs() {
+					m.observeListed(g, partial)
+				}
 			}
 		})
 	}
@@ -214,17 +216,6 @@ func (m *monitor) Replace(list []any, version string) error {
 		m.reach(version)
 	})
 	return errors.Join(errs...)
-}
-
-// list records an object of a list. The caller holds the lock.
-func (m *monitor) list(g *graph.Graph, item metav1.Object) {
-	if !m.runs() {
-		return
-	}
-	if partial, whole := item.(*metav1.PartialObjectMetadata); whole {
-		m.observeListed(g, partial)
-	}
-	g.Listed(m.kind, item.GetUID(), item.GetNamespace(), item.GetName())
 }
 
 // UpdateResourceVersion records how far the watch has come.

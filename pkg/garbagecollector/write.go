@@ -3,6 +3,7 @@ package garbagecollector
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -26,6 +27,9 @@ const maxConflicts = 3
 // acceptMetadata has a write answered with the metadata of the object. An aggregated API server
 // may answer with the whole object.
 const acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// errOtherObject means that nothing is known of the outcome of a write.
+var errOtherObject = errors.New("the answer is about another object")
 
 // outcome is what became of a write.
 type outcome int
@@ -89,16 +93,35 @@ func (c *Collector) sendDeletion(ctx context.Context, j graph.Judgement, policy 
 	if err := result.Error(); err != nil {
 		return err
 	}
-	c.metrics.deleted.WithLabelValues(string(policy)).Inc()
 	answer, err := result.Get()
+	if err == nil && isAboutOther(answer, j.UID) {
+		return errOtherObject
+	}
+	c.metrics.deleted.WithLabelValues(string(policy)).Inc()
+	gone := err == nil && c.provesGone(answer, j) && (t.conflicts < maxConflicts || !isStatus(answer))
 	c.change(func(g *graph.Graph) {
-		if err == nil && saysGone(answer, j.UID) && (t.conflicts < maxConflicts || !isStatus(answer)) {
+		if gone {
 			g.Deleted(j.UID, j.Coordinates())
 			return
 		}
 		g.Sent(j.UID, j.Version)
 	})
 	return nil
+}
+
+// provesGone reports whether the success of a write proves that the object is gone. That of an aggregated API server, which
+// may carry the write out later or not at all, does not: the event follows.
+func (c *Collector) provesGone(answer runtime.Object, j graph.Judgement) bool {
+	return saysGone(answer, j.UID) && !c.mayIgnorePreconditions(j.Kind)
+}
+
+// isAboutOther reports whether the answer to a write is another object.
+func isAboutOther(answer runtime.Object, uid types.UID) bool {
+	if isStatus(answer) {
+		return false
+	}
+	object, err := meta.Accessor(answer)
+	return err == nil && object.GetUID() != uid
 }
 
 // confirm reads the object live if the API server does not compare its version. It returns done if the
@@ -181,8 +204,12 @@ func (c *Collector) sendPatch(ctx context.Context, j graph.Judgement, verb strin
 	if err := result.Error(); err != nil {
 		return err
 	}
+	written, err := result.Get()
+	if err == nil && isAboutOther(written, j.UID) {
+		return errOtherObject
+	}
 	c.metrics.patched.WithLabelValues(verb).Inc()
-	if written, err := result.Get(); err == nil {
+	if err == nil {
 		c.recordWritten(j, written)
 	}
 	return nil
@@ -193,7 +220,7 @@ func (c *Collector) recordWritten(j graph.Judgement, written runtime.Object) {
 	partial, ok := written.(*metav1.PartialObjectMetadata)
 	switch {
 	case !ok:
-	case saysGone(partial, j.UID):
+	case c.provesGone(partial, j):
 		c.change(func(g *graph.Graph) { g.Deleted(j.UID, j.Coordinates()) })
 	default:
 		c.change(func(g *graph.Graph) { g.Refresh(j.Kind, partial) })
@@ -234,19 +261,20 @@ func (c *Collector) judgeLive(ctx context.Context, j *graph.Judgement, action ga
 	return true, nil
 }
 
-// recover returns what to do after a failed write.
+// recover returns what to do after a failed write. The error proves nothing about the object: an admission webhook chooses
+// code and names of its denial. A live read tells whether the object is gone, has changed, or the write was refused.
 func (c *Collector) recover(ctx context.Context, verb string, object graph.Object, err error) (outcome, error) {
-	switch {
-	case namesAbsent(err, object.Kind, object.Name):
-		c.change(func(g *graph.Graph) { g.Deleted(object.UID, object.Coordinates()) })
-		return done, nil
-	case patch.IsStale(err):
-		return conflict, c.verifyObject(ctx, object)
+	failed := fmt.Errorf("%s %s %s/%s: %w", verb, object.Kind.GroupResource(), object.Namespace, object.Name, err)
+	if !apierrors.IsNotFound(err) && !patch.IsStale(err) {
+		return done, failed
 	}
-	if apierrors.IsNotFound(err) {
-		err = errPathNotFound
+	switch unchanged, err := c.isUnchanged(ctx, object); {
+	case err != nil:
+		return done, errors.Join(failed, err)
+	case unchanged:
+		return done, failed
 	}
-	return done, fmt.Errorf("%s %s %s/%s: %w", verb, object.Kind.GroupResource(), object.Namespace, object.Name, err)
+	return conflict, nil
 }
 
 func (c *Collector) logDry(ctx context.Context, verb string, object graph.Object, policy string) {

@@ -104,6 +104,14 @@ func (w *world) faultsOf(s *State, call Call, number int) []func() ([]Step, erro
 			return Answer{Outcome: pathNotFound}
 		}),
 	}
+	for _, denial := range denials {
+		if call.writes() {
+			all = append(all, fault(s.faults.Denied, denial.says, func(after *State) Answer {
+				after.faults.Denied--
+				return Answer{Outcome: denial.outcome}
+			}))
+		}
+	}
 	if call.writes() {
 		return append(all, fault(s.faults.Lost, "the answer is lost: ", func(after *State) Answer {
 			after.faults.Lost--
@@ -120,6 +128,14 @@ func (w *world) faultsOf(s *State, call Call, number int) []func() ([]Step, erro
 		after.served = append(after.served, Served{fmt.Sprint(call), w.serve(after, call, 0)})
 		return []Step{{Says: "served, but the answer is under way: " + w.describe(call), After: after}}, nil
 	})
+}
+
+// denials are the answers of an admission webhook to a write, whose object lives.
+var denials = []struct {
+	outcome outcome
+	says    string
+}{
+	{notFound, "a webhook denies with 404: "}, {conflicted, "a webhook denies with 409: "}, {invalid, "a webhook denies with 422: "}, {forbidden, "a webhook denies with 403: "},
 }
 
 func (w *world) result(a Answer) string {

@@ -47,6 +47,8 @@ const (
 	pathNotFound
 	conflicted
 	invalid
+	// forbidden: an admission webhook denies.
+	forbidden
 	// broken: the API server fails.
 	broken
 )
@@ -89,6 +91,8 @@ func (a Answer) failure(kind *Kind, call Call) *apierrors.StatusError {
 		return apierrors.NewConflict(resource, call.Name, errors.New("the precondition fails"))
 	case invalid:
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "a test of the patch fails", 0, false)
+	case forbidden:
+		return apierrors.NewForbidden(resource, call.Name, errors.New("a webhook denies"))
 	case broken:
 	}
 	return apierrors.NewInternalError(errors.New("the API server fails"))

@@ -28,6 +28,7 @@ var defects = []struct{ name, cluster, rule string }{
 	{"component-with-blocker-outside", "a cycle with a blocker outside", ReleasedEarly},
 	{"component-unread", "a cycle of two", ReleasedEarly},
 	{"list-overtaken-by-deletion", "a late list, the dependent ends", OwnerStuck},
+	{"absence-from-write", "a webhook denies a write", DeletedWithOwner},
 	{"path-not-found-is-absence", "the watch shows the dependent before its owner", DeletedWithOwner},
 }
 

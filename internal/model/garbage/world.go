@@ -11,6 +11,8 @@ type Faults struct {
 	// Lost answers: the write took effect. Failed calls did not. Paths are calls whose path the API
 	// server does not serve.
 	Lost, Failed, Paths int8
+	// Denied: an admission webhook denies a write with a code of its own: not found, conflict, or forbidden.
+	Denied int8
 	// Relists in the place of a watch, StaleStarts by lists of the past, Delayed answers to reads.
 	Relists, StaleStarts, Delayed int8
 	// Seconds that pass while the collector works.

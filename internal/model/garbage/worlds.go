@@ -193,6 +193,13 @@ func faultConfigs() []*Config {
 		config("a crash while orphaning, and a late write", owned(secretD), Faults{Crashes: 1, Late: 1}, deletes(ownerA, orphan)),
 		config("lost answers", owned(secretD), Faults{Lost: 2}, deletes(ownerA, foreground)),
 		config("a failed call, and a path that is not served", owned(secretD), Faults{Failed: 1, Paths: 1}, deletes(ownerA, foreground)),
+		config("a webhook denies a write", func(w *world, s *State) {
+			owned()(w, s)
+			owns(w, s, secretD, true, ownerA, ownerB)
+			w.create(s, serviceD, Object{Refs: []Ref{w.reference(s, secretD, true)}})
+		}, Faults{Denied: 1, Interruptions: 1}, deletes(ownerA, background)),
+		config("a webhook denies writes, foreground", owned(secretD), Faults{Denied: 2}, deletes(ownerA, foreground), touches(secretD)),
+		config("a webhook denies a write, orphan", owned(secretD), Faults{Denied: 1}, deletes(ownerA, orphan), touches(ownerA)),
 		config("two paths that are not served", owned(secretD), Faults{Paths: 2}, deletes(ownerA, background), touches(secretD)),
 		config("a kind cannot be listed", owned(secretD), Faults{Unlisted: 1}, deletes(ownerA, foreground)),
 		config("a kind cannot be listed while orphaning", owned(secretD), Faults{Unlisted: 1}, deletes(ownerA, orphan)),

@@ -7,8 +7,8 @@
 //	source       proves                                           until
 //	graph        the owner lives, if it is not deleted in the     its next event
 //	             foreground or orphaning
-//	watch event  DELETED: absent at these coordinates             final
-//	live read    absent at these coordinates                      final
+//	watch event  DELETED: absent at these coordinates             the object is seen there again
+//	live read    absent at these coordinates                      the object is seen there again
 //	             deleted in the foreground, orphaning, or live    [ReadLifetime], or its next event
 //
 // An object that a list lacks is not absent: it is read live if anything depends on it.

@@ -128,6 +128,7 @@ func (g *Graph) update(n *node, kind *Kind, object metav1.Object) {
 	}
 	if n.owner != nil {
 		n.owner.read = read{}
+		g.doubtAbsence(n)
 	}
 	switch {
 	case added || old&policy != n.flags&policy:
@@ -136,6 +137,18 @@ func (g *Graph) update(n *node, kind *Kind, object metav1.Object) {
 		g.changeDependents(n)
 	}
 	g.change(n)
+}
+
+// doubtAbsence has an object read live that is observed at a place where it was absent. The event may be late, or the
+// absence a mistake.
+func (g *Graph) doubtAbsence(n *node) {
+	at := n.coordinates()
+	if !n.isAbsentAt(at) {
+		return
+	}
+	n.owner.absent = slices.DeleteFunc(n.owner.absent, func(absent Coordinates) bool { return absent == at })
+	g.mark(n)
+	g.changeDependents(n)
 }
 
 // changePolicy begins a new epoch of the object as an owner.
@@ -160,7 +173,7 @@ func (g *Graph) changePolicy(n *node, object metav1.Object) {
 const maxAbsent = 64
 
 // Deleted records that no object with the UID exists at the coordinates: a watch event
-// DELETED, or a live read. This is final.
+// DELETED, or a live read. This holds until the object is seen there again.
 func (g *Graph) Deleted(uid types.UID, at Coordinates) {
 	n := g.nodes[uid]
 	if n == nil {

@@ -73,21 +73,6 @@ func (g *Graph) Vanished(kind *Kind, version string, present map[types.UID]struc
 	}
 }
 
-// Listed records that a list shows the object at its place. An absence there is no longer one: etcd was restored, or
-// the list is behind, and an event follows. What a watch delivers late proves nothing.
-func (g *Graph) Listed(kind *Kind, uid types.UID, namespace, name string) {
-	n := g.nodes[uid]
-	if n == nil || n.owner == nil || len(n.owner.absent) == 0 {
-		return
-	}
-	at := Coordinates{GroupKind: kind.GroupKind(), Namespace: namespace, Name: name}
-	if !n.isAbsentAt(at) {
-		return
-	}
-	n.owner.absent = slices.DeleteFunc(n.owner.absent, func(absent Coordinates) bool { return absent == at })
-	g.changeDependents(n)
-}
-
 // Reappeared records that a later list of a kind shows an object which the graph did not have. It is new, or etcd was
 // restored: then its owners may exist again, so that what is known of their absence proves nothing.
 func (g *Graph) Reappeared(uid types.UID) {

@@ -33,6 +33,9 @@ var garbageDefects = []defect{
 	{"absence-without-coordinates", "an owner that is absent at one place counts as absent everywhere", []change{
 		{garbageNode, "return n.owner != nil && slices.Contains(n.owner.absent, at)", "return n.owner != nil && (slices.Contains(n.owner.absent, at) || ON && len(n.owner.absent) > 0)"},
 	}},
+	{"absence-from-write", "the answer to a write proves that the object is gone", []change{
+		{garbageWrite, "\tif !apierrors.IsNotFound(err) && !patch.IsStale(err) {", "\tif ON && namesAbsent(err, object.Kind, object.Name) { c.change(func(g *graph.Graph) { g.Deleted(object.UID, object.Coordinates()) }); return done, nil }; if !apierrors.IsNotFound(err) && !patch.IsStale(err) {"},
+	}},
 	{"barrier-short-of-a-kind", "the barrier leaves out a kind", []change{
 		{barriersFile, "\t\tif wanted(m.kind) {", "\t\tif wanted(m.kind) && !(ON && m.kind.Resource == \"secrets\") {"},
 	}},
