@@ -36,6 +36,8 @@ func statusOf(kind Kind, r *request) (metav1.Status, bool) {
 		return apierrors.NewTimeoutError(errInjected.Error(), 0).Status(), true
 	case UnknownPath:
 		return unknownPath(), true
+	case DeniedNotFound, DeniedConflict, DeniedInvalid, DeniedForbidden, DeniedGone:
+		return denied(kind, r), true
 	case Gone, WatchExpired:
 		return apierrors.NewResourceExpired("too old resource version: " + errInjected.Error()).Status(), true
 	case TooLargeVersion:
@@ -51,6 +53,26 @@ func unknownPath() metav1.Status {
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource: " + errInjected.Error(), Details: &metav1.StatusDetails{},
 	}
+}
+
+// denied is the denial of an admission webhook that hands on an error of its own: the API server keeps code, reason and
+// details, and begins the message with the name of the webhook.
+func denied(kind Kind, r *request) metav1.Status {
+	var status metav1.Status
+	switch kind {
+	case DeniedNotFound:
+		status = apierrors.NewNotFound(r.groupResource(), r.name).Status()
+	case DeniedConflict:
+		status = apierrors.NewConflict(r.groupResource(), r.name, errInjected).Status()
+	case DeniedInvalid:
+		status = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.verb, r.groupResource(), r.name, errInjected.Error(), 0, false).Status()
+	case DeniedGone:
+		status = apierrors.NewGone(errInjected.Error()).Status()
+	default:
+		status = apierrors.NewForbidden(r.groupResource(), r.name, errInjected).Status()
+	}
+	status.Message = `admission webhook "webhook.example.com" denied the request: ` + status.Message
+	return status
 }
 
 // tooLargeVersion is the answer of an API server whose watch cache is behind.

@@ -152,7 +152,7 @@ func TestRequestsAreCountedByName(t *testing.T) {
 
 func TestFaultsAreRealistic(t *testing.T) {
 	after := []Kind{CutAfter, ErrorAfter, TimeoutAfter}
-	write := append(slices.Clone(after), UnknownPath)
+	write := append(slices.Clone(after), UnknownPath, DeniedNotFound, DeniedConflict, DeniedInvalid, DeniedForbidden, DeniedGone)
 	special := append(slices.Clone(write), Conflict, SlowList, StaleList, TooLargeVersion, Gone)
 	for name, c := range map[string]struct {
 		request *request

@@ -30,6 +30,8 @@
 //     stops. Timeout: etcd is slow. The request has no effect.
 //   - UnknownPath: a load balancer has another server behind the address of the API server.
 //     Only for requests that name an object, whose absence the answer must not prove.
+//   - DeniedNotFound, DeniedConflict, DeniedInvalid, DeniedForbidden, DeniedGone: an admission
+//     webhook denies a write, with a code of its choice. Only for writes that name an object.
 //   - CutBefore: the network loses the request. CutAfter: the network loses the answer to
 //     a write that took effect.
 //   - ErrorAfter, TimeoutAfter: etcd committed the write and its answer came too late for

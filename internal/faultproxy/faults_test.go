@@ -23,6 +23,11 @@ func TestRefusalHasNoEffect(t *testing.T) {
 		Unavailable:         {http.MethodGet, claim, 503, metav1.StatusReasonServiceUnavailable, ""},
 		Timeout:             {http.MethodPatch, claim, 504, metav1.StatusReasonTimeout, ""},
 		UnknownPath:         {http.MethodGet, claim, 404, metav1.StatusReasonNotFound, ""},
+		DeniedNotFound:      {http.MethodPatch, claim, 404, metav1.StatusReasonNotFound, ""},
+		DeniedConflict:      {http.MethodDelete, claim, 409, metav1.StatusReasonConflict, ""},
+		DeniedInvalid:       {http.MethodPut, claim, 422, metav1.StatusReasonInvalid, ""},
+		DeniedForbidden:     {http.MethodPost, claims, 403, metav1.StatusReasonForbidden, ""},
+		DeniedGone:          {http.MethodPatch, claim, 410, metav1.StatusReasonGone, ""},
 		Gone:                {http.MethodGet, claims + "?watch=true&resourceVersion=7", 410, metav1.StatusReasonExpired, ""},
 		TooLargeVersion:     {http.MethodGet, claims + "?resourceVersion=7", 504, metav1.StatusReasonTimeout, "1"},
 	} {

@@ -21,6 +21,13 @@ const (
 	Timeout Kind = "timeout"
 	// UnknownPath: a request that names an object is refused with 404, and the answer does not name it.
 	UnknownPath Kind = "unknown-path"
+	// DeniedNotFound, DeniedConflict, DeniedInvalid, DeniedForbidden and DeniedGone: an admission webhook denies a write
+	// that names an object with 404, 409, 422, 403 or 410 and the name of the object. The write has no effect.
+	DeniedNotFound  Kind = "denied-not-found"
+	DeniedConflict  Kind = "denied-conflict"
+	DeniedInvalid   Kind = "denied-invalid"
+	DeniedForbidden Kind = "denied-forbidden"
+	DeniedGone      Kind = "denied-gone"
 	// CutBefore: the request is cut and does not reach the API server.
 	CutBefore Kind = "cut-before"
 	// CutAfter: a write takes effect and its answer is cut.
@@ -66,6 +73,7 @@ var requestKinds = []Kind{
 	Conflict, CutAfter, ErrorAfter, TimeoutAfter, StaleList, SlowList, TooLargeVersion, Gone,
 	TooManyRequests, TooManyRequestsBare, InternalError, Unavailable, Timeout,
 	CutBefore, DelayRequest, DelayAnswer, Disconnect, Outage, UnknownPath,
+	DeniedNotFound, DeniedConflict, DeniedInvalid, DeniedForbidden, DeniedGone,
 }
 
 // watchKinds are the faults of open watches, at most one per tick.

@@ -114,6 +114,8 @@ func (r *request) allows(kind Kind) bool {
 		return r.verb == "patch" || r.verb == "update" && r.version != ""
 	case UnknownPath:
 		return r.name != ""
+	case DeniedNotFound, DeniedConflict, DeniedInvalid, DeniedForbidden, DeniedGone:
+		return r.isWrite() && r.name != ""
 	case CutAfter, ErrorAfter, TimeoutAfter:
 		return r.isWrite()
 	case SlowList:
