@@ -96,6 +96,10 @@ func expectEvidence(t *testing.T, state blocker.ControllerState, reason blocker.
 		t.Errorf("%+v is called failing without an error", state)
 	case verdict == blocker.Waiting && state.Workload != blocker.WorkloadReady && state.Workload != blocker.WorkloadStarting && state.Lease != blocker.LeaseHeld:
 		t.Errorf("%+v is called waiting, and nothing was seen alive", state)
+	case verdict == blocker.Waiting && state.Workload == blocker.WorkloadReady && state.Lease == blocker.LeaseExpiredTwice:
+		t.Errorf("%+v is called waiting, and nobody leads", state)
+	case verdict == blocker.Waiting && state.Workload == blocker.WorkloadDegraded:
+		t.Errorf("%+v is called waiting, and a container reports an error", state)
 	}
 }
 
@@ -117,6 +121,10 @@ func TestJudgeController(t *testing.T) {
 		"crash loop":                           {blocker.ControllerState{Workload: blocker.WorkloadCrashing, Lease: blocker.LeaseExpired}, blocker.ControllerFails, blocker.Stuck},
 		"crash loop, Leases unseen":            {blocker.ControllerState{Workload: blocker.WorkloadCrashing}, blocker.ControllerFails, blocker.Unknown},
 		"crash loop, a leader elsewhere":       {blocker.ControllerState{Workload: blocker.WorkloadCrashing, Lease: blocker.LeaseHeld}, blocker.ControllerFails, blocker.Unknown},
+		"ready, and nobody leads for long":     {blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseExpiredTwice}, blocker.ControllerUnseen, blocker.Unknown},
+		"ready, without elections":             {blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseAbsent}, blocker.ControllerActs, blocker.Waiting},
+		"starting, old Lease":                  {blocker.ControllerState{Workload: blocker.WorkloadStarting, Lease: blocker.LeaseExpiredTwice}, blocker.ControllerActs, blocker.Waiting},
+		"a container beside it crashes":        {blocker.ControllerState{Workload: blocker.WorkloadDegraded, Lease: blocker.LeaseHeld}, blocker.ControllerFails, blocker.Unknown},
 		"one replica of two ready":             {blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseExpired}, blocker.ControllerActs, blocker.Waiting},
 		"outside and silent, reports an error": {blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseAbsent, ReportsError: true}, blocker.ControllerFails, blocker.Stuck},
 	} {

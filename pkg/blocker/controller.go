@@ -16,6 +16,9 @@ const (
 	WorkloadUnready
 	// WorkloadStarting: replicas are wanted, none is ready, and a pod is starting.
 	WorkloadStarting
+	// WorkloadDegraded: replicas are wanted, none is ready, and some containers of their pods report
+	// an error now. Which container does the work is not known.
+	WorkloadDegraded
 	// WorkloadCrashing: replicas are wanted, none is ready, and their pods report an error now.
 	WorkloadCrashing
 	// WorkloadReady: at least one replica is ready.
@@ -24,7 +27,7 @@ const (
 
 // String returns the name of the value.
 func (w Workload) String() string {
-	return enum.Name(w, "unseen", "absent", "stopped", "unready", "starting", "crashing", "ready")
+	return enum.Name(w, "unseen", "absent", "stopped", "unready", "starting", "degraded", "crashing", "ready")
 }
 
 // LeaseState is the observed state of the Lease that a controller's leader holds.
@@ -72,9 +75,15 @@ func (s ControllerState) provenGone() bool {
 	}
 }
 
-// seenAlive reports whether a replica or a leader was seen.
+// IsIdle reports whether replicas are ready, and none of them leads: the Lease has run out twice
+// over. Only a leader works. The Lease of a program without elections counts as absent.
+func (s ControllerState) IsIdle() bool {
+	return s.Workload == WorkloadReady && s.Lease == LeaseExpiredTwice
+}
+
+// seenAlive reports whether a replica that may work, or a leader was seen.
 func (s ControllerState) seenAlive() bool {
-	return s.Workload == WorkloadReady || s.Workload == WorkloadStarting || s.Lease == LeaseHeld
+	return s.Workload == WorkloadReady && !s.IsIdle() || s.Workload == WorkloadStarting || s.Lease == LeaseHeld
 }
 
 // JudgeController returns why an object waits for a controller, and whether the controller
@@ -85,12 +94,14 @@ func JudgeController(s ControllerState) (Reason, Verdict) {
 		return ControllerGone, Stuck
 	case s.ReportsError:
 		return ControllerFails, Stuck
+	case s.Workload == WorkloadDegraded:
+		return ControllerFails, Unknown
 	case s.Workload == WorkloadCrashing && (s.Lease == LeaseHeld || s.Lease == LeaseUnseen): // a leader elsewhere, or just before its crash
 		return ControllerFails, Unknown
 	case s.Workload == WorkloadCrashing:
 		return ControllerFails, Stuck
 	case s.seenAlive():
 		return ControllerActs, Waiting
-	}
+	} // an idle controller is not proven gone: the times of a Lease are by the clock of its holder
 	return ControllerUnseen, Unknown
 }

@@ -213,8 +213,8 @@ var descriptions = [...]Description{
 	},
 	ControllerUnseen: {
 		Name:    "ControllerUnseen",
-		Meaning: "The controller that removes the finalizer was not seen; it may run outside of the cluster.",
-		Look:    "The control plane or the provider of the cluster.",
+		Meaning: "The controller that removes the finalizer was not seen at work; it may run outside of the cluster.",
+		Look:    "The control plane or the provider of the cluster; a leader Lease that has run out although pods are ready.",
 		Force:   "What the controller cleans up stays behind; or the controller, which lives, is surprised by it.",
 	},
 	UnknownFinalizer: {

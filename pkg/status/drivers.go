@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
@@ -109,6 +108,9 @@ func (s *survey) judgeDriver(d *Driver) {
 	if d.work == workUndone && d.reclaims > 0 {
 		s.report.find("%s: its provisioner does not run, or crashes: the disks of %d volumes stay in storage until it works", d.Name, d.reclaims)
 	}
+	if d.work == workIdle {
+		s.report.find("%s: no provisioner leads: the pods of %s are ready, but its leader Lease has run out", d.Name, d.Provisioner.Where)
+	}
 }
 
 // provisionerOf finds who provisions for the driver: by pods, else by the Lease, else by the
@@ -117,7 +119,7 @@ func (s *survey) provisionerOf(ctx context.Context, driver string) (Provisioner,
 	family, _ := families.Find(string(finalizer.External), "PersistentVolume", "")
 	finding := s.finder.LookAll(ctx, family.Controllers(), driver)
 	_, verdict := blocker.JudgeController(finding.State)
-	return s.describe(finding, driver), workOf(workState{Verdict: verdict})
+	return s.describe(finding, driver), workOf(workState{Verdict: verdict, Idle: finding.State.IsIdle()})
 }
 
 // describe returns the provisioner that was found for the driver.
@@ -202,7 +204,7 @@ func programOf(lease *coordinationv1.Lease) string {
 	return upstreamsProvisioner
 }
 
-func holderOf(lease *coordinationv1.Lease) string { return ptr.Deref(lease.Spec.HolderIdentity, "") }
+func holderOf(lease *coordinationv1.Lease) string { return blocker.LeaseHolder(lease) }
 
 // tagOf returns the tag of the image, or its digest, or "".
 func tagOf(image string) string {

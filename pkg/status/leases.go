@@ -8,7 +8,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/journal"
@@ -86,7 +85,7 @@ func (s *survey) addLeases() {
 		if !ofControlPlane {
 			shown.Program = programOf(lease)
 		}
-		if renewed := renewedAt(lease); !renewed.IsZero() {
+		if renewed := blocker.LeaseRenewed(lease); !renewed.IsZero() {
 			shown.AgeSeconds = int64(s.leasesAt.Sub(renewed) / time.Second)
 		}
 		s.report.Leases = append(s.report.Leases, shown)
@@ -98,23 +97,5 @@ func leaseState(lease *coordinationv1.Lease, now time.Time) string {
 	if holderOf(lease) == "" {
 		return "released"
 	}
-	duration := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
-	switch age := now.Sub(renewedAt(lease)); {
-	case age <= duration:
-		return blocker.LeaseHeld.String()
-	case age <= 2*duration:
-		return blocker.LeaseExpired.String()
-	}
-	return blocker.LeaseExpiredTwice.String()
-}
-
-// renewedAt returns when the Lease was renewed last. A Lease that a user applied was never renewed: its creation counts.
-func renewedAt(lease *coordinationv1.Lease) time.Time {
-	switch {
-	case lease.Spec.RenewTime != nil:
-		return lease.Spec.RenewTime.Time
-	case lease.Spec.AcquireTime != nil:
-		return lease.Spec.AcquireTime.Time
-	}
-	return lease.CreationTimestamp.Time
+	return blocker.JudgeLease(lease, now).String()
 }

@@ -26,13 +26,15 @@ const (
 	workUndone
 	// workStandsBy: no program does it, and pv-controller waits for the standby Lease.
 	workStandsBy
+	// workIdle: pods of the program are ready, and none of them leads.
+	workIdle
 	// workDoubtful: pv-controller waits for the standby Lease, and nothing shows whether kube-controller-manager does it.
 	workDoubtful
 )
 
 // String returns the name of the value.
 func (w work) String() string {
-	return enum.Name(w, "unseen", "done", "undone", "stands by", "doubtful")
+	return enum.Name(w, "unseen", "done", "undone", "stands by", "idle", "doubtful")
 }
 
 // workState is what was seen of the programs that may do a work.
@@ -41,6 +43,8 @@ type workState struct {
 	Verdict blocker.Verdict
 	// StandsBy: replicas of pv-controller wait for the standby Lease.
 	StandsBy bool
+	// Idle: replicas are ready, and their Lease has run out twice over.
+	Idle bool
 	// Wrote: kube-controller-manager, whose Lease has run out, wrote after that: it runs without the Lease.
 	Wrote bool
 }
@@ -56,6 +60,8 @@ func workOf(s workState) work {
 		return workUndone
 	case s.StandsBy:
 		return workDoubtful
+	case s.Idle && !s.Wrote:
+		return workIdle
 	}
 	return workUnseen
 }
@@ -82,7 +88,7 @@ func (s *survey) addLoops(ctx context.Context) {
 	for _, family := range loopFamilies() {
 		finding := s.finder.LookAll(ctx, family.Controllers(), "")
 		_, verdict := blocker.JudgeController(finding.State)
-		state := workOf(workState{Verdict: verdict, StandsBy: finding.StandsBy, Wrote: s.upstreamWroteAfter(finding.Since)})
+		state := workOf(workState{Verdict: verdict, StandsBy: finding.StandsBy, Idle: finding.State.IsIdle(), Wrote: s.upstreamWroteAfter(finding.Since)})
 		found[state] = append(found[state], family.Controller.Loops[0])
 		if !slices.Contains(family.Finalizers, string(finalizer.VolumeProtection)) { // one loop stands for the three
 			continue
@@ -105,6 +111,9 @@ func (s *survey) judgeLoops(found map[work][]string) {
 	}
 	if loops := found[workStandsBy]; len(loops) > 0 {
 		s.report.find("no program runs %s: a Lease keeps pv-controller on standby. Delete it: %s", strings.Join(loops, ", "), release)
+	}
+	if loops := found[workIdle]; len(loops) > 0 {
+		s.report.find("no program leads that runs %s: its pods are ready, but its leader Lease has run out", strings.Join(loops, ", "))
 	}
 	if loops := found[workDoubtful]; len(loops) > 0 {
 		s.Reader.Note("a Lease keeps pv-controller on standby, and whether kube-controller-manager runs %s was not seen. Once these are switched off: %s",

@@ -21,8 +21,8 @@ import (
 
 func TestWorkOfEveryState(t *testing.T) {
 	for verdict := blocker.Gone; verdict <= blocker.Stuck; verdict++ {
-		for bits := range 4 {
-			s := workState{Verdict: verdict, StandsBy: bits&1 == 1, Wrote: bits&2 == 2}
+		for bits := range 8 {
+			s := workState{Verdict: verdict, StandsBy: bits&1 == 1, Wrote: bits&2 == 2, Idle: bits&4 == 4}
 			got := workOf(s)
 			if proven := verdict == blocker.Stuck && !s.Wrote; proven != (got == workUndone || got == workStandsBy) {
 				t.Errorf("%+v: %v", s, got)
@@ -31,6 +31,9 @@ func TestWorkOfEveryState(t *testing.T) {
 				t.Errorf("%+v: %v", s, got)
 			}
 			if waits := s.StandsBy && verdict > blocker.Waiting; waits != (got == workStandsBy || got == workDoubtful) {
+				t.Errorf("%+v: %v", s, got)
+			}
+			if idle := verdict == blocker.Unknown && s.Idle && !s.StandsBy && !s.Wrote; idle != (got == workIdle) {
 				t.Errorf("%+v: %v", s, got)
 			}
 		}
@@ -126,6 +129,8 @@ func workCases(t *testing.T) map[string]workCase {
 	ours := leaderLease("kube-system", "pv-controller", "pv-controller-5f-x_u_exeunt", time.Second)
 	stale := leaderLease("kube-system", "kube-controller-manager", "node-1_u", time.Hour)
 	sidecar := corev1.Container{Image: "r/csi-provisioner:v6.3.0", Args: []string{"--csi-address=/run/csi.example.com/csi.sock"}}
+	elected := sidecar
+	elected.Args = append(slices.Clone(sidecar.Args), "--leader-election")
 	provisions := leaderLease("storage", "csi-example-com", "csi-0", time.Second)
 	ended := leaderLease("storage", "csi-example-com", "csi-0", time.Hour)
 	return map[string]workCase{
@@ -140,12 +145,15 @@ func workCases(t *testing.T) map[string]workCase {
 		"managed control plane":                 {clustertest.Objects{}, "", ""},
 		"managed control plane, with its Lease": {clustertest.Objects{"leases": {upstream}}, "", ""},
 		"kube-controller-manager ended":         {clustertest.Objects{"leases": {stale}}, "no program runs", ""},
+		"loops on, but nobody leads":            {clustertest.Objects{"pods": {loopsPod(loopsOn)}, "leases": {stale}}, "no program leads that runs persistentvolume-binder-controller", ""},
 		"it writes without its former Lease":    {clustertest.Objects{"leases": {stale, provisions}, "persistentvolumes": {csiVolume(corev1.VolumeBound, "k3s")}}, "", ""},
 
 		"provisioner runs":              {clustertest.Objects{"deployments": {deployed("storage", "csi", 1, sidecar)}, "leases": {provisions}, "persistentvolumes": {csiVolume(corev1.VolumeReleased, "x")}}, "", ""},
 		"provisioner stopped":           {clustertest.Objects{"deployments": {deployed("storage", "csi", 0, sidecar)}, "leases": {ended}, "persistentvolumes": {csiVolume(corev1.VolumeReleased, "x")}}, "csi.example.com: its provisioner does not run, or crashes: the disks of 1 volumes", ""},
 		"provisioner stopped, unneeded": {clustertest.Objects{"deployments": {deployed("storage", "csi", 0, sidecar)}, "leases": {ended}}, "", ""},
 		"provisioner uninstalled":       {clustertest.Objects{"leases": {ended}, "persistentvolumes": {csiVolume(corev1.VolumeBound, "x")}}, "csi.example.com: its provisioner does not run", ""},
+		"provisioner ready, no leader":  {clustertest.Objects{"deployments": {deployed("storage", "csi", 1, elected)}, "leases": {ended}, "persistentvolumes": {csiVolume(corev1.VolumeReleased, "x")}}, "csi.example.com: no provisioner leads: the pods of Deployment storage/csi are ready", ""},
+		"provisioner without elections": {clustertest.Objects{"deployments": {deployed("storage", "csi", 1, sidecar)}, "leases": {ended}, "persistentvolumes": {csiVolume(corev1.VolumeReleased, "x")}}, "", ""},
 		"provisioner not visible":       {clustertest.Objects{"persistentvolumes": {csiVolume(corev1.VolumeBound, "x")}}, "", ""},
 	}
 }

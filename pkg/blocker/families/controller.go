@@ -31,6 +31,8 @@ type Controller struct {
 	ErrorReasons []string
 	// SuccessReasons are reasons of its events that report a later success.
 	SuccessReasons []string
+	// ElectsByFlag: it has no leader election unless a flag switches it on.
+	ElectsByFlag bool
 	// ControlPlane: it is part of the control plane, which managed clusters run outside.
 	ControlPlane bool
 	// InAPIServer: it runs in the API server, and lives if the API server answers.

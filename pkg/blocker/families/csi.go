@@ -38,7 +38,7 @@ var csi = []Family{
 		Name: "external-attacher", Finalizers: []string{"external-attacher/*"}, Kinds: []string{"PersistentVolume", "VolumeAttachment"},
 		Controller: Controller{
 			Name: "external-attacher", Images: []string{"csi-attacher", "external-attacher", "csi-external-attacher", "ose-csi-external-attacher"}, Commands: []string{"csi-attacher"},
-			Leases: []string{"external-attacher-leader-{driver}"},
+			Leases: []string{"external-attacher-leader-{driver}"}, ElectsByFlag: true,
 		},
 		When:   "the volume is detached from its node, or from all nodes",
 		Alive:  besideDriver("csi-attacher", "external-attacher-leader-DRIVER"),
@@ -132,19 +132,19 @@ func besideDriver(container, lease string) string {
 
 var externalProvisioner = Controller{
 	Name: "external-provisioner", Images: []string{"csi-provisioner", "external-provisioner", "csi-external-provisioner", "ose-csi-external-provisioner"}, Commands: []string{"csi-provisioner"},
-	Leases: []string{"{driver}"}, EventSources: []string{"{driver}_*"}, ErrorReasons: []string{"VolumeFailedDelete"},
+	Leases: []string{"{driver}"}, EventSources: []string{"{driver}_*"}, ErrorReasons: []string{"VolumeFailedDelete"}, ElectsByFlag: true,
 }
 
 // provisioner serves in place of csi-provisioner, with the same Lease.
 var provisioner = Controller{
 	Name: "provisioner", Images: []string{"exeunt/provisioner"}, Commands: []string{"provisioner"},
-	Leases: []string{"{driver}"}, EventSources: []string{"{driver}_*"}, ErrorReasons: []string{"VolumeFailedDelete"},
+	Leases: []string{"{driver}"}, EventSources: []string{"{driver}_*"}, ErrorReasons: []string{"VolumeFailedDelete"}, ElectsByFlag: true,
 }
 
 var snapshotter = Controller{
 	Name: "csi-snapshotter", Images: []string{"csi-snapshotter", "csi-external-snapshotter", "ose-csi-external-snapshotter"}, Commands: []string{"csi-snapshotter"},
 	Leases: []string{"external-snapshotter-leader-{driver}"}, EventSources: []string{"csi-snapshotter {driver}"},
-	ErrorReasons: []string{"SnapshotDeleteError"},
+	ErrorReasons: []string{"SnapshotDeleteError"}, ElectsByFlag: true,
 }
 
 var snapshotController = Controller{
@@ -152,5 +152,5 @@ var snapshotController = Controller{
 	Leases: []string{"snapshot-controller-leader"}, Namespaces: []string{"kube-system"},
 	Needs:        []string{"volumesnapshots.snapshot.storage.k8s.io"},
 	EventSources: []string{"snapshot-controller"},
-	ErrorReasons: []string{"SnapshotContentObjectDeleteError"},
+	ErrorReasons: []string{"SnapshotContentObjectDeleteError"}, ElectsByFlag: true,
 }

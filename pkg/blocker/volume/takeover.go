@@ -30,7 +30,7 @@ func (s Server) String() string { return enum.Name(s, "unseen", "ours", "other",
 func ServerOf(controller blocker.ControllerState, leader Leader, programs []Program) Server {
 	ours := slices.ContainsFunc(programs, Program.IsOurs)
 	upstream := slices.ContainsFunc(programs, Program.IsUpstream)
-	ready := controller.Workload == blocker.WorkloadReady
+	ready := controller.Workload == blocker.WorkloadReady && !controller.IsIdle()
 	switch {
 	case isGone(controller):
 		return ServerGone

@@ -22,6 +22,7 @@ type program struct {
 	text       string    // why the state is so
 	since      time.Time // since when, or zero
 	example    string    // a pod that shows the state, or ""
+	failing    string    // its container that reports an error, or ""
 	serves     bool      // something ties the program to the driver
 }
 
@@ -38,7 +39,7 @@ func (p *program) classify(pods []corev1.Pod, seen bool, now time.Time) {
 		if condition.state != p.state || p.example != "" {
 			continue
 		}
-		p.example, p.since = pods[i].Name, condition.since
+		p.example, p.since, p.failing = pods[i].Name, condition.since, condition.failing
 		if condition.text != "" {
 			p.text += fmt.Sprintf("; pod %s: %s", pods[i].Name, condition.text)
 		}
@@ -70,6 +71,8 @@ func (p *program) stateOf(pods []corev1.Pod, seen bool, now time.Time) blocker.W
 		return blocker.WorkloadStarting
 	case states[blocker.WorkloadCrashing] == len(pods):
 		return blocker.WorkloadCrashing
+	case states[blocker.WorkloadCrashing]+states[blocker.WorkloadDegraded] == len(pods):
+		return blocker.WorkloadDegraded
 	}
 	return blocker.WorkloadUnready
 }
@@ -94,25 +97,27 @@ func (p *program) stateWithoutPods(seen bool, now time.Time) blocker.Workload {
 
 // condition is the state of one pod or container.
 type condition struct {
-	state blocker.Workload
-	text  string
-	since time.Time
+	state   blocker.Workload
+	text    string
+	since   time.Time
+	failing string // the container that reports an error, or ""
 }
 
-// podCondition returns the state of the pod's containers that run the controller: ready,
-// starting, crashing or unready.
+// podCondition returns the state of the pod by all its containers: ready, starting, crashing,
+// degraded or unready.
 func (p *program) podCondition(pod *corev1.Pod, now time.Time) condition {
 	if pod.DeletionTimestamp != nil {
-		return condition{blocker.WorkloadUnready, "is being deleted", pod.DeletionTimestamp.Time}
+		return condition{state: blocker.WorkloadUnready, text: "is being deleted", since: pod.DeletionTimestamp.Time}
 	}
 	ready, all := podHas(pod, corev1.PodReady), podHas(pod, corev1.ContainersReady)
 	if ready == corev1.ConditionTrue {
 		return condition{state: blocker.WorkloadReady}
 	}
 	if ready == corev1.ConditionFalse && all == corev1.ConditionTrue { // the node is lost, or a readiness gate is closed
-		return condition{blocker.WorkloadUnready, "not ready, its containers are", time.Time{}}
+		return condition{state: blocker.WorkloadUnready, text: "not ready, its containers are"}
 	}
-	found := worstCondition(p.containerConditions(pod, now))
+	own, others := p.containerConditions(pod, now)
+	found := besideOthers(worstCondition(own), others)
 	if found.state == blocker.WorkloadStarting && now.Sub(pod.CreationTimestamp.Time) >= startTime && found.since.IsZero() {
 		found.state = blocker.WorkloadUnready
 	}
@@ -131,26 +136,50 @@ func worstCondition(all []condition) condition {
 	})
 	worst, best := all[0], all[len(all)-1]
 	if worst.state == blocker.WorkloadCrashing && best.state == blocker.WorkloadReady {
-		worst.state = blocker.WorkloadUnready
+		worst.state = blocker.WorkloadDegraded
 	}
 	return worst
 }
 
-// containerConditions returns the states of the init containers that fail, and of the
-// containers that run the controller.
-func (p *program) containerConditions(pod *corev1.Pod, now time.Time) []condition {
-	var found []condition
+// besideOthers returns the condition of a pod whose own containers, which run the controller, are in
+// the condition, and the others, such as the driver beside a sidecar, in those: a controller whose
+// pod fails in part may not work.
+func besideOthers(own condition, others []condition) condition {
+	if len(others) == 0 || own.state == blocker.WorkloadCrashing || own.state == blocker.WorkloadDegraded {
+		return own
+	}
+	switch worst := worstCondition(others); {
+	case worst.state == blocker.WorkloadCrashing || worst.state == blocker.WorkloadDegraded:
+		worst.state = blocker.WorkloadDegraded
+		return worst
+	case own.state == blocker.WorkloadReady:
+		return worst
+	}
+	return own
+}
+
+// containerConditions returns the states of the containers that run the controller, and of the init
+// containers that fail; and those of the other containers.
+func (p *program) containerConditions(pod *corev1.Pod, now time.Time) (own, others []condition) {
 	for _, status := range pod.Status.InitContainerStatuses {
-		if c := containerCondition(status, now); c.state == blocker.WorkloadCrashing {
-			found = append(found, c)
+		c := containerCondition(status, now)
+		if p.runsIn(status.Name) || c.state == blocker.WorkloadCrashing {
+			own = append(own, c)
 		}
 	}
-	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if slices.ContainsFunc(p.containers, func(c corev1.Container) bool { return c.Name == status.Name }) {
-			found = append(found, containerCondition(status, now))
+	for _, status := range pod.Status.ContainerStatuses {
+		if c := containerCondition(status, now); p.runsIn(status.Name) {
+			own = append(own, c)
+		} else {
+			others = append(others, c)
 		}
 	}
-	return found
+	return own, others
+}
+
+// runsIn reports whether the container of the name runs the controller.
+func (p *program) runsIn(name string) bool {
+	return slices.ContainsFunc(p.containers, func(c corev1.Container) bool { return c.Name == name })
 }
 
 // containerCondition returns whether the container is ready, starting, crashing or unready.
@@ -162,18 +191,18 @@ func containerCondition(status corev1.ContainerStatus, now time.Time) condition 
 		if waiting.Message != "" {
 			text += " " + quoted(waiting.Message)
 		}
-		return condition{blocker.WorkloadCrashing, text, endedAt(status.LastTerminationState)}
+		return condition{blocker.WorkloadCrashing, text, endedAt(status.LastTerminationState), status.Name}
 	case ended != nil && ended.ExitCode != 0 && status.RestartCount > 0: // the kubelet starts it again at once after the first end
 		text := fmt.Sprintf("container %s ended with exit code %d (%s)", status.Name, ended.ExitCode, ended.Reason)
-		return condition{blocker.WorkloadCrashing, text, ended.FinishedAt.Time}
+		return condition{blocker.WorkloadCrashing, text, ended.FinishedAt.Time, status.Name}
 	case status.Ready:
 		return condition{state: blocker.WorkloadReady}
 	case running != nil && status.RestartCount == 0 && now.Sub(running.StartedAt.Time) < startTime:
-		return condition{blocker.WorkloadStarting, fmt.Sprintf("container %s has started", status.Name), running.StartedAt.Time}
+		return condition{state: blocker.WorkloadStarting, text: fmt.Sprintf("container %s has started", status.Name), since: running.StartedAt.Time}
 	case waiting != nil && status.RestartCount == 0:
-		return condition{blocker.WorkloadStarting, fmt.Sprintf("container %s waits: %s", status.Name, waiting.Reason), time.Time{}}
+		return condition{state: blocker.WorkloadStarting, text: fmt.Sprintf("container %s waits: %s", status.Name, waiting.Reason)}
 	}
-	return condition{blocker.WorkloadUnready, fmt.Sprintf("container %s is not ready, restarted %d times", status.Name, status.RestartCount), time.Time{}}
+	return condition{state: blocker.WorkloadUnready, text: fmt.Sprintf("container %s is not ready, restarted %d times", status.Name, status.RestartCount)}
 }
 
 // waitingErrors are the reasons of waiting containers that report an error.

@@ -52,6 +52,11 @@ func waiting(reason string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
 }
 
+func named(name string, status corev1.ContainerStatus) corev1.ContainerStatus {
+	status.Name = name
+	return status
+}
+
 func ended(code int32) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}
 }
@@ -74,7 +79,11 @@ func TestPodCondition(t *testing.T) {
 		want blocker.Workload
 	}{
 		"ready":                              {newPod(time.Hour, conditions("True", "True"), ready), blocker.WorkloadReady},
-		"its driver crashes beside it":       {newPod(time.Hour, conditions("False", "False"), ready, crash("driver")), blocker.WorkloadReady},
+		"its driver crashes beside it":       {newPod(time.Hour, conditions("False", "False"), ready, crash("driver")), blocker.WorkloadDegraded},
+		"its driver starts beside it":        {newPod(time.Second, conditions("False", "False"), ready, named("driver", waiting("ContainerCreating"))), blocker.WorkloadStarting},
+		"its driver is not ready beside it":  {newPod(time.Hour, conditions("False", "False"), ready, named("driver", corev1.ContainerStatus{})), blocker.WorkloadUnready},
+		"both crash":                         {newPod(time.Hour, conditions("False", "False"), crash("main"), crash("driver")), blocker.WorkloadCrashing},
+		"it crashes, its driver runs":        {newPod(time.Hour, conditions("False", "False"), crash("main"), named("driver", ready)), blocker.WorkloadCrashing},
 		"the node is lost":                   {newPod(time.Hour, conditions("False", "True"), ready), blocker.WorkloadUnready},
 		"an init container crashes":          {withInit(newPod(time.Hour, conditions("False", "False"), waiting("PodInitializing")), crash("init")), blocker.WorkloadCrashing},
 		"crash loop":                         {newPod(time.Hour, conditions("False", "False"), crash("main")), blocker.WorkloadCrashing},
@@ -98,8 +107,8 @@ func TestPodCrashingInPartIsNotCalledCrashing(t *testing.T) {
 	other := waiting("CrashLoopBackOff")
 	other.Name = "other"
 	pod := newPod(time.Hour, conditions("False", "False"), corev1.ContainerStatus{Name: "main", Ready: true}, other)
-	if got := p.podCondition(pod, now); got.state != blocker.WorkloadUnready {
-		t.Errorf("the state is %v, want unready: which container does the work is not known", got.state)
+	if got := p.podCondition(pod, now); got.state != blocker.WorkloadDegraded {
+		t.Errorf("the state is %v, want degraded: which container does the work is not known", got.state)
 	}
 }
 
@@ -133,6 +142,7 @@ func examples() map[blocker.Workload]corev1.Pod {
 		blocker.WorkloadStarting: *newPod(time.Second, nil),
 		blocker.WorkloadCrashing: *newPod(time.Hour, nil, crash),
 		blocker.WorkloadUnready:  *newPod(time.Hour, nil),
+		blocker.WorkloadDegraded: *newPod(time.Hour, nil, named("main", corev1.ContainerStatus{Ready: true}), named("driver", crash)),
 	}
 }
 
@@ -173,6 +183,7 @@ func expectState(t *testing.T, p program, pods []corev1.Pod, seen bool) {
 		blocker.WorkloadStarting: !seen || states[blocker.WorkloadStarting] == 0 && (len(pods) > 0 || p.wanted == 0 || p.changed != now),
 		blocker.WorkloadCrashing: !seen || len(pods) == 0 || states[blocker.WorkloadCrashing] != len(pods),
 		blocker.WorkloadUnready:  !seen || ready,
+		blocker.WorkloadDegraded: !seen || states[blocker.WorkloadDegraded] == 0 || states[blocker.WorkloadCrashing]+states[blocker.WorkloadDegraded] != len(pods),
 		blocker.WorkloadAbsent:   true,
 	}
 	if wrong[p.state] {
@@ -181,6 +192,10 @@ func expectState(t *testing.T, p program, pods []corev1.Pod, seen bool) {
 	if ready && p.state != blocker.WorkloadReady {
 		t.Errorf("a ready workload is called %v", p.state)
 	}
+}
+
+func isAlive(state blocker.Workload) bool {
+	return state == blocker.WorkloadReady || state == blocker.WorkloadStarting
 }
 
 func TestJoinedState(t *testing.T) {
@@ -192,8 +207,8 @@ func TestJoinedState(t *testing.T) {
 					states = []blocker.Workload{first, second}
 				}
 				got := joinedState(states, seen)
-				alive := got == blocker.WorkloadReady || got == blocker.WorkloadStarting
-				if wantAlive := first >= blocker.WorkloadStarting && first != blocker.WorkloadCrashing || len(states) > 0 && second >= blocker.WorkloadStarting && second != blocker.WorkloadCrashing; alive != wantAlive {
+				alive := isAlive(got)
+				if wantAlive := isAlive(first) || len(states) > 0 && isAlive(second); alive != wantAlive {
 					t.Errorf("%v, seen %v: %v", states, seen, got)
 				}
 				if !seen && !alive && got != blocker.WorkloadUnseen {

@@ -1,6 +1,7 @@
 package holder
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,6 +96,10 @@ func (s *sighting) standbyEvidence() blocker.Evidence {
 // leaseEvidence says who holds the Lease, or held it last.
 func (s *sighting) leaseEvidence() blocker.Evidence {
 	if s.lease == nil {
+		if s.leftLease != nil {
+			return blocker.Evidence{Source: blocker.FromLease, Text: fmt.Sprintf("Lease %s/%s ended at %s, and counts for nothing: %s runs without leader election",
+				s.leftLease.Namespace, s.leftLease.Name, blocker.Time(leaseEnd(*s.leftLease)), s.main())}
+		}
 		if s.leaseState == blocker.LeaseAbsent && len(s.controller.Leases) > 0 && s.standby == nil {
 			return blocker.Evidence{Source: blocker.FromList, Text: "no Lease of " + s.controller.Name + " exists"}
 		}
@@ -106,6 +111,9 @@ func (s *sighting) leaseEvidence() blocker.Evidence {
 		text += ", it has run out"
 	case blocker.LeaseExpiredTwice:
 		text += ", it has run out twice over"
+		if s.isIdle() {
+			text += ": no replica leads, although pods are ready; or the clock of the leader is wrong"
+		}
 	default:
 	}
 	return blocker.Evidence{Source: blocker.FromLease, Text: text}
@@ -116,9 +124,9 @@ func (s *sighting) since() string {
 	switch main := s.main(); {
 	case s.isSwitchedOff():
 		return ""
-	case s.state == blocker.WorkloadCrashing && main != nil:
+	case (s.state == blocker.WorkloadCrashing || s.state == blocker.WorkloadDegraded) && main != nil:
 		return blocker.Time(main.since)
-	case s.leaseState == blocker.LeaseExpiredTwice && !s.isAlive():
+	case s.leaseState == blocker.LeaseExpiredTwice && (!s.isAlive() || s.isIdle()):
 		return blocker.Time(leaseEnd(*s.lease))
 	}
 	return blocker.Time(time.Time{})
@@ -147,10 +155,14 @@ func (f Finder) next(s sighting) string {
 	case s.standsBy():
 		return cluster.Steps("once the loops of kube-controller-manager are off, delete the Lease that keeps "+s.controller.Name+" on standby",
 			f.Commands.Kubectl(s.standby.Namespace, "delete", "lease", s.standby.Name))
-	case s.state == blocker.WorkloadCrashing && main != nil && main.example != "":
+	case (s.state == blocker.WorkloadCrashing || s.state == blocker.WorkloadDegraded) && main != nil && main.example != "":
 		return cluster.Steps(fmt.Sprintf("repair %s, which crashes", main),
 			f.Commands.Kubectl(main.namespace, "describe", "pod", main.example),
-			f.Commands.Kubectl(main.namespace, "logs", main.example, "-c", main.containers[0].Name, "--previous"))
+			f.Commands.Kubectl(main.namespace, "logs", main.example, "-c", cmp.Or(main.failing, main.containers[0].Name), "--previous"))
+	case s.isIdle() && main != nil:
+		return cluster.Steps(fmt.Sprintf("find out why no replica of %s leads: its log says, and whether its Lease is renewed", main),
+			f.Commands.Kubectl(main.namespace, "logs", main.target(), "-c", main.containers[0].Name, "--since=10m"),
+			f.Commands.Kubectl(s.lease.Namespace, "get", "lease", s.lease.Name, "-o", "yaml"))
 	case s.state == blocker.WorkloadStopped && main != nil && main.kind != "DaemonSet":
 		return cluster.Steps(fmt.Sprintf("start %s again", main),
 			f.Commands.Kubectl(main.namespace, "scale", main.target(), "--replicas=1"))

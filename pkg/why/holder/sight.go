@@ -29,6 +29,7 @@ type sighting struct {
 	state       blocker.Workload
 	leaseState  blocker.LeaseState
 	lease       *coordinationv1.Lease // the freshest one, or nil
+	leftLease   *coordinationv1.Lease // left by a program that had elections, or nil
 	standby     *coordinationv1.Lease // keeps all replicas waiting until a user deletes it, or nil
 	uninstalled string                // what proves that the controller is not installed, or ""
 }
@@ -233,7 +234,7 @@ func joinedState(states []blocker.Workload, seen bool) blocker.Workload {
 	}
 	for _, state := range []blocker.Workload{
 		blocker.WorkloadReady, blocker.WorkloadStarting, blocker.WorkloadUnseen, blocker.WorkloadUnready,
-		blocker.WorkloadCrashing, blocker.WorkloadStopped,
+		blocker.WorkloadDegraded, blocker.WorkloadCrashing, blocker.WorkloadStopped,
 	} {
 		if slices.Contains(states, state) {
 			return state
@@ -258,7 +259,7 @@ func (s *sighting) addMaybes(ctx context.Context, r *cluster.Reader, maybes []pr
 	switch {
 	case other.isAlive() && len(maybes) == 1 && len(s.programs) == 0 && s.leaseState == blocker.LeaseAbsent:
 		s.state, s.programs, s.guessed = other.state, maybes, true
-	case other.isAlive() || other.state == blocker.WorkloadUnready || other.state == blocker.WorkloadUnseen:
+	case other.isAlive() || slices.Contains([]blocker.Workload{blocker.WorkloadUnready, blocker.WorkloadDegraded, blocker.WorkloadUnseen}, other.state):
 		s.state = blocker.WorkloadUnready
 	}
 }
@@ -278,9 +279,24 @@ func (s *sighting) findLease(leases []coordinationv1.Lease, seen bool) {
 		own = s.heldLeases(leases)
 	}
 	s.leaseState, s.lease = leaseState(own, s.now)
+	if s.leaseState == blocker.LeaseExpiredTwice && slices.ContainsFunc(s.programs, s.worksWithoutLease) {
+		s.leaseState, s.leftLease, s.lease = blocker.LeaseAbsent, s.lease, nil
+	}
 	if !seen && s.leaseState != blocker.LeaseHeld {
 		s.leaseState = blocker.LeaseUnseen
 	}
+}
+
+// worksWithoutLease reports whether the program is ready, and has no leader election.
+func (s *sighting) worksWithoutLease(p program) bool {
+	return p.state == blocker.WorkloadReady && slices.ContainsFunc(p.containers, func(c corev1.Container) bool {
+		return s.controller.RunsWithoutElection(slices.Concat(c.Command, c.Args))
+	})
+}
+
+// isIdle reports whether replicas are ready, and none of them leads.
+func (s *sighting) isIdle() bool {
+	return blocker.ControllerState{Workload: s.state, Lease: s.leaseState}.IsIdle()
 }
 
 // standsBy reports whether replicas run, and wait for the standby Lease.

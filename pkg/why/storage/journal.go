@@ -3,9 +3,7 @@ package storage
 import (
 	"context"
 	"strings"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -68,11 +66,11 @@ func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, dri
 	var facts []blocker.Evidence
 	for i := range leases {
 		lease := &leases[i]
-		if lease.Name != families.SanitizedDriver(driver) || lease.Spec.HolderIdentity == nil || !isHeld(lease, now) {
+		if lease.Name != families.SanitizedDriver(driver) || blocker.JudgeLease(lease, now) != blocker.LeaseHeld {
 			continue
 		}
-		facts = append(facts, evidence(blocker.FromLease, "Lease %s/%s is held by %s", lease.Namespace, lease.Name, *lease.Spec.HolderIdentity))
-		if strings.HasSuffix(*lease.Spec.HolderIdentity, controller.IdentitySuffix) {
+		facts = append(facts, evidence(blocker.FromLease, "Lease %s/%s is held by %s", lease.Namespace, lease.Name, blocker.LeaseHolder(lease)))
+		if strings.HasSuffix(blocker.LeaseHolder(lease), controller.IdentitySuffix) {
 			leader = volume.LeaderOurs
 		} else if leader == volume.LeaderUnseen {
 			leader = volume.LeaderOther
@@ -83,13 +81,4 @@ func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, dri
 		return container.Serves || ours && !container.Guessed
 	})
 	return volume.ServerOf(finding.State, leader, all), facts
-}
-
-// isHeld reports whether the Lease was renewed within its duration.
-func isHeld(lease *coordinationv1.Lease, now time.Time) bool {
-	spec := lease.Spec
-	if spec.RenewTime == nil || spec.LeaseDurationSeconds == nil || *spec.HolderIdentity == "" {
-		return false
-	}
-	return now.Before(spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second))
 }

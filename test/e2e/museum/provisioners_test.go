@@ -112,6 +112,25 @@ var onlyProvisioners = []exhibit{
 		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
 		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
 	},
+	{
+		number: "04i", name: "the provisioner is ready, and its leader Lease ran out two hours ago", alone: true,
+		build: func(r *room) []string {
+			volume := r.released()
+			r.createDeployment(r.Namespace, "controller", sidecarImage+":v5.2.0", 1, 1, withArgs("--leader-election"))
+			r.createLease(r.Namespace, r.leaseName(), "controller-0", 2*time.Hour, 15*time.Second)
+			return []string{"pv/" + volume.Name}
+		},
+		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen}, next: "find out why no replica", absent: "wait",
+		evidence: []string{"no replica leads, although pods are ready"},
+		step:     func(r *room) { r.reclaim(r.Namespace + "-disk") },
+	},
+}
+
+// withArgs sets the arguments of the container.
+func withArgs(args ...string) func(*appsv1.Deployment) {
+	return func(deployment *appsv1.Deployment) {
+		deployment.Spec.Template.Spec.Containers[0].Args = args
+	}
 }
 
 // detachedVolumes are the exhibits of obstacles that have ended a moment ago.
