@@ -96,6 +96,12 @@ func (c Controller) HasLease(name, driver string) bool {
 	return matchesAny(c.Leases, name, SanitizedDriver(driver))
 }
 
+// MaySend reports whether the component of an event may be the controller: it is one of its
+// components, or these are not known.
+func (c Controller) MaySend(component, driver string) bool {
+	return len(c.EventSources) == 0 || c.HasEventSource(component, driver)
+}
+
 // HasEventSource reports whether the component of an event is the controller. Driver is the
 // name of the CSI driver that the controller serves, or "".
 func (c Controller) HasEventSource(component, driver string) bool {

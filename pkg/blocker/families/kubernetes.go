@@ -26,7 +26,7 @@ var kubernetes = []Family{
 			Loops: []string{"persistentvolume-binder-controller", "persistentvolume-binder"}, EventSources: []string{"persistentvolume-controller"},
 			ErrorReasons: []string{"VolumeFailedDelete"}, SuccessReasons: []string{"VolumeRecycled"},
 		}),
-		Alternatives: []Controller{pvController},
+		Alternatives: []Controller{pvReclaimer},
 		When:         "the in-tree plugin has deleted the disk, or the reclaim policy keeps the disk",
 		Alive:        controllerManagerAlive + ", or the Deployment exeunt-system/pv-controller and the Lease kube-system/pv-controller",
 		Force:        "the disk stays in storage and is paid for, and nobody knows of it any more",
@@ -148,9 +148,14 @@ func controllerManager(loop Controller) Controller {
 var pvController = Controller{
 	Name: "pv-controller", Images: []string{"pv-controller"}, Commands: []string{"pv-controller"},
 	Labels: map[string]string{"app.kubernetes.io/name": "pv-controller"}, Leases: []string{"pv-controller"},
-	Namespaces: []string{"exeunt-system"}, EventSources: []string{"persistentvolume-controller"},
-	ErrorReasons: []string{"VolumeFailedDelete"}, SuccessReasons: []string{"VolumeRecycled"},
+	Namespaces: []string{"exeunt-system"},
 }
+
+// pvReclaimer is pvController for volumes of in-tree plugins: of its loops, this one sends events.
+var pvReclaimer = func(c Controller) Controller {
+	c.EventSources, c.ErrorReasons, c.SuccessReasons = []string{"persistentvolume-controller"}, []string{"VolumeFailedDelete"}, []string{"VolumeRecycled"}
+	return c
+}(pvController)
 
 var garbageCollector = controllerManager(Controller{
 	Loops:   []string{"garbage-collector-controller", "garbagecollector"},

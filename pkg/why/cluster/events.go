@@ -40,6 +40,14 @@ func isAbout(event corev1.Event, kind string, object metav1.Object) bool {
 	return event.InvolvedObject.Kind == kind && !EventTime(event).Before(object.GetCreationTimestamp().Time)
 }
 
+// Component returns the component that sent the event.
+func Component(event *corev1.Event) string {
+	if event.ReportingController != "" {
+		return event.ReportingController
+	}
+	return event.Source.Component
+}
+
 // EventTime returns when the event happened last.
 func EventTime(event corev1.Event) time.Time {
 	switch {

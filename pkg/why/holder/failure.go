@@ -61,29 +61,32 @@ func eventFailure(events []corev1.Event, controller families.Controller, driver 
 		switch event := &events[i]; {
 		case isFailure(event, controller, driver, asked):
 			latest = event
-		case latest != nil && isSuccess(event, latest, controller):
+		case latest != nil && isSuccess(event, latest, controller, driver):
 			latest = nil
 		}
 	}
 	if latest == nil || now.Sub(cluster.EventTime(*latest)) > FreshError {
 		return nil
 	}
-	text := fmt.Sprintf("%s of %s, %d times, last at %s: %s", latest.Reason, componentOf(latest), max(latest.Count, 1),
+	text := fmt.Sprintf("%s of %s, %d times, last at %s: %s", latest.Reason, cluster.Component(latest), max(latest.Count, 1),
 		blocker.Time(cluster.EventTime(*latest)), quoted(latest.Message))
 	return &failure{blocker.Evidence{Source: blocker.FromEvent, Text: text}, firstTime(latest)}
 }
 
-// isFailure reports whether the event is a warning of the controller about its cleanup: by
-// the reason; or, where the table has no reasons, any since the deletion was requested.
+// isFailure reports whether the event is a warning that the controller itself sent about its cleanup:
+// by the reason; or, where the table has no reasons, any since the deletion was requested.
 func isFailure(event *corev1.Event, controller families.Controller, driver string, asked time.Time) bool {
 	if event.Type != corev1.EventTypeWarning {
+		return false
+	}
+	if !controller.MaySend(cluster.Component(event), driver) {
 		return false
 	}
 	if len(controller.ErrorReasons) > 0 {
 		late := !cluster.EventTime(*event).Before(asked)
 		return slices.Contains(controller.ErrorReasons, event.Reason) && (late || !isAboutCreation(event))
 	}
-	return controller.HasEventSource(componentOf(event), driver) && !cluster.EventTime(*event).Before(asked)
+	return len(controller.EventSources) > 0 && !cluster.EventTime(*event).Before(asked)
 }
 
 // isAboutCreation reports whether the warning is about making a load balancer: the service
@@ -93,20 +96,12 @@ func isAboutCreation(event *corev1.Event) bool {
 }
 
 // isSuccess reports whether the event says that the failed step went well later.
-func isSuccess(event, failed *corev1.Event, controller families.Controller) bool {
+func isSuccess(event, failed *corev1.Event, controller families.Controller, driver string) bool {
 	if !cluster.EventTime(*event).After(cluster.EventTime(*failed)) {
 		return false
 	}
-	return slices.Contains(controller.SuccessReasons, event.Reason) ||
-		event.Type == corev1.EventTypeNormal && componentOf(event) == componentOf(failed)
-}
-
-// componentOf returns the component that reported the event.
-func componentOf(event *corev1.Event) string {
-	if event.ReportingController != "" {
-		return event.ReportingController
-	}
-	return event.Source.Component
+	return slices.Contains(controller.SuccessReasons, event.Reason) && controller.MaySend(cluster.Component(event), driver) ||
+		event.Type == corev1.EventTypeNormal && cluster.Component(event) == cluster.Component(failed)
 }
 
 func firstTime(event *corev1.Event) time.Time {

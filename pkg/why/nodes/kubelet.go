@@ -27,14 +27,14 @@ func (o *observation) observeEvents(ctx context.Context, e chain.Explorer) {
 }
 
 // teardownFailure returns the latest recent event about a failed teardown, or nil. A later
-// normal event of the same component says that the kubelet went on. Events are sorted, oldest first.
+// normal event of the kubelet says that it went on. Events are sorted, oldest first.
 func teardownFailure(events []corev1.Event, now time.Time) *corev1.Event {
 	var latest *corev1.Event
 	for i := range events {
 		switch event := &events[i]; {
 		case isTeardownFailure(*event):
 			latest = event
-		case latest != nil && event.Type == corev1.EventTypeNormal && event.Source.Component == latest.Source.Component &&
+		case latest != nil && event.Type == corev1.EventTypeNormal && cluster.Component(event) == kubelet &&
 			cluster.EventTime(*event).After(cluster.EventTime(*latest)):
 			latest = nil
 		}
@@ -45,11 +45,11 @@ func teardownFailure(events []corev1.Event, now time.Time) *corev1.Event {
 	return latest
 }
 
-// isTeardownFailure reports whether the event says that containers or volumes of a pod
+// isTeardownFailure reports whether the kubelet says that containers or volumes of a pod
 // could not be stopped. A failed probe or preStop hook does not keep a pod, nor does a volume
 // that cannot be attached or mounted, whose message names "unmounted volumes".
 func isTeardownFailure(event corev1.Event) bool {
-	if event.Type != corev1.EventTypeWarning || slices.Contains(notTeardown, event.Reason) {
+	if event.Type != corev1.EventTypeWarning || cluster.Component(&event) != kubelet || slices.Contains(notTeardown, event.Reason) {
 		return false
 	}
 	text := strings.ReplaceAll(strings.ToLower(event.Reason+" "+event.Message), "unmounted volumes", "")
@@ -62,7 +62,10 @@ func isTeardownFailure(event corev1.Event) bool {
 }
 
 // notTeardown are reasons of warnings that do not keep a pod, whatever their messages say.
-var notTeardown = []string{"FailedPreStopHook", "FailedAttachVolume"}
+var notTeardown = []string{"FailedPreStopHook"}
+
+// kubelet is the component whose events count: it alone stops the pod.
+const kubelet = "kubelet"
 
 // observeDrivers names the CSI drivers of the pod's volumes that the kubelet does not know:
 // without its driver a volume cannot be unmounted.

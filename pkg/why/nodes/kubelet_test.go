@@ -25,6 +25,7 @@ func TestTeardownFailure(t *testing.T) {
 		"none":                             {nil, false},
 		"volume cannot be unmounted":       {[]corev1.Event{unmount}, true},
 		"volume could not be mounted":      {[]corev1.Event{mount}, false},
+		"another program cannot detach":    {[]corev1.Event{event("Warning", "FailedDetachVolume", "attachdetach-controller", "cannot detach", time.Minute)}, false},
 		"volume could not be attached":     {[]corev1.Event{attach}, false},
 		"mount failure after an unmount":   {[]corev1.Event{unmount, mount}, true},
 		"unmount by the reason of a mount": {[]corev1.Event{event("Warning", "FailedMount", "kubelet", "UnmountVolume.TearDown failed for volume", time.Minute)}, true},

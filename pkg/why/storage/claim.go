@@ -211,7 +211,7 @@ func claimObject(claim *corev1.PersistentVolumeClaim) blocker.Object {
 // provisioningFails reports whether the volume of the first claim cannot be created now.
 func (s subject[T]) provisioningFails(ctx context.Context, claims []corev1.PersistentVolumeClaim, facts *[]blocker.Evidence) volume.Fact {
 	events, seen := cluster.EventsOf(ctx, s.Reader(), "PersistentVolumeClaim", &claims[0])
-	last := lastOf(events, "ProvisioningFailed", "ProvisioningSucceeded")
+	last := lastOf(sentBy(events, append(provisioners(), binders()...), driverOfClaim(ctx, s, &claims[0])), "ProvisioningFailed", "ProvisioningSucceeded")
 	failed := last != nil && last.Reason == "ProvisioningFailed" && isRecent(s.Reader(), cluster.EventTime(*last)) && volume.IsRefusal(last.Message)
 	if last != nil {
 		*facts = append(*facts, evidence(blocker.FromEvent, "%s", eventText(*last)))

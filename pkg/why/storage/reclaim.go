@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
@@ -86,7 +87,7 @@ func (r *reclaimed) observeFailure(ctx context.Context) {
 		r.failure = append(r.failure, evidence(blocker.FromField, "status.phase is Failed: %s", v.Status.Message))
 	}
 	events, seen := cluster.EventsOf(ctx, r.Reader(), "PersistentVolume", r.typed)
-	last := lastOf(events, "VolumeFailedDelete", "VolumeDelete")
+	last := lastOf(sentBy(events, r.deleters(), r.driver), "VolumeFailedDelete", "VolumeDelete")
 	failed := last != nil && last.Reason == "VolumeFailedDelete" && isRecent(r.Reader(), cluster.EventTime(*last)) && volume.IsRefusal(last.Message)
 	r.state.Error = max(r.state.Error, volume.FactOf(failed, seen))
 	if last != nil {
@@ -95,6 +96,14 @@ func (r *reclaimed) observeFailure(ctx context.Context) {
 	if failed && !last.FirstTimestamp.IsZero() {
 		r.failedSince = blocker.Time(last.FirstTimestamp.Time)
 	}
+}
+
+// deleters returns the controllers whose events tell of the deletion of the disk.
+func (r *reclaimed) deleters() []families.Controller {
+	if r.driver == "" {
+		return binders()
+	}
+	return provisioners()
 }
 
 // lastOf returns the last event with one of the reasons, nil for none. Events are sorted by time.

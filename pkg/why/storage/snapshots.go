@@ -204,7 +204,7 @@ func (k snapshotKinds) contentBlocker(ctx context.Context, e chain.Explorer, obj
 	policy, _, _ := unstructured.NestedString(object.Object, "spec", "deletionPolicy")
 	finding := look(ctx, e, name, k.content, k.group, driver)
 	bound, snapshot, facts := k.boundTo(ctx, e, object)
-	failed, failures := contentError(ctx, e, object)
+	failed, failures := k.contentError(ctx, e, object, driver)
 	judgment := volume.Content(volume.ContentState{Bound: bound, Deletes: policy == string(corev1.PersistentVolumeReclaimDelete), Error: failed, Sidecar: finding.State})
 	b := judged(blocker.Blocker{Object: cluster.ObjectOf(object), Finalizer: name, Since: askedAt(object)}, judgment, finding)
 	switch judgment.Reason {
@@ -259,7 +259,7 @@ func isCreationError(content *unstructured.Unstructured, at time.Time) bool {
 }
 
 // contentError reports whether the deletion of the snapshot in storage fails now.
-func contentError(ctx context.Context, e chain.Explorer, content *unstructured.Unstructured) (volume.Fact, []blocker.Evidence) {
+func (k snapshotKinds) contentError(ctx context.Context, e chain.Explorer, content *unstructured.Unstructured, driver string) (volume.Fact, []blocker.Evidence) {
 	var facts []blocker.Evidence
 	failed := false
 	if message, _, _ := unstructured.NestedString(content.Object, "status", "error", "message"); message != "" {
@@ -269,7 +269,7 @@ func contentError(ctx context.Context, e chain.Explorer, content *unstructured.U
 		facts = append(facts, evidence(blocker.FromField, "status.error of %s: %s", text, message))
 	}
 	events, seen := cluster.EventsOf(ctx, e.Reader(), content.GetKind(), content)
-	last := lastOf(events, "SnapshotDeleteError", "GroupSnapshotDeleteError")
+	last := lastOf(sentBy(events, controllersOf(k.contentFinalizer, k.content, k.group), driver), "SnapshotDeleteError", "GroupSnapshotDeleteError")
 	if last != nil {
 		failed = failed || isRecent(e.Reader(), cluster.EventTime(*last)) && volume.IsRefusal(last.Message)
 		facts = append(facts, evidence(blocker.FromEvent, "%s", eventText(*last)))
