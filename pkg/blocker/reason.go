@@ -185,7 +185,7 @@ var descriptions = [...]Description{
 		Name:    "NodeUnreachable",
 		Meaning: "The node does not report: its kubelet cannot stop the pod.",
 		Look:    "kubectl get node; the condition Ready and the node Lease.",
-		Force:   "The processes may still run on the node. Only a node that is shut down is safe to take as out of service.",
+		Force:   "The processes may still run on the node, and write to its disks. Only a machine that was seen switched off is safe to take as out of service.",
 	},
 	NodeGone: {
 		Name:    "NodeGone",

@@ -6,7 +6,8 @@
 //	                                             grace period, then unknown
 //	node object gone, the collector not seen     NodeGone, unknown
 //	node object gone, no collector               NodeGone, stuck
-//	node not ready, its Lease expired twice      NodeUnreachable, stuck
+//	node not ready, its Lease expired twice, and
+//	silent for five minutes                      NodeUnreachable, stuck
 //	node not ready, anything else                NodeUnreachable, unknown
 //	within the grace period                      GracePeriod, waiting
 //	past it, the kubelet reports an error now    KubeletStopping, stuck
@@ -47,6 +48,8 @@ type State struct {
 	Node      Node
 	// Lease is the Lease of the node, which its kubelet renews.
 	Lease blocker.LeaseState
+	// SilentLong: the last sign of the kubelet is more than five minutes old: a reboot takes less.
+	SilentLong bool
 	// ReportsError: the kubelet reports an error now.
 	ReportsError bool
 	// EventsUnseen: the events of the pod could not be read.
@@ -65,7 +68,7 @@ func Decide(s State) (blocker.Reason, blocker.Verdict, bool) {
 	case s.Node == NodeAbsent:
 		return blocker.NodeGone, s.withoutNode(), true
 	case s.Node == NodeNotReady:
-		silent := s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent
+		silent := s.SilentLong && (s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent)
 		return blocker.NodeUnreachable, stuckUnless(!silent, blocker.Unknown), true
 	case s.WithinGrace:
 		return blocker.GracePeriod, blocker.Waiting, true

@@ -29,7 +29,9 @@ func TestDecide(t *testing.T) {
 		"kubelet alive and slow":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld}, blocker.KubeletStopping, blocker.Waiting},
 		"kubelet alive, events not seen":       {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, EventsUnseen: true}, blocker.KubeletStopping, blocker.Unknown},
 		"kubelet cannot unmount":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, ReportsError: true}, blocker.KubeletStopping, blocker.Stuck},
-		"node not ready, kubelet silent":       {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseExpiredTwice}, blocker.NodeUnreachable, blocker.Stuck},
+		"node not ready, kubelet long silent":  {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseExpiredTwice, SilentLong: true}, blocker.NodeUnreachable, blocker.Stuck},
+		"node not ready, perhaps a reboot":     {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseExpiredTwice}, blocker.NodeUnreachable, blocker.Unknown},
+		"node not ready, no Lease, reboot":     {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseAbsent}, blocker.NodeUnreachable, blocker.Unknown},
 		"node not ready, kubelet reports":      {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseHeld}, blocker.NodeUnreachable, blocker.Unknown},
 		"node not ready, Lease not seen":       {podend.State{Node: podend.NodeNotReady}, blocker.NodeUnreachable, blocker.Unknown},
 		"node not seen":                        {podend.State{}, blocker.KubeletStopping, blocker.Unknown},
@@ -49,10 +51,10 @@ func TestDecide(t *testing.T) {
 func TestPodIsStuckOnlyWithEvidence(t *testing.T) {
 	for node := podend.NodeUnseen; node <= podend.NodeReady; node++ {
 		for lease := blocker.LeaseUnseen; lease <= blocker.LeaseExpiredTwice; lease++ {
-			for bits := range 128 {
+			for bits := range 256 {
 				s := podend.State{
 					KubeletFinished: bits&1 != 0, WithinGrace: bits&2 != 0, ReportsError: bits&4 != 0, CollectorAlive: bits&8 != 0, EventsUnseen: bits&16 != 0,
-					CollectorUnseen: bits&32 != 0, JustEnded: bits&64 != 0, Node: node, Lease: lease,
+					CollectorUnseen: bits&32 != 0, JustEnded: bits&64 != 0, SilentLong: bits&128 != 0, Node: node, Lease: lease,
 				}
 				expectEvidence(t, s)
 			}
@@ -63,7 +65,7 @@ func TestPodIsStuckOnlyWithEvidence(t *testing.T) {
 func expectEvidence(t *testing.T, s podend.State) {
 	t.Helper()
 	reason, verdict, keeps := podend.Decide(s)
-	silent := s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent
+	silent := s.SilentLong && (s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent)
 	mayCollect := s.CollectorAlive || s.CollectorUnseen
 	proof := s.Node == podend.NodeAbsent && !mayCollect || s.Node == podend.NodeNotReady && silent || s.ReportsError && !s.WithinGrace
 	if verdict == blocker.Stuck && !proof {

@@ -37,8 +37,8 @@ type observation struct {
 	state podend.State
 
 	evidence []blocker.Evidence
-	// since is since when the node is not ready.
-	since time.Time
+	// since is since when the node is not ready, lastSign when its kubelet last reported.
+	since, lastSign time.Time
 }
 
 // observePod reads the node of the pod, its Lease and the events of the pod.
@@ -53,6 +53,7 @@ func observePod(ctx context.Context, e chain.Explorer, pod *corev1.Pod) *observa
 	o.state.JustEnded = !o.state.WithinGrace && now.Before(pod.DeletionTimestamp.Add(collectorTime))
 	o.observeNode(ctx, e)
 	o.observeLease(ctx, e)
+	o.state.SilentLong = !o.lastSign.IsZero() && now.Sub(o.lastSign) > rebootTime
 	o.observeEvents(ctx, e)
 	o.observeDrivers(ctx, e)
 	if o.state.Node == podend.NodeAbsent {
@@ -72,6 +73,17 @@ func (o *observation) add(source blocker.Source, format string, values ...any) {
 	o.evidence = append(o.evidence, blocker.Evidence{Source: source, Text: fmt.Sprintf(format, values...)})
 }
 
+// rebootTime is how long a machine may be silent while it starts again. Kubernetes evicts pods of a
+// node after as long.
+const rebootTime = 5 * time.Minute
+
+// signAt notes that the kubelet reported at that time, or that its node changed.
+func (o *observation) signAt(at time.Time) {
+	if at.After(o.lastSign) {
+		o.lastSign = at
+	}
+}
+
 func (o *observation) observeNode(ctx context.Context, e chain.Explorer) {
 	name := o.pod.Spec.NodeName
 	node, presence := cluster.Get(ctx, e.Reader(), cluster.Nodes, "", name)
@@ -88,6 +100,8 @@ func (o *observation) observeNode(ctx context.Context, e chain.Explorer) {
 		if ready.Status != corev1.ConditionTrue {
 			o.state.Node, o.since = podend.NodeNotReady, ready.LastTransitionTime.Time
 		}
+		o.signAt(ready.LastHeartbeatTime.Time)
+		o.signAt(ready.LastTransitionTime.Time)
 		o.add(blocker.FromCondition, "condition Ready of node %s is %s since %s: %s", name, ready.Status, blocker.Time(ready.LastTransitionTime.Time), ready.Message)
 	}
 }
@@ -114,6 +128,7 @@ func (o *observation) observeLease(ctx context.Context, e chain.Explorer) {
 		renewed := "never"
 		if lease.Spec.RenewTime != nil {
 			renewed = blocker.Time(lease.Spec.RenewTime.Time)
+			o.signAt(lease.Spec.RenewTime.Time)
 		}
 		o.add(blocker.FromLease, "Lease %s/%s was renewed by the kubelet: %s", lease.Namespace, lease.Name, renewed)
 	}

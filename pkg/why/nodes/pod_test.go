@@ -93,3 +93,50 @@ func TestPodOfGoneNodeWaitsForLivingCollector(t *testing.T) {
 		})
 	}
 }
+
+// A reboot takes minutes: only a node that is silent for longer is stuck, and its taint is the last resort.
+func TestSilentNodeIsStuckAfterFiveMinutes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		silent time.Duration
+		lease  bool
+		want   blocker.Verdict
+	}{
+		"for 90 s":                     {90 * time.Second, true, blocker.Unknown},
+		"for 90 s, without a Lease":    {90 * time.Second, false, blocker.Unknown},
+		"for four minutes":             {4 * time.Minute, true, blocker.Unknown},
+		"for six minutes":              {6 * time.Minute, true, blocker.Stuck},
+		"for an hour, without a Lease": {time.Hour, false, blocker.Stuck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sign := time.Now().Add(-tc.silent)
+			objects := clustertest.Objects{"nodes": {&corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+				Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+					Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastHeartbeatTime: metav1.NewTime(sign.Add(-time.Minute)), LastTransitionTime: metav1.NewTime(sign),
+				}}},
+			}}}
+			if tc.lease {
+				objects["leases"] = []metav1.Object{&coordinationv1.Lease{
+					ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "n1"},
+					Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("n1"), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: &metav1.MicroTime{Time: sign}},
+				}}
+			}
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0", DeletionTimestamp: &metav1.Time{Time: sign}, DeletionGracePeriodSeconds: ptr.To[int64](30)},
+				Spec:       corev1.PodSpec{NodeName: "n1"},
+			}
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := explainPod(t.Context(), withoutNodes{reader: clustertest.NewReader(t, objects.ServeHTTP)}, &unstructured.Unstructured{Object: fields})
+			if len(found) != 1 || found[0].Reason != blocker.NodeUnreachable || found[0].Verdict != tc.want {
+				t.Fatalf("the blockers are %+v, want %v NodeUnreachable", found, tc.want)
+			}
+			first, _, _ := strings.Cut(found[0].Next, "last resort")
+			if taints := strings.Contains(found[0].Next, "out-of-service"); strings.Contains(first, "out-of-service") || taints != (tc.want == blocker.Stuck) {
+				t.Errorf("the next step is %q", found[0].Next)
+			}
+		})
+	}
+}

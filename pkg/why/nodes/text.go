@@ -20,6 +20,9 @@ func (o *observation) blocker(e chain.Explorer, object *unstructured.Unstructure
 		found.Object = blocker.Object{Kind: "Node", Name: o.pod.Spec.NodeName}
 		found.Since = blocker.Time(o.since)
 	}
+	if reason == blocker.NodeUnreachable && !o.state.SilentLong {
+		found.Next = cluster.Steps("the node may be starting again: wait some minutes for it", o.nodeCommand(e.Commands()))
+	}
 	if reason == blocker.NodeUnreachable && o.node != nil {
 		found.Object.UID = string(o.node.UID)
 	}
@@ -37,7 +40,7 @@ func (o *observation) next(commands cluster.Commands, reason blocker.Reason) str
 		return cluster.Steps("the grace period ends at "+o.pod.DeletionTimestamp.UTC().Format(time.RFC3339),
 			commands.Kubectl(namespace, "get", "pod", name, "--watch"))
 	case blocker.NodeUnreachable:
-		return cluster.Steps("start the node or its kubelet again", commands.Kubectl("", "describe", "node", node))
+		return cluster.Steps("find out whether the machine runs, and start it or its kubelet again", o.nodeCommand(commands))
 	case blocker.NodeGone:
 		sentence := "make sure that the machine of the node is switched off"
 		if o.state.CollectorAlive {
@@ -49,14 +52,18 @@ func (o *observation) next(commands cluster.Commands, reason blocker.Reason) str
 	}
 }
 
+func (o *observation) nodeCommand(commands cluster.Commands) string {
+	return commands.Kubectl("", "describe", "node", o.pod.Spec.NodeName)
+}
+
 // lastResort returns how to force the end of the pod, with what is lost, or "".
 func (o *observation) lastResort(commands cluster.Commands, reason blocker.Reason) string {
 	switch reason {
 	case blocker.NodeUnreachable:
-		return cluster.LastResort("only if the machine is shut down: it must not write to volumes any more",
+		return cluster.LastResort("only if you saw that the machine is switched off: this detaches its disks, and a machine that runs writes to them",
 			commands.Kubectl("", "taint", "node", o.pod.Spec.NodeName, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
 	case blocker.NodeGone:
-		return cluster.LastResort("only if the machine is off: its processes may still write to volumes",
+		return cluster.LastResort("only if you saw that the machine is switched off: its processes may still write to volumes",
 			commands.Kubectl(o.pod.Namespace, "delete", "pod", o.pod.Name, "--force", "--grace-period=0"))
 	default:
 		return ""

@@ -84,9 +84,9 @@ func attachmentText(e chain.Explorer, b blocker.Blocker, attachment *storagev1.V
 			deletions = append(deletions, commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name))
 		}
 		deletions = append(deletions, commands.Kubectl("", "delete", "volumeattachment", attachment.Name))
-		b.Next = cluster.Steps("make sure that the machine of node "+node+" is off, or bring the node back with the taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+		b.Next = cluster.Steps("find out whether the machine of node "+node+" runs: if so, start its kubelet again, which ends the use of the volume",
 			commands.Kubectl("", "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node)) + "\n" +
-			cluster.LastResort("only if the machine is off: it may still write to the volume", deletions...)
+			cluster.LastResort("only if you saw that the machine is switched off: a machine that runs writes to the volume", deletions...)
 	default: // the finding has the next step of controllers
 	}
 	return b

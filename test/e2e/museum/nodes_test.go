@@ -54,6 +54,14 @@ var nodePods = []exhibit{
 		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.NodeUnreachable}, absent: "out-of-service",
 	},
 	{
+		number: "38b", name: "the last heartbeat of the node is 90 s old",
+		build: func(r *room) []string {
+			r.createNode(r.Namespace, v1.ConditionUnknown, 90*time.Second)
+			return r.deletePodOnNode(r.Namespace, 1)
+		},
+		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.NodeUnreachable}, next: "may be starting again", absent: "out-of-service", step: forcePod,
+	},
+	{
 		number: "39b", name: "the node is gone within the grace period, the collector is alive", alone: true,
 		build: func(r *room) []string {
 			r.createLease("kube-system", "kube-controller-manager", "node-1_1234", 0, time.Hour)

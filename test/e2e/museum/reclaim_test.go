@@ -40,7 +40,7 @@ var keptVolumes = []exhibit{
 		build: func(r *room) []string {
 			return r.attachedVolume(func() { r.attach(r.Namespace+"-disk", r.Namespace+"-gone") })
 		},
-		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeGone}, next: "out-of-service", step: (*room).detachAndReclaim,
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeGone}, next: "last resort, only if you saw", absent: "out-of-service", step: (*room).detachAndReclaim,
 	},
 	{
 		number: "09", name: "the secret of the deletion is missing",

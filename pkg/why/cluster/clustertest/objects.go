@@ -17,15 +17,19 @@ type Objects map[string][]metav1.Object
 var listKinds = map[string]string{
 	"persistentvolumes": "PersistentVolumeList", "persistentvolumeclaims": "PersistentVolumeClaimList", "pods": "PodList",
 	"events": "EventList", "leases": "LeaseList", "csidrivers": "CSIDriverList", "csinodes": "CSINodeList", "storageclasses": "StorageClassList",
-	"deployments": "DeploymentList", "statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList",
+	"nodes": "NodeList", "deployments": "DeploymentList", "statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList",
 }
 
-// ServeHTTP answers lists, and to all other requests that the object does not exist.
+// ServeHTTP answers lists, and requests for single objects.
 func (o Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	resource := path[len(path)-1]
 	kind, isList := listKinds[resource]
+	if object := o.find(path); !isList && object != nil {
+		write(w, object)
+		return
+	}
 	if !isList {
 		w.WriteHeader(http.StatusNotFound)
 		write(w, map[string]any{
@@ -47,3 +51,22 @@ func (o Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // write writes the answer. A client that has ended needs none.
 func write(w http.ResponseWriter, answer any) { _ = json.NewEncoder(w).Encode(answer) }
+
+// find returns the object that the path of a request names, or nil.
+func (o Objects) find(path []string) metav1.Object {
+	if len(path) < 2 {
+		return nil
+	}
+	namespace := ""
+	if i := slices.Index(path, "namespaces"); i >= 0 && len(path) > i+2 {
+		namespace = path[i+1]
+	}
+	all := o[path[len(path)-2]]
+	i := slices.IndexFunc(all, func(object metav1.Object) bool {
+		return object.GetName() == path[len(path)-1] && object.GetNamespace() == namespace
+	})
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
