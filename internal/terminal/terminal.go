@@ -4,8 +4,12 @@ package terminal
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"unicode"
+
+	"golang.org/x/term"
 )
 
 // Printable replaces control characters, line ends and invisible format characters by spaces:
@@ -35,6 +39,25 @@ func EscapeJSON(text []byte) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// Columns is the width of text that no terminal shows.
+const Columns = 80
+
+// least is the narrowest text: a tree needs room for its words.
+const least = 40
+
+// WidthOf returns the width of the terminal that out is, Columns if it is none.
+func WidthOf(out io.Writer) int {
+	file, isFile := out.(*os.File)
+	if !isFile {
+		return Columns
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width <= 0 {
+		return Columns
+	}
+	return max(width, least)
 }
 
 // Wrap breaks the text at spaces into lines of at most width characters, where its words

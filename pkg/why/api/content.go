@@ -91,7 +91,7 @@ func remaining(ctx context.Context, e chain.Explorer, object item) (blocker.Bloc
 		Object: objectOf(object), Reason: blocker.ContentRemains, Verdict: blocker.Waiting, Since: askedAt(object),
 		Evidence: []blocker.Evidence{evidence(blocker.FromList, "%s still exists, and is being deleted since %s", objectOf(object), askedAt(object))},
 		Next: cluster.Steps("wait for the deletion of the object",
-			get(e.Commands(), object.Namespace, name, object.Name, "-o", "yaml")),
+			e.Commands().Show(object.Namespace, name, object.Name)),
 	}
 	nested, exists := explained(ctx, e, object.ref())
 	remains.Blockers = nested
@@ -115,7 +115,7 @@ func explained(ctx context.Context, e chain.Explorer, ref cluster.Ref) ([]blocke
 	return []blocker.Blocker{{
 		Object: nameOf(ref), Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,
 		Evidence: []blocker.Evidence{evidence(blocker.FromList, "%s could not be read: %s", nameOf(ref), oneLine(err))},
-		Next:     cluster.Steps("read the object", get(e.Commands(), ref.Namespace, ref.Resource.GroupResource().String(), ref.Name, "-o", "yaml")),
+		Next:     cluster.Steps("read the object", e.Commands().Show(ref.Namespace, ref.Resource.GroupResource().String(), ref.Name)),
 	}}, true
 }
 

@@ -52,7 +52,7 @@ func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured
 		Object: objectOf(first), Reason: blocker.DependentsRemain, Verdict: blocker.Waiting, Holder: collector.Holder, Since: askedAt(owner),
 		Evidence: []blocker.Evidence{evidence(blocker.FromField, "ownerReferences with blockOwnerDeletion name %s in %s",
 			cluster.ObjectOf(owner), shortened(names(dependents), 8))},
-		Next: cluster.Steps("wait for the dependents", get(e.Commands(), first.Namespace, first.resource.GroupResource().String(), first.Name, "-o", "yaml")),
+		Next: cluster.Steps("wait for the dependents", e.Commands().Show(first.Namespace, first.resource.GroupResource().String(), first.Name)),
 	}
 	if len(others) > 0 {
 		found.Verdict = collector.verdictOfWork()
@@ -81,7 +81,7 @@ func nextOfDependent(commands cluster.Commands, holder string, owner types.UID, 
 
 // waitFor returns the step that shows an object which the holder deletes.
 func waitFor(commands cluster.Commands, holder string, object item) string {
-	return cluster.Steps("wait for the "+holder, get(commands, object.Namespace, object.resource.GroupResource().String(), object.Name, "-o", "yaml"))
+	return cluster.Steps("wait for the "+holder, commands.Show(object.Namespace, object.resource.GroupResource().String(), object.Name))
 }
 
 // deletion returns the last resort for such an object.
@@ -105,8 +105,9 @@ func asCycle(e chain.Explorer, found *blocker.Blocker, owner *unstructured.Unstr
 		found.Verdict, advice = blocker.Waiting, "wait for garbage-collector, which releases the cycle; or "+advice
 		found.Evidence = append(found.Evidence, evidence(blocker.FromWorkload, releasesCycles))
 	}
-	found.Next = cluster.Steps(advice,
-		e.Commands().Kubectl(member.Namespace, "patch", member.resource.GroupResource().String(), member.Name, "--type=json", "-p", patch))
+	resource := member.resource.GroupResource().String()
+	found.Next = cluster.Steps(advice, e.Commands().Kubectl(member.Namespace, "get", resource, member.Name)) + "\n" +
+		cluster.Comments("if all objects of the cycle are to go", e.Commands().Kubectl(member.Namespace, "patch", resource, member.Name, "--type=json", "-p", patch))
 }
 
 // dependentsUnseen returns the blocker of an owner with kinds that could not be listed.

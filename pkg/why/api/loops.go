@@ -23,7 +23,7 @@ func judge(ctx context.Context, e chain.Explorer, object *unstructured.Unstructu
 	}
 	found := e.Holders().Judge(ctx, object, finalizer, family, "")
 	if found.Next == "" {
-		found.Next = cluster.Steps("look at "+found.Holder, get(e.Commands(), object.GetNamespace(), resourceWord(e, object), object.GetName(), "-o", "yaml"))
+		found.Next = cluster.Steps("look at "+found.Holder, e.Commands().Show(object.GetNamespace(), resourceWord(e, object), object.GetName()))
 	}
 	if found.Since == "" {
 		found.Since = askedAt(object)

@@ -25,6 +25,7 @@ func (c Commands) Exeunt(namespace string, words ...string) string {
 }
 
 // Steps returns a next step that can be pasted: the sentence as a comment, then the commands.
+// The commands lose nothing.
 func Steps(sentence string, commands ...string) string {
 	return strings.Join(append([]string{comment(sentence)}, commands...), "\n")
 }
@@ -35,16 +36,30 @@ func LastResort(loss string, commands ...string) string {
 }
 
 // Comments returns the sentence and the commands as comments: who pastes them does nothing.
+// The commands are one line, joined by &&: without "# " none runs after one that failed.
 func Comments(sentence string, commands ...string) string {
-	lines := []string{comment(sentence + ":")}
-	for _, command := range commands {
-		lines = append(lines, comment(command))
-	}
-	return strings.Join(lines, "\n")
+	return comment(sentence+":") + "\n# " + strings.Join(commands, " && ")
 }
 
-// comment returns the text as a comment of one line.
-func comment(text string) string { return "# " + strings.Join(strings.Fields(text), " ") }
+// comment returns the sentence as a comment of one line.
+func comment(sentence string) string {
+	return "# " + strings.Join(strings.Fields(shellSyntax.Replace(sentence)), " ")
+}
+
+// shellSyntax replaces what a shell reads as more than a word: a sentence has names and messages of
+// the cluster, some shells know no comments in pasted text, and some users take "# " off.
+var shellSyntax = strings.NewReplacer(
+	"'", "\u2019", `"`, "\u2019", "`", "\u2019", "(", "[", ")", "]", "{", "[", "}", "]", "<", "[", ">", "]",
+	";", ",", "&", "+", "|", "/", `\`, "/", "$", "", "!", ".",
+)
+
+// Show returns a command that shows the object. The values of a Secret are never shown.
+func (c Commands) Show(namespace, resource, name string, more ...string) string {
+	if resource == "secrets" || resource == "secret" {
+		return c.Kubectl(namespace, "describe", resource, name)
+	}
+	return c.Kubectl(namespace, append([]string{"get", resource, name, "-o", "yaml"}, more...)...)
+}
 
 func (c Commands) line(program, namespace string, words []string) string {
 	line := append(strings.Fields(program), words...)

@@ -68,7 +68,7 @@ func attributionEvidence(attribution families.Attribution) []blocker.Evidence {
 func (f Finder) askStep(object *unstructured.Unstructured, finalizer string, suspects []families.Candidate) string {
 	const limit = 5
 	commands := []string{
-		f.Commands.Kubectl(object.GetNamespace(), "get", f.ResourceOf(object), object.GetName(), "-o", "yaml", "--show-managed-fields"),
+		f.Commands.Show(object.GetNamespace(), f.ResourceOf(object), object.GetName(), "--show-managed-fields"),
 	}
 	for _, suspect := range suspects[:min(limit, len(suspects))] {
 		kind, name, _ := strings.Cut(suspect.Workload, " ")

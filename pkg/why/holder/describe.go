@@ -153,7 +153,7 @@ func (f Finder) next(s sighting) string {
 	case s.isSwitchedOff():
 		return cluster.Steps(s.onStep(s.off[0]))
 	case s.standsBy():
-		return cluster.Steps("once the loops of kube-controller-manager are off, delete the Lease that keeps "+s.controller.Name+" on standby",
+		return cluster.Comments("once the loops of kube-controller-manager are off, delete the Lease that keeps "+s.controller.Name+" on standby",
 			f.Commands.Kubectl(s.standby.Namespace, "delete", "lease", s.standby.Name))
 	case (s.state == blocker.WorkloadCrashing || s.state == blocker.WorkloadDegraded) && main != nil && main.example != "":
 		return cluster.Steps(fmt.Sprintf("repair %s, which crashes", main),

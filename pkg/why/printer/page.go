@@ -2,6 +2,7 @@ package printer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,17 +13,15 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
 
-// columns is the width of text.
-const columns = 80
-
 // shownChildren limits the blockers of one blocker in text that is not wide.
 const shownChildren = 20
 
 // page lays out text.
 type page struct {
-	wide  bool
-	color bool
-	now   time.Time
+	columns int
+	wide    bool
+	color   bool
+	now     time.Time
 }
 
 // report returns the tree of one report, the verdict first.
@@ -98,8 +97,8 @@ func (p page) field(b *strings.Builder, indent, name, text string) {
 	}
 }
 
-// next writes the next step, line by line: commands so that they can be pasted, comments and
-// sentences wrapped.
+// next writes the next step, line by line: a command in one line of any length, for a part of a
+// command does something else; comments and sentences wrapped.
 func (p page) next(b *strings.Builder, indent, text string) {
 	if text == "" {
 		return
@@ -109,10 +108,10 @@ func (p page) next(b *strings.Builder, indent, text string) {
 		line = terminal.Printable(line)
 		comment, isComment := strings.CutPrefix(line, "# ")
 		switch {
-		case isCommand(line):
-			b.WriteString(p.command(indent+label, indent+"        ", line))
+		case isCommand(line), isComment && isCommand(comment):
+			b.WriteString(indent + label + line + "\n")
 		case isComment:
-			b.WriteString(p.wrap(indent+label+"# ", indent+"      # ", comment))
+			b.WriteString(p.wrapWords(indent+label+"# ", indent+"      # ", sentenceWords(comment)))
 		default:
 			b.WriteString(p.wrap(indent+label, indent+"      ", line))
 		}
@@ -122,41 +121,25 @@ func (p page) next(b *strings.Builder, indent, text string) {
 
 func isCommand(text string) bool {
 	program, _, _ := strings.Cut(text, " ")
-	return program == "kubectl" || program == "exeunt"
+	return program == "kubectl" || program == "exeunt" || program == "echo"
 }
 
-// command returns a command line in several lines that a shell joins again. Words are not
-// broken: a quoted word may be longer than the page is wide.
-func (p page) command(start, rest, line string) string {
-	if p.wide {
-		return start + line + "\n"
-	}
-	text, length := start, utf8.RuneCountInString(start)
-	for i, word := range shellWords(line) {
-		wide := utf8.RuneCountInString(word)
-		if i > 0 && length+wide+3 > columns { // a space, and " \" at the end
-			text += " \\\n" + rest
-			length = utf8.RuneCountInString(rest)
-		} else if i > 0 {
-			text += " "
-			length++
+// sentenceWords returns the words of a comment. A word that begins a compound command has the word
+// before it: without "# " no line begins with one, which would swallow the next line.
+func sentenceWords(comment string) []string {
+	var words []string
+	for _, word := range strings.Fields(comment) {
+		if len(words) > 0 && slices.Contains(shellReserved, word) {
+			words[len(words)-1] += " " + word
+			continue
 		}
-		text += word
-		length += wide
+		words = append(words, word)
 	}
-	return text + "\n"
+	return words
 }
 
-// shellWords splits a command line at spaces outside of single quotes.
-func shellWords(line string) []string {
-	quoted := false
-	return strings.FieldsFunc(line, func(r rune) bool {
-		if r == '\'' {
-			quoted = !quoted
-		}
-		return r == ' ' && !quoted
-	})
-}
+// shellReserved are the reserved words of a shell.
+var shellReserved = []string{"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function", "coproc", "time", "in", "read"}
 
 // incomplete writes what was not seen. Many missing rights are one line unless wide.
 func (p page) incomplete(b *strings.Builder, sentences []string) {
@@ -183,14 +166,18 @@ func (p page) incomplete(b *strings.Builder, sentences []string) {
 // wrap returns the text in lines that fit the page. A word that does not fit has a line of
 // its own.
 func (p page) wrap(first, rest, text string) string {
+	return p.wrapWords(first, rest, strings.Fields(text))
+}
+
+func (p page) wrapWords(first, rest string, words []string) string {
 	var b strings.Builder
 	b.WriteString(first)
 	length := utf8.RuneCountInString(first)
-	for i, word := range strings.Fields(text) {
+	for i, word := range words {
 		wide := visible(word)
 		switch {
 		case i == 0:
-		case !p.wide && length+1+wide > columns:
+		case !p.wide && length+1+wide > p.columns:
 			b.WriteString("\n" + rest)
 			length = utf8.RuneCountInString(rest)
 		default:

@@ -2,6 +2,7 @@ package printer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 type Format int
 
 const (
-	// Text: a tree in 80 columns.
+	// Text: a tree in the columns of the terminal.
 	Text Format = iota
 	// Wide: a tree with UIDs and explanations, in lines of any length.
 	Wide
@@ -51,6 +52,8 @@ type Printer struct {
 	Out    io.Writer
 	Format Format
 	Color  bool
+	// Columns is the width of text, 80 if it is 0.
+	Columns int
 	// Compact prints JSON in one line per report, and separates YAML documents.
 	Compact bool
 }
@@ -99,7 +102,7 @@ func (p Printer) Survey(survey why.Survey, now time.Time) error {
 }
 
 func (p Printer) page(now time.Time) page {
-	return page{wide: p.Format == Wide, color: p.Color, now: now}
+	return page{columns: cmp.Or(p.Columns, terminal.Columns), wide: p.Format == Wide, color: p.Color, now: now}
 }
 
 // Value prints any value as JSON or YAML.

@@ -73,7 +73,7 @@ func count(n int, noun string) string {
 // row returns the name of an object, shortened to fit, and its age at the right.
 func (p page) row(name, age string) string {
 	const ageWidth = 8
-	width := columns - ageWidth - 2
+	width := max(p.columns-ageWidth-2, 10)
 	if length := utf8.RuneCountInString(name); !p.wide && length > width {
 		runes := []rune(name)
 		name = string(runes[:width/2]) + "…" + string(runes[length-width/2+1:])

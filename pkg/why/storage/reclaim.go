@@ -43,7 +43,7 @@ func (c *volumeChain) reclaim(ctx context.Context) []blocker.Blocker {
 		r.finalizer = string(finalizer.VolumeProtection)
 		server, facts := serverOf(ctx, c, r.finding, c.driver)
 		if judgment := volume.Takeover(server, blocker.TooLateToProtect); judgment.Reason != blocker.ControllerActs {
-			return []blocker.Blocker{r.tooLate(judgment, facts)}
+			return r.keepForClaim(ctx, []blocker.Blocker{r.tooLate(judgment, facts)})
 		}
 	}
 	r.observe(ctx)
@@ -54,7 +54,7 @@ func (c *volumeChain) reclaim(ctx context.Context) []blocker.Blocker {
 	for i := range all {
 		all[i].Evidence = append(all[i].Evidence, r.unchecked(all[i].Reason)...)
 	}
-	return all
+	return r.keepForClaim(ctx, all)
 }
 
 // observe reads what may keep the driver from deleting the disk.
@@ -160,7 +160,7 @@ func (c *volumeChain) plugin(ctx context.Context) []blocker.Blocker {
 		Missing: c.typed.Status.Phase == corev1.VolumeFailed && volume.SaysPluginMissing(c.typed.Status.Message),
 		Error:   r.state.Error, Controller: r.finding.State,
 	})
-	return []blocker.Blocker{r.blockerOf(judgment)}
+	return r.keepForClaim(ctx, []blocker.Blocker{r.blockerOf(judgment)})
 }
 
 // provisionerOf returns the name of the plugin or driver, for texts.

@@ -63,7 +63,7 @@ func nonEmpty(next string) []string {
 
 func (r *reclaimed) nextForMissingDriver(next string) string {
 	if r.driver == "" {
-		return cluster.Steps("no plugin can delete the disk of "+r.provisionerOf()+": delete the disk in storage by hand, then give the volume up",
+		return cluster.Steps("no plugin can delete the disk of "+r.provisionerOf()+". Find out whether the data is still wanted, and note the place of the disk: the disk stays in storage until somebody deletes it there",
 			r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()
 	}
 	if next != "" {
@@ -96,7 +96,7 @@ func (r *reclaimed) featureOff(b *blocker.Blocker) {
 func (r *reclaimed) tooLate(judgment volume.Judgment, facts []blocker.Evidence) blocker.Blocker {
 	b := judged(r.blocker(r.finalizer), judgment, r.finding)
 	b.Evidence = append([]blocker.Evidence{evidence(blocker.FromField, "annotation %s is %s", reclaim.Annotation, reclaim.AnnotationPending)}, append(facts, b.Evidence...)...)
-	b.Next = cluster.Steps("run the provisioner of Exeunt for "+r.driver+" again: it deletes the disk; or set the policy Retain, and take the annotation off once the disk is deleted by hand",
+	b.Next = cluster.Steps("find out whether the data is still wanted. If so, set the policy Retain, and take the annotation off: the disk stays in storage. If not, run the provisioner of Exeunt for "+r.driver+" again: it deletes the disk",
 		r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()
 	return b
 }
@@ -104,7 +104,7 @@ func (r *reclaimed) tooLate(judgment volume.Judgment, facts []blocker.Evidence) 
 // giveDiskUp returns the last resort of a volume whose disk nobody deletes.
 func (c *volumeChain) giveDiskUp() string {
 	commands, name := c.Commands(), c.typed.Name
-	steps := []string{commands.Kubectl("", "patch", "pv", name, "-p", policyRetain)}
+	steps := []string{retain(commands, name)}
 	if c.typed.DeletionTimestamp == nil {
 		steps = append(steps, commands.Kubectl("", "delete", "pv", name))
 	}

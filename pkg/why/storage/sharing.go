@@ -63,19 +63,26 @@ const policyRetain = `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`
 // keepForOthers returns the step that keeps the disk for the other volumes. It is a comment if another
 // volume would have the disk deleted as soon as this volume does not share it any more.
 func (r *reclaimed) keepForOthers(sentence string) string {
-	commands, text := r.Commands(), ""
-	keep := commands.Kubectl("", "patch", "pv", r.typed.Name, "-p", policyRetain)
+	commands := r.Commands()
+	var others, keeps []string
 	show := commands.Kubectl("", append([]string{"get", "pv", r.typed.Name}, strings.Split(r.othersOnDisk(), ", ")...)...)
 	for i := range r.sharing {
 		if name := r.sharing[i].Name; !keepsDisk(&r.sharing[i]) {
-			text += "\n" + cluster.Comments("first set Retain on "+name+": otherwise the disk is deleted for "+name,
-				commands.Kubectl("", "patch", "pv", name, "-p", policyRetain))
+			others = append(others, name)
+			keeps = append(keeps, retain(commands, name))
 		}
 	}
-	if text == "" {
-		return cluster.Steps(sentence, show, keep)
+	if len(others) == 0 {
+		return cluster.Steps(sentence, show, retain(commands, r.typed.Name))
 	}
-	return cluster.Steps(sentence, show) + text + "\n" + cluster.Comments("then give this volume up", keep)
+	names := strings.Join(others, ", ")
+	return cluster.Steps(sentence, show) + "\n" +
+		cluster.Comments("first set Retain on "+names+", otherwise the disk is deleted for "+names+". Then give this volume up", append(keeps, retain(commands, r.typed.Name))...)
+}
+
+// retain returns the command that sets the policy Retain.
+func retain(commands cluster.Commands, name string) string {
+	return commands.Kubectl("", "patch", "pv", name, "-p", policyRetain)
 }
 
 // orKeep returns the same step for a volume whose driver is asked, "" if no other volume has the disk.

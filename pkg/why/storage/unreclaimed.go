@@ -28,7 +28,7 @@ func (c *volumeChain) unclaimed(ctx context.Context) blocker.Blocker {
 	b.Evidence = slices.Concat([]blocker.Evidence{
 		evidence(blocker.FromField, "status.phase is %s, and spec.claimRef names no claim by UID: %s", c.typed.Status.Phase, releasedOnly),
 	}, facts, b.Evidence)
-	b.Next = cluster.Steps("run the provisioner of Exeunt for "+c.driver+", or set the policy Retain: then the finalizer is removed. The disk stays in storage: note its handle, and delete the disk by hand",
+	b.Next = cluster.Steps("note the handle of the disk, which stays in storage. Then run the provisioner of Exeunt for "+c.driver+", or set the policy Retain: either removes the finalizer",
 		c.Commands().Kubectl("", "get", "pv", c.typed.Name, "-o", "yaml")) + "\n" + c.giveDiskUp()
 	return b
 }
@@ -37,7 +37,7 @@ func (c *volumeChain) unclaimed(ctx context.Context) blocker.Blocker {
 func (r *reclaimed) failedPhase(b *blocker.Blocker) {
 	phase := evidence(blocker.FromField, "status.phase is Failed, and %s", releasedOnly)
 	b.Evidence = slices.Concat([]blocker.Evidence{phase}, r.failure, r.served, b.Evidence)
-	b.Next = cluster.Steps("run the provisioner of Exeunt for "+r.driver+": it deletes the disk of a Failed volume, too; or set the policy Retain, and delete the disk by hand",
+	b.Next = cluster.Steps("find out whether the data is still wanted. If so, set the policy Retain: the disk stays in storage. If not, run the provisioner of Exeunt for "+r.driver+": it deletes the disk of a Failed volume, too",
 		r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()
 }
 
@@ -67,7 +67,7 @@ func (c *volumeChain) late(ctx context.Context) (loss string, found []blocker.Bl
 	b.Evidence = slices.Concat([]blocker.Evidence{
 		evidence(blocker.FromField, "the volume was deleted without the finalizer %s, and the API server accepts no new finalizer now", finalizer.External),
 	}, facts, b.Evidence)
-	b.Next = cluster.Steps("run provisioner and pv-controller of Exeunt before the claim goes: they delete the disk after the claim. Or note the handle of the disk, and delete the disk by hand",
+	b.Next = cluster.Steps("find out whether the data is still wanted, and note the handle of the disk. If the disk is to go, run provisioner and pv-controller of Exeunt before the claim goes: they delete the disk after the claim",
 		c.Commands().Kubectl("", "get", "pv", c.typed.Name, "-o", "yaml"))
 	return loss, []blocker.Blocker{b}
 }

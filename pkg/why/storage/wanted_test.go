@@ -1,0 +1,96 @@
+package storage
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/internal/paste"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
+)
+
+// withClaims returns the Explorer of a cluster with these claims and a provisioner of the image that leads.
+func withClaims(t *testing.T, image, identity string, claims ...corev1.PersistentVolumeClaim) explorer {
+	t.Helper()
+	version := metav1.ListMeta{ResourceVersion: "7"}
+	lease, deployment := provisioner(image, identity)
+	return explorer{reader: clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
+		var answer any = corev1.PersistentVolumeList{ListMeta: version} // an empty list of any kind
+		switch path := request.URL.Path; {
+		case strings.HasSuffix(path, "/leases") && image != "":
+			answer = coordinationv1.LeaseList{ListMeta: version, Items: []coordinationv1.Lease{lease}}
+		case strings.HasSuffix(path, "/deployments") && image != "":
+			answer = appsv1.DeploymentList{ListMeta: version, Items: []appsv1.Deployment{deployment}}
+		case strings.HasSuffix(path, "/persistentvolumeclaims"):
+			answer = corev1.PersistentVolumeClaimList{ListMeta: version, Items: claims}
+		case strings.HasSuffix(path, "/persistentvolumeclaims/data") && len(claims) > 0:
+			claims[0].TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
+			answer = claims[0]
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	})}
+}
+
+func claimOfVolume(namespace, name string, uid types.UID) corev1.PersistentVolumeClaim {
+	return corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"},
+	}
+}
+
+// A claim that was created again expects the disk which the deletion of the volume deletes.
+func TestDiskThatClaimNamesIsKeptFirst(t *testing.T) {
+	failed := newVolume(corev1.VolumeFailed, "data", finalizer.External)
+	plugin := newVolume(corev1.VolumeFailed, "data", finalizer.InTree)
+	plugin.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs", Path: "/"}}
+	plugin.Status.Message = "no volume plugin matched"
+	for name, v := range map[string]*corev1.PersistentVolume{"released": newVolume(corev1.VolumeReleased, "data", finalizer.External), "failed": failed, "in-tree": plugin} {
+		for image, identity := range map[string]string{"": "", stockImage: stockIdentity, ownImage: ownIdentity} {
+			for _, claim := range []corev1.PersistentVolumeClaim{claimOfVolume("shop", "data", "2"), claimOfVolume("other", "again", "3")} {
+				object, err := toUnstructured("v1", "PersistentVolume", v)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, found := range explainVolume(t.Context(), withClaims(t, image, identity, claim), object) {
+					commands := strings.Split(found.Next, "\n")[1:]
+					if len(commands) == 0 || !strings.HasPrefix(commands[0], "kubectl patch pv v ") || !strings.Contains(commands[0], "Retain") || !strings.Contains(found.Next, claim.Name) {
+						t.Errorf("%s, %q: the next step is %q, want Retain first", name, image, found.Next)
+					}
+					paste.ExpectSafe(t, found.Next)
+				}
+			}
+		}
+	}
+}
+
+// Whether the data is wanted comes before whatever deletes it.
+func TestNoFirstAdviceDeletesDisk(t *testing.T) {
+	plugin := newVolume(corev1.VolumeFailed, "data", finalizer.InTree)
+	plugin.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs", Path: "/"}}
+	plugin.Status.Message = "no volume plugin matched"
+	for name, v := range map[string]*corev1.PersistentVolume{
+		"failed": newVolume(corev1.VolumeFailed, "former", finalizer.External), "in-tree": plugin, "late": newVolume(corev1.VolumeBound, "data", finalizer.VolumeProtection),
+	} {
+		object, err := toUnstructured("v1", "PersistentVolume", v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range explainVolume(t.Context(), provisionedBy(t, stockImage, stockIdentity), object) {
+			first, _, _ := strings.Cut(found.Next, ".")
+			if strings.Contains(found.Next, "by hand") || strings.Contains(found.Next, "data") && strings.Contains(first, "run the provisioner") {
+				t.Errorf("%s: the next step is %q", name, found.Next)
+			}
+			paste.ExpectSafe(t, found.Next)
+		}
+	}
+}
