@@ -37,7 +37,8 @@ func whySchema(t *testing.T) string {
 		"type": "object", "additionalProperties": false, "required": []string{"items"},
 		"properties": node{
 			"items":      node{"type": "array", "items": report},
-			"incomplete": node{"type": "array", "items": node{"type": "string"}, "description": "what --all could not list; absent if all was listed"},
+			"younger":    node{"type": "integer", "description": "the number of objects that wait for less than --older-than; absent if there are none"},
+			"incomplete": node{"type": "array", "items": node{"type": "string"}, "description": "what --all could not read; absent if all was read"},
 		},
 	}
 	return s.text("exeunt why -o json: one object, or a list of several", node{"oneOf": []any{report, list}})

@@ -74,7 +74,7 @@ func newAuditCommand(streams genericiooptions.IOStreams) *cobra.Command {
 func (f *auditFlags) addFlags(command *cobra.Command) {
 	set := command.Flags()
 	f.config.KubeConfig, f.config.Context, f.config.Timeout = nil, nil, nil // replaced below
-	f.config.AddFlags(set)
+	addConnection(set, f.config)
 	set.StringArrayVar(&f.kubeconfigs, "kubeconfig", nil, "kubeconfig of a cluster that uses the storage system; repeat the flag for further clusters, the first is that of the driver")
 	set.StringArrayVar(&f.contexts, "context", nil, "context in the kubeconfig; repeat the flag for each --kubeconfig, or for further clusters of one kubeconfig")
 	set.StringVar(&f.csiAddress, "csi-address", "", "path of the CSI driver's socket")
@@ -132,11 +132,7 @@ func (f *auditFlags) checkOutput() error {
 }
 
 func (f *auditFlags) run(ctx context.Context, streams genericiooptions.IOStreams) error {
-	clusters, err := f.clusters()
-	if err != nil {
-		return err
-	}
-	config := audit.Config{DriverName: f.driver, File: f.volumes, Clusters: clusters, Settle: f.settle}
+	config := audit.Config{DriverName: f.driver, File: f.volumes, Settle: f.settle}
 	if f.csiAddress != "" {
 		driver, err := f.connect(ctx)
 		if err != nil {
@@ -145,6 +141,11 @@ func (f *auditFlags) run(ctx context.Context, streams genericiooptions.IOStreams
 		defer func() { _ = driver.Close() }()
 		config.Driver = driver
 	}
+	clusters, err := f.clusters()
+	if err != nil {
+		return err
+	}
+	config.Clusters = clusters
 	report, err := audit.Run(ctx, config)
 	if err != nil {
 		return err
@@ -218,9 +219,9 @@ func nth(all []string, i int) *string {
 
 // cluster returns the cluster of one configuration, which is named for its context.
 func (f *auditFlags) cluster(config *genericclioptions.ConfigFlags) (*audit.Cluster, error) {
-	loaded, err := config.ToRESTConfig()
+	loaded, err := restConfigOf(config)
 	if err != nil {
-		return nil, fmt.Errorf("load kubeconfig %s: %w", *config.KubeConfig, err)
+		return nil, err
 	}
 	name := *config.Context
 	if raw, err := config.ToRawKubeConfigLoader().RawConfig(); err == nil {

@@ -45,6 +45,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 		newSandboxCommand(streams),
 		newVersionCommand(streams),
 	)
+	setUsage(command)
 	return command
 }
 

@@ -14,9 +14,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/printer"
 )
 
-// columns is the width of text.
-const columns = 80
-
 // explainedReason is the JSON of a reason.
 type explainedReason struct {
 	Reason  string `json:"reason"`
@@ -64,11 +61,12 @@ func explain(out printer.Printer, words []string) error {
 	if out.Format != printer.Text {
 		return out.Value(explained(reason))
 	}
+	columns := terminal.WidthOf(out.Out)
 	return writeLines(out.Out,
 		row.Name, "",
-		paragraph("Meaning:  ", row.Meaning),
-		paragraph("Look at:  ", row.Look),
-		paragraph("By force: ", row.Force))
+		paragraph(columns, "Meaning:  ", row.Meaning),
+		paragraph(columns, "Look at:  ", row.Look),
+		paragraph(columns, "By force: ", row.Force))
 }
 
 func explainAll(out printer.Printer) error {
@@ -81,9 +79,10 @@ func explainAll(out printer.Printer) error {
 	if out.Format != printer.Text {
 		return out.Value(map[string][]explainedReason{"items": rows})
 	}
+	columns := terminal.WidthOf(out.Out)
 	lines := []string{fmt.Sprintf("%-*s  %s", width, "REASON", "MEANING")}
 	for _, row := range rows {
-		lines = append(lines, paragraph(fmt.Sprintf("%-*s  ", width, row.Reason), row.Meaning))
+		lines = append(lines, paragraph(columns, fmt.Sprintf("%-*s  ", width, row.Reason), row.Meaning))
 	}
 	return writeLines(out.Out, lines...)
 }
@@ -109,7 +108,7 @@ func findReason(name string) (blocker.Reason, error) {
 }
 
 // paragraph returns the text after the name, in lines that fit the width.
-func paragraph(name, text string) string {
+func paragraph(columns int, name, text string) string {
 	return name + strings.Join(terminal.Wrap(text, columns-len(name)), "\n"+strings.Repeat(" ", len(name)))
 }
 

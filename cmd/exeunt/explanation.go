@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/internal/demo"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -41,7 +45,7 @@ type explanation struct {
 
 func newExplanation(flags *whyFlags, streams genericiooptions.IOStreams) *explanation {
 	return &explanation{whyFlags: flags, streams: streams, printer: printer.Printer{
-		Out: streams.Out, Format: flags.format, Color: demo.SupportsColor(streams.Out), Compact: flags.watch,
+		Out: streams.Out, Format: flags.format, Color: demo.SupportsColor(streams.Out), Columns: terminal.WidthOf(streams.Out), Compact: flags.watch,
 	}}
 }
 
@@ -79,8 +83,8 @@ func (e *explanation) run(ctx context.Context, words []string) error {
 
 // connect reads the kubeconfig.
 func (e *explanation) connect() (err error) {
-	if e.config, err = e.whyFlags.config.ToRESTConfig(); err != nil {
-		return fmt.Errorf("load kubeconfig: %w", err)
+	if e.config, err = restConfigOf(e.whyFlags.config); err != nil {
+		return err
 	}
 	if e.namespace, e.enforced, err = e.whyFlags.config.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return fmt.Errorf("load kubeconfig: %w", err)
@@ -153,6 +157,11 @@ func (e *explanation) one(ctx context.Context, explorer *why.Explorer, ref clust
 	if err != nil {
 		return e.sentence(unreadable(ref, err))
 	}
+	if report.Verdict == blocker.Gone {
+		if err := noNamespace(ctx, explorer.Reader(), ref.Namespace); err != nil {
+			return err
+		}
+	}
 	late := e.late(ctx) // before the output, which may wait for a pager
 	if err := e.printer.Report(report, explorer.Reader().Now()); err != nil {
 		return err
@@ -168,16 +177,20 @@ func (e *explanation) several(ctx context.Context, explorer *why.Explorer, refs 
 	}
 	var reports []blocker.Report
 	var errs []error
+	namespaces := map[string]error{} // those of objects that do not exist
 	worst := blocker.Gone
 	for _, answer := range answers {
 		if answer.Err != nil {
 			errs = append(errs, e.sentence(unreadable(answer.Ref, answer.Err)))
 			continue
 		}
+		if answer.Report.Verdict == blocker.Gone {
+			namespaces[answer.Ref.Namespace] = noNamespace(ctx, explorer.Reader(), answer.Ref.Namespace)
+		}
 		reports = append(reports, answer.Report)
 		worst = max(worst, answer.Report.Verdict)
 	}
-	errs = append(errs, e.late(ctx))
+	errs = append(append(errs, slices.Collect(maps.Values(namespaces))...), e.late(ctx))
 	if err := e.printer.Reports(reports, explorer.Reader().Now()); err != nil {
 		return err
 	}
@@ -194,6 +207,11 @@ func (e *explanation) survey(ctx context.Context, explorer *why.Explorer) error 
 	if err != nil {
 		return e.sentence(err)
 	}
+	if len(survey.Items) == 0 {
+		if err := noNamespace(ctx, explorer.Reader(), scope.Namespace); err != nil {
+			return err
+		}
+	}
 	late := e.late(ctx)
 	if err := e.printer.Survey(survey, explorer.Reader().Now()); err != nil {
 		return err
@@ -206,6 +224,15 @@ func (e *explanation) survey(ctx context.Context, explorer *why.Explorer) error 
 		worst = max(worst, item.Verdict)
 	}
 	return outcome(worst, late)
+}
+
+// noNamespace returns an error if there is no such namespace: nothing in it is gone, or waits. The name
+// may be mistyped.
+func noNamespace(ctx context.Context, reader *cluster.Reader, namespace string) error {
+	if namespace == "" || reader.Exists(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "", namespace) != cluster.Absent {
+		return nil
+	}
+	return fmt.Errorf("there is no namespace %q, and nothing in it", namespace)
 }
 
 // late returns the error of an explanation that its timeout has ended.

@@ -39,7 +39,7 @@ func newJournalCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Args: rejectUnknown,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	flags.config.AddFlags(command.PersistentFlags())
+	addConnection(command.PersistentFlags(), flags.config)
 	command.AddCommand(flags.newListCommand(streams), flags.newFinishCommand(streams), flags.newDropCommand(streams))
 	return command
 }
@@ -146,9 +146,9 @@ func uids(claims []string) []types.UID {
 const journalRequestTimeout = time.Minute
 
 func (f *journalFlags) restConfig() (*rest.Config, error) {
-	config, err := f.config.ToRESTConfig()
+	config, err := restConfigOf(f.config)
 	if err != nil {
-		return nil, fmt.Errorf("load kubeconfig: %w", err)
+		return nil, err
 	}
 	if config.Timeout == 0 { // --request-timeout is not set
 		config = rest.CopyConfig(config)

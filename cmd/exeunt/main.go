@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
@@ -37,12 +39,18 @@ func main() {
 // printError prints the lines of the error. Text of the cluster in it cannot control the
 // terminal.
 func printError(out io.Writer, err error) {
-	if err == nil {
+	if err == nil || isClosedOutput(err) {
 		return
 	}
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintln(out, "exeunt:", terminal.Printable(strings.TrimSpace(line)))
 	}
+}
+
+// isClosedOutput reports whether the reader of the output has closed it, as "head" does.
+func isClosedOutput(err error) bool {
+	var written *fs.PathError // a closed connection has another error
+	return errors.As(err, &written) && errors.Is(written, syscall.EPIPE)
 }
 
 // exitStatus returns the exit status of the process: 128 plus the number of the signal
@@ -55,6 +63,8 @@ func exitStatus(err error) int {
 		return 0
 	case errors.As(err, &signalled):
 		return 128 + int(signalled.signal)
+	case isClosedOutput(err):
+		return 128 + int(syscall.SIGPIPE)
 	case errors.As(err, &coded):
 		return coded.code
 	}

@@ -60,7 +60,7 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			return flags.run(command, streams)
 		},
 	}
-	flags.config.AddFlags(command.Flags())
+	addConnection(command.Flags(), flags.config)
 	o := &flags.options
 	command.Flags().StringVarP(&flags.output, "output", "o", "", "json or yaml prints the plan with all objects; empty prints text")
 	command.Flags().BoolVar(&o.Confirm, "confirm", false, "carry out what can be done now")
@@ -87,9 +87,9 @@ func (f *rollbackFlags) validate() error {
 
 // connect sets how the cluster is read, and returns an error if the API server is not reached.
 func (f *rollbackFlags) connect(ctx context.Context) error {
-	config, err := f.config.ToRESTConfig()
+	config, err := restConfigOf(f.config)
 	if err != nil {
-		return fmt.Errorf("load kubeconfig: %w", err)
+		return err
 	}
 	reader, err := cluster.NewReader(config)
 	if err != nil {

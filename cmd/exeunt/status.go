@@ -56,7 +56,7 @@ func newStatusCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			return flags.run(command.Context(), streams)
 		},
 	}
-	flags.config.AddFlags(command.Flags())
+	addConnection(command.Flags(), flags.config)
 	set := command.Flags()
 	set.StringVarP(&flags.output, "output", "o", "", "json, yaml or wide; empty prints tables of 80 columns")
 	set.BoolVar(&flags.beforeSwitch, "before-switch", false, "also list the volumes that a switch to Exeunt deletes, and the rights that its programs lack")
@@ -91,9 +91,9 @@ func (f *statusFlags) run(ctx context.Context, streams genericiooptions.IOStream
 	if err := f.validate(); err != nil {
 		return err
 	}
-	config, err := f.config.ToRESTConfig()
+	config, err := restConfigOf(f.config)
 	if err != nil {
-		return fmt.Errorf("load kubeconfig: %w", err)
+		return err
 	}
 	if config.Timeout == 0 { // requests of discovery take no context
 		config = rest.CopyConfig(config)
@@ -117,8 +117,17 @@ func (f *statusFlags) run(ctx context.Context, streams genericiooptions.IOStream
 	if err := report.Print(streams.Out, f.output); err != nil {
 		return err
 	}
-	if report.Protection != status.ProtectionOn {
-		return exitCode{exitWaiting, nil}
+	return protectionOutcome(report)
+}
+
+// protectionOutcome returns the exit code of the report, with a sentence that says why it is not 0.
+func protectionOutcome(report status.Report) error {
+	switch report.Protection {
+	case status.ProtectionOn:
+		return nil
+	case status.ProtectionUnknown:
+		return exitCode{exitWaiting, fmt.Errorf("whether volumes are protected is not known: %d lines above say what could not be read", len(report.Incomplete))}
+	case status.ProtectionPartly:
 	}
-	return nil
+	return exitCode{exitWaiting, fmt.Errorf("volumes are not all protected: %d lines above, which begin with !, say why", len(report.Findings))}
 }

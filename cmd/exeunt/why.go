@@ -89,7 +89,7 @@ func newWhyCommand(streams genericiooptions.IOStreams, program string) *cobra.Co
 
 // register defines the flags of the command and their completion.
 func (f *whyFlags) register(command *cobra.Command) {
-	f.config.AddFlags(command.Flags())
+	addConnection(command.Flags(), f.config)
 	set := command.Flags()
 	set.StringVarP(&f.output, "output", "o", "", "json, yaml, wide or name; empty prints a tree")
 	set.StringArrayVarP(&f.files, "filename", "f", nil, "file with manifests or lines KIND/NAME, - for standard input (repeatable)")

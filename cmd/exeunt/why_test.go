@@ -19,6 +19,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
 
@@ -135,6 +136,8 @@ func TestSlowOutputIsNotTheServersFault(t *testing.T) {
 			"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
 			"/apis":   `{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`,
 			"/api/v1": `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "pods", "kind": "Pod", "namespaced": true, "verbs": ["get"]}]}`,
+
+			"/api/v1/namespaces/default": `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "default"}}`,
 		}[request.URL.Path]
 		if text == "" {
 			w.WriteHeader(http.StatusNotFound)
@@ -216,7 +219,7 @@ func TestReasonsAreExplained(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(out) {
-		if len(line) > columns+1 {
+		if len(line) > terminal.Columns+1 {
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}

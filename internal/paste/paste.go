@@ -10,24 +10,53 @@ import (
 	"testing"
 )
 
-// ExpectSafe pastes a next step, also without "# ", and wants that a shell reads each line by itself, that no
-// command without "# " loses something, and that none that does runs after a command that failed.
-func ExpectSafe(t *testing.T, next string) {
-	t.Helper()
-	expectComments(t, next)
-	ExpectPrinted(t, strings.Split(next, "\n"), next, "as it is")
+// Page is how a next step is printed.
+type Page struct {
+	Where string
+	Lines []string
 }
 
-// ExpectPrinted wants that the lines, as a page prints them, run the commands of the next step.
-func ExpectPrinted(t *testing.T, lines []string, next, where string) {
+// ExpectSafe pastes a next step, as it is and as the pages print it, also without "# ", and wants that a
+// shell reads each line by itself, that the lines run the commands of the step, that no command without
+// "# " loses something, and that none that does runs after a command that failed.
+func ExpectSafe(t testing.TB, next string, pages ...Page) {
 	t.Helper()
+	expectComments(t, next)
 	whole := strings.Split(next, "\n")
-	expectPaste(t, lines, whole, where)
-	expectPaste(t, uncommented(lines), uncommented(whole), where+", without \"# \"")
+	pages = append(pages, Page{"as it is", whole})
+	var commented, bare [][]string
+	for _, page := range pages {
+		commented, bare = append(commented, page.Lines), append(bare, uncommented(page.Lines))
+	}
+	expectCommands(t, pages, commented, commandsOf(whole))
+	expectCommands(t, pages, bare, commandsOf(uncommented(whole)))
+}
+
+// expectCommands wants that each paste runs the commands, and that none deletes a volume whose policy could not be set.
+func expectCommands(t testing.TB, pages []Page, pastes [][]string, commands []string) {
+	t.Helper()
+	done := run(t, append(slices.Clone(pastes), commands), 0)
+	failed := run(t, pastes, 1)
+	for i, lines := range pastes {
+		if i >= len(done)-1 || i >= len(failed) {
+			return // run has said why
+		}
+		want, got := done[len(done)-1], done[i]
+		if got != want {
+			t.Errorf("%s: the lines %q run\n%swant\n%s", pages[i].Where, lines, got, want)
+		}
+		if strings.Contains(got, "Retain") && strings.Contains(failed[i], "[delete]") {
+			t.Errorf("%s: the lines %q delete a volume whose policy was not set:\n%s", pages[i].Where, lines, failed[i])
+		}
+	}
+}
+
+func commandsOf(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !isCommand(line) })
 }
 
 // expectComments wants that commands which lose something are comments, one line of each sentence.
-func expectComments(t *testing.T, next string) {
+func expectComments(t testing.TB, next string) {
 	t.Helper()
 	commands := 0
 	for line := range strings.SplitSeq(next, "\n") {
@@ -37,7 +66,7 @@ func expectComments(t *testing.T, next string) {
 			t.Errorf("the line %q of the next step %q is neither a command nor a comment", line, next)
 		case !isCommand(text):
 			commands = 0
-		case !isComment && losesSomething(text):
+		case !isComment && LosesSomething(text):
 			t.Errorf("the next step %q loses something if it is pasted: %q", next, line)
 		case isComment:
 			commands++
@@ -54,14 +83,15 @@ func isCommand(line string) bool {
 	return word == "kubectl" || word == "exeunt" || word == "echo"
 }
 
-// losesSomething reports whether the command deletes an object or a finalizer, or moves pods.
-func losesSomething(command string) bool {
-	words := strings.Fields(command)
+// LosesSomething reports whether the command deletes an object or a finalizer, or moves pods.
+func LosesSomething(command string) bool {
+	_, arguments, isKubectl := strings.Cut(" "+command, " kubectl ")
+	words := append([]string{"kubectl"}, strings.Fields(arguments)...)
 	if len(words) > 1 && words[1] == "exeunt" {
 		words = words[1:]
 	}
 	return slices.ContainsFunc([]string{"delete", "replace", "taint", "drain", "cordon"}, func(verb string) bool { return len(words) > 1 && words[1] == verb }) ||
-		strings.Contains(command, `"op":"remove"`) || strings.Contains(command, "--replicas=0") || strings.Contains(command, "| kubectl")
+		isKubectl && strings.Contains(command, `"op":"remove"`) || strings.Contains(command, "--replicas=0") || strings.Contains(command, "| kubectl")
 }
 
 func uncommented(lines []string) []string {
@@ -72,40 +102,42 @@ func uncommented(lines []string) []string {
 	return bare
 }
 
-// expectPaste wants that the printed lines run the same commands as the whole lines.
-func expectPaste(t *testing.T, lines, whole []string, where string) {
-	t.Helper()
-	commands := slices.DeleteFunc(slices.Clone(whole), func(line string) bool { return !isCommand(line) })
-	want, got := paste(t, commands, 0), paste(t, lines, 0)
-	if got != want {
-		t.Errorf("%s, the lines %q run\n%swant\n%s", where, lines, got, want)
-	}
-	failed := paste(t, lines, 1)
-	if strings.Contains(got, "Retain") && strings.Contains(failed, "[delete]") {
-		t.Errorf("%s, the lines %q delete a volume whose policy was not set:\n%s", where, lines, failed)
-	}
-}
+// between separates pastes in the input of the shell, and their commands in its output.
+const between = "\x01"
 
 // shell runs each line of its input by itself, as a terminal does. kubectl prints its arguments and
 // returns $1; there are no other programs.
-const shell = `code=$1; PATH=; mapfile -t lines; exec </dev/null
+const shell = `code=$1; between=$2; PATH=; mapfile -t lines; exec </dev/null
 kubectl() { printf '[%s]' kubectl "$@"; echo; return "$code"; }
 exeunt() { printf '[%s]' exeunt "$@"; echo; return "$code"; }
 command_not_found_handle() { return 127; }
-for line in "${lines[@]}"; do eval "$line"; done
-echo end`
+for line in "${lines[@]}"; do
+	if [ "$line" = "$between" ]; then echo "$between"; else eval "$line"; fi
+done
+echo "$between"`
 
-// paste returns the commands that the lines run, sorted.
-func paste(t *testing.T, lines []string, code int) string {
+// run returns the commands that each paste runs, sorted: those of a pipe run at the same time.
+func run(t testing.TB, pastes [][]string, code int) []string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "bash", "--norc", "-c", shell, "bash", fmt.Sprint(code))
-	var out, diagnostics bytes.Buffer
-	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(strings.Join(lines, "\n")+"\n"), &out, &diagnostics
-	err := command.Run()
-	if text, ended := strings.CutSuffix(out.String(), "end\n"); err == nil && ended && !strings.Contains(diagnostics.String(), "syntax error") && !strings.Contains(diagnostics.String(), "unexpected EOF") {
-		calls := slices.Sorted(strings.Lines(text))
-		return strings.Join(calls, "")
+	var input []string
+	for i, lines := range pastes {
+		if i > 0 {
+			input = append(input, between)
+		}
+		input = append(input, lines...)
 	}
-	t.Errorf("a shell refuses the lines %q: %v: %s", lines, err, diagnostics.String())
-	return ""
+	command := exec.CommandContext(t.Context(), "bash", "--norc", "-c", shell, "bash", fmt.Sprint(code), between)
+	var out, diagnostics bytes.Buffer
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(strings.Join(input, "\n")+"\n"), &out, &diagnostics
+	err := command.Run()
+	all := strings.SplitAfter(out.String(), between+"\n")
+	all = all[:len(all)-1]
+	if err != nil || len(all) != len(pastes) || strings.Contains(diagnostics.String(), "syntax error") || strings.Contains(diagnostics.String(), "unexpected EOF") {
+		t.Errorf("a shell refuses the lines %q: %v: %s", pastes, err, diagnostics.String())
+		return nil
+	}
+	for i, text := range all {
+		all[i] = strings.Join(slices.Sorted(strings.Lines(strings.TrimSuffix(text, between+"\n"))), "")
+	}
+	return all
 }

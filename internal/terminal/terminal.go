@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -58,6 +59,25 @@ func WidthOf(out io.Writer) int {
 		return Columns
 	}
 	return max(width, least)
+}
+
+// Narrowed returns the widths of a table's columns so that they and a space between them fit. The widest
+// is narrowed first, and none below the width of a short word.
+func Narrowed(widths []int, columns int) []int {
+	const shortest = 5
+	narrow := slices.Clone(widths)
+	total := len(narrow) - 1
+	for _, width := range narrow {
+		total += width
+	}
+	for ; total > columns; total-- {
+		widest := slices.Index(narrow, slices.Max(narrow))
+		if narrow[widest] <= shortest {
+			break
+		}
+		narrow[widest]--
+	}
+	return narrow
 }
 
 // Wrap breaks the text at spaces into lines of at most width characters, where its words

@@ -16,9 +16,6 @@ import (
 // Formats are the values of --output; "" is a table.
 var Formats = []string{"", "json", "yaml", "wide", "name"}
 
-// lineWidth is the number of columns of a table.
-const lineWidth = 80
-
 // widest are the numbers of characters in the columns of a table, -1 for any number.
 var widest = []int{8, 25, 26, 6, 7}
 
@@ -47,14 +44,14 @@ func (r *Report) Print(out io.Writer, format string) error {
 		_, err := io.WriteString(out, text.String())
 		return err
 	}
-	_, err := io.WriteString(out, r.text(format == "wide"))
+	_, err := io.WriteString(out, r.text(format == "wide", terminal.WidthOf(out)))
 	return err
 }
 
 // text returns head, findings and what could not be read.
-func (r *Report) text(wide bool) string {
+func (r *Report) text(wide bool, columns int) string {
 	var text strings.Builder
-	paragraph := func(prefix, sentence string) { writeWrapped(&text, prefix, escape(sentence), wide) }
+	paragraph := func(prefix, sentence string) { writeWrapped(&text, prefix, escape(sentence), wide, columns) }
 	if question := r.Question(); question != "" {
 		paragraph("", question)
 	}
@@ -75,7 +72,7 @@ func (r *Report) text(wide bool) string {
 		paragraph("", "Nothing can be said: not everything could be read.")
 		return text.String()
 	}
-	writeTable(&text, append([][]string{{"FINDING", "HANDLE", "NAME OR REASON", "AGE", "SIZE"}}, rows...), wide)
+	writeTable(&text, append([][]string{{"FINDING", "HANDLE", "NAME OR REASON", "AGE", "SIZE"}}, rows...), wide, columns)
 	return text.String()
 }
 
@@ -103,7 +100,8 @@ func (r *Report) rows() [][]string {
 	return rows
 }
 
-func writeTable(out *strings.Builder, rows [][]string, wide bool) {
+func writeTable(out *strings.Builder, rows [][]string, wide bool, columns int) {
+	limits := terminal.Narrowed(widest, columns-len(widest)+1) // two spaces between columns
 	widths := make([]int, len(widest))
 	for _, row := range rows {
 		for i := range row {
@@ -112,7 +110,7 @@ func writeTable(out *strings.Builder, rows [][]string, wide bool) {
 				row[i] = "-"
 			}
 			if !wide {
-				row[i] = shortened(row[i], widest[i])
+				row[i] = shortened(row[i], limits[i])
 			}
 			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
 		}
@@ -137,15 +135,15 @@ func shortened(text string, length int) string {
 	return string(runes[:length-1-tail]) + "…" + string(runes[len(runes)-tail:])
 }
 
-// writeWrapped writes the sentence, in lines of at most lineWidth characters unless wide.
+// writeWrapped writes the sentence, in lines of at most columns characters unless wide.
 // A longer word stays whole, so that it can be copied.
-func writeWrapped(out *strings.Builder, prefix, sentence string, wide bool) {
+func writeWrapped(out *strings.Builder, prefix, sentence string, wide bool, columns int) {
 	line := prefix
 	for i, word := range strings.Fields(sentence) {
 		switch {
 		case i == 0:
 			line += word
-		case !wide && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > lineWidth:
+		case !wide && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
 			out.WriteString(line + "\n")
 			line = "  " + word
 		default:

@@ -67,8 +67,11 @@ type Blocker struct {
 
 // Report is the answer for one object.
 type Report struct {
-	Object   Object    `json:"object"`
-	Verdict  Verdict   `json:"verdict"`
+	Object  Object  `json:"object"`
+	Verdict Verdict `json:"verdict"`
+	// Since is the time, in RFC 3339, since when the object waits: that of its deletion, or of the release
+	// of a volume. "" if it does not wait.
+	Since    string    `json:"since"`
 	Blockers []Blocker `json:"blockers"`
 	// Incomplete names what could not be read, and which right would allow to read it.
 	Incomplete []string `json:"incomplete"`

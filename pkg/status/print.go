@@ -26,7 +26,7 @@ func (r *Report) Print(out io.Writer, format string) error {
 	case "yaml":
 		text, err = yaml.Marshal(r)
 	default:
-		text = []byte(r.text(format == "wide"))
+		text = []byte(r.text(format == "wide", terminal.WidthOf(out)))
 	}
 	if err != nil {
 		return fmt.Errorf("encode the report: %w", err)
@@ -35,25 +35,25 @@ func (r *Report) Print(out io.Writer, format string) error {
 	return err
 }
 
-// text returns the report as tables of at most 80 columns, or of any width if wide.
-func (r *Report) text(wide bool) string {
+// text returns the report as tables of at most 80 columns that fit the terminal, or of any width if wide.
+func (r *Report) text(wide bool, columns int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "PROTECTION: %s\n", r.Protection)
 	for _, finding := range r.Findings {
-		writeWrapped(&b, "! "+finding)
+		writeWrapped(&b, columns, "! "+finding)
 	}
-	t := table{&b, wide}
+	t := table{&b, wide, columns}
 	t.drivers(r.Drivers)
 	t.leases(r.Leases)
 	t.journals(r.Journals)
 	b.WriteString("\n")
-	writeWrapped(&b, "ADMISSION POLICY: "+r.Policy.describe())
-	writeWrapped(&b, "LOOPS: "+r.Loops.describe())
+	writeWrapped(&b, columns, "ADMISSION POLICY: "+r.Policy.describe())
+	writeWrapped(&b, columns, "LOOPS: "+r.Loops.describe())
 	if r.BeforeSwitch != nil {
 		t.beforeSwitch(r.BeforeSwitch)
 	}
 	for _, sentence := range r.Incomplete {
-		writeWrapped(&b, "incomplete: "+sentence)
+		writeWrapped(&b, columns, "incomplete: "+sentence)
 	}
 	return b.String()
 }
@@ -85,13 +85,17 @@ func (l Loops) describe() string {
 // table writes tables.
 type table struct {
 	*strings.Builder
-	wide bool
+	wide    bool
+	columns int
 }
 
 // row writes the cells, each cut to its width unless the output is wide. A cell of the last
 // column has any width that is left of 80.
 func (t table) row(widths []int, cells ...string) {
 	line := ""
+	if !t.wide {
+		widths = terminal.Narrowed(widths[:len(cells)], t.columns)
+	}
 	for i, cell := range cells {
 		cell = terminal.Printable(orNone(cell))
 		if text := []rune(cell); len(text) > widths[i] && !t.wide {
@@ -172,7 +176,7 @@ func (t table) beforeSwitch(b *BeforeSwitch) {
 		}
 	}
 	for _, right := range b.MissingRights {
-		writeWrapped(t.Builder, "missing right: "+right)
+		writeWrapped(t.Builder, t.columns, "missing right: "+right)
 	}
 }
 
@@ -188,11 +192,16 @@ func orNone(text string) string {
 	return text
 }
 
-func writeWrapped(b *strings.Builder, sentence string) {
-	for i, line := range terminal.Wrap(terminal.Printable(sentence), 78) {
+// writeWrapped writes a sentence, and the command below it in one line of any length.
+func writeWrapped(b *strings.Builder, columns int, sentence string) {
+	sentence, command, _ := strings.Cut(sentence, "\n")
+	for i, line := range terminal.Wrap(terminal.Printable(sentence), columns-2) {
 		if i > 0 {
 			line = "  " + line
 		}
 		b.WriteString(line + "\n")
+	}
+	if command != "" {
+		b.WriteString("  " + terminal.Printable(command) + "\n")
 	}
 }

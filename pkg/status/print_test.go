@@ -24,13 +24,13 @@ func fullReport() Report {
 
 func TestTablesFitTheTerminal(t *testing.T) {
 	report := fullReport()
-	text := report.text(false)
+	text := report.text(false, 80)
 	for line := range strings.Lines(text) {
 		if len([]rune(strings.TrimSuffix(line, "\n"))) > 80 {
 			t.Errorf("%d characters: %q", len([]rune(line)), line)
 		}
 	}
-	if strings.Contains(text+report.text(true), "\x1b") {
+	if strings.Contains(text+report.text(true, 80), "\x1b") {
 		t.Error("text of the cluster controls the terminal")
 	}
 	for _, want := range []string{"PROTECTION: incomplete", "DRIVER", "LEASE", "JOURNAL", "120m", "no entries", "expiredTwice", "ADMISSION POLICY", "LOOPS: both", "A SWITCH DELETES", "missing right:", "incomplete:"} {
@@ -63,7 +63,7 @@ func TestPolicyThatWasNotSeenIsNotAbsent(t *testing.T) {
 
 func TestWideOutputCutsNothing(t *testing.T) {
 	report := fullReport()
-	if text := report.text(true); strings.Contains(text, "…") || !strings.Contains(text, "SEEN BY") {
+	if text := report.text(true, 80); strings.Contains(text, "…") || !strings.Contains(text, "SEEN BY") {
 		t.Errorf("wide:\n%s", text)
 	}
 }

@@ -110,13 +110,13 @@ func (s *survey) judgeLoops(found map[work][]string) {
 		s.report.find("no program runs %s: start pv-controller, or switch them on in kube-controller-manager", strings.Join(loops, ", "))
 	}
 	if loops := found[workStandsBy]; len(loops) > 0 {
-		s.report.find("no program runs %s: a Lease keeps pv-controller on standby. Delete it: %s", strings.Join(loops, ", "), release)
+		s.report.find("no program runs %s: a Lease keeps pv-controller on standby. Delete it:\n%s", strings.Join(loops, ", "), release)
 	}
 	if loops := found[workIdle]; len(loops) > 0 {
 		s.report.find("no program leads that runs %s: its pods are ready, but its leader Lease has run out", strings.Join(loops, ", "))
 	}
 	if loops := found[workDoubtful]; len(loops) > 0 {
-		s.Reader.Note("a Lease keeps pv-controller on standby, and whether kube-controller-manager runs %s was not seen. Once these are switched off: %s",
+		s.Reader.Note("a Lease keeps pv-controller on standby, and whether kube-controller-manager runs %s was not seen. Once these are switched off, delete the Lease:\n%s",
 			strings.Join(loops, ", "), release)
 	}
 }

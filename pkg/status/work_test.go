@@ -135,7 +135,7 @@ func workCases(t *testing.T) map[string]workCase {
 	ended := leaderLease("storage", "csi-example-com", "csi-0", time.Hour)
 	return map[string]workCase{
 		"loops off, pv-controller on standby": {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}},
-			"persistentvolumeclaim-protection-controller: a Lease keeps pv-controller on standby. Delete it: kubectl delete lease pv-controller -n kube-system", ""},
+			"persistentvolumeclaim-protection-controller: a Lease keeps pv-controller on standby. Delete it:\nkubectl delete lease pv-controller -n kube-system", ""},
 		"loops on, pv-controller on standby":    {clustertest.Objects{"pods": {loopsPod(loopsOn)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}}, "", ""},
 		"loops off, pv-controller leads":        {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, ours}}, "", ""},
 		"loops off, pv-controller stopped":      {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(0)}, "leases": {upstream}}, "no program runs persistentvolume-binder-controller, persistentvolume-protection-controller", ""},

@@ -53,6 +53,8 @@ type finding struct {
 	mu    sync.Mutex
 	known map[types.UID]bool
 	found []candidate
+	// younger are those that have waited for less than the scope wants.
+	younger map[types.UID]bool
 }
 
 // All explains all that waits: objects of all kinds that are being deleted, and volumes that
@@ -65,7 +67,7 @@ func (e *Explorer) All(ctx context.Context, scope Scope) (Survey, error) {
 		_, err := e.reader.Discovery().ServerGroups()
 		return Survey{}, fmt.Errorf("list kinds: %w", cmp.Or(err, errNoKinds))
 	}
-	f := &finding{scope: scope, now: e.reader.Now(), known: map[types.UID]bool{}}
+	f := &finding{scope: scope, now: e.reader.Now(), known: map[types.UID]bool{}, younger: map[types.UID]bool{}}
 	var work errgroup.Group
 	work.SetLimit(parallel)
 	for _, resource := range resources {
@@ -77,9 +79,10 @@ func (e *Explorer) All(ctx context.Context, scope Scope) (Survey, error) {
 		}
 	}
 	_ = work.Wait() // list notes its failures with the reader
-	survey := Survey{Incomplete: e.reader.Incomplete()}
-	survey.Items = grouped(e.explainAll(ctx, f.found, len(survey.Incomplete)))
-	return survey, nil
+	items := e.explainAll(ctx, f.found)
+	return Survey{
+		Items: grouped(items), Younger: len(f.younger), OlderThan: scope.OlderThan, Incomplete: e.reader.Incomplete(),
+	}, nil
 }
 
 var errNoKinds = errors.New("the API server serves none")
@@ -144,11 +147,12 @@ func (f *finding) addVolume(resource cluster.Resource, volume *corev1.Persistent
 
 // add adds an object unless it waits for too short a time, or is known by another group.
 func (f *finding) add(resource cluster.Resource, object metav1.ObjectMeta, since time.Time) {
-	if since.Add(f.scope.OlderThan).After(f.now) {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if since.Add(f.scope.OlderThan).After(f.now) {
+		f.younger[object.UID] = true
+		return
+	}
 	if f.known[object.UID] {
 		return
 	}

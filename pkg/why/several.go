@@ -34,19 +34,21 @@ func (e *Explorer) Several(ctx context.Context, refs []cluster.Ref) []Answer {
 	return answers
 }
 
-// explainAll explains the oldest candidates. noted is the number of sentences about what
-// could not be listed: they are not repeated with each object.
-func (e *Explorer) explainAll(ctx context.Context, found []candidate, noted int) []waitingItem {
+// explainAll explains the oldest candidates. What could not be read for one of them belongs to the survey: the
+// explanations share what was read.
+func (e *Explorer) explainAll(ctx context.Context, found []candidate) []waitingItem {
 	slices.SortFunc(found, func(a, b candidate) int { return a.since.Compare(b.since) })
 	refs := make([]cluster.Ref, min(len(found), maxExplained))
 	for i := range refs {
 		refs[i] = found[i].ref
 	}
-	listed := e.reader.Incomplete()[:noted]
 	var items []waitingItem
 	for i, answer := range e.Several(ctx, refs) {
 		if report := answer.report(found[i]); report.Verdict >= blocker.Waiting {
-			report.Incomplete = slices.DeleteFunc(report.Incomplete, func(s string) bool { return slices.Contains(listed, s) })
+			if answer.Err == nil {
+				report.Incomplete = []string{}
+			}
+			report.Since = blocker.Time(found[i].since)
 			items = append(items, waitingItem{report, found[i].since})
 		}
 	}

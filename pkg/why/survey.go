@@ -3,6 +3,7 @@ package why
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
@@ -12,6 +13,10 @@ type Survey struct {
 	// Items are the reports by root blocker: the group that waits longest first, within a group
 	// the oldest first.
 	Items []blocker.Report `json:"items"`
+	// Younger is the number of objects that wait for less than the survey was asked for.
+	Younger int `json:"younger,omitempty"`
+	// OlderThan is how long objects of the survey have waited at least.
+	OlderThan time.Duration `json:"-"`
 	// Incomplete names what could not be listed.
 	Incomplete []string `json:"incomplete,omitempty"`
 }
@@ -90,10 +95,12 @@ func worstRoot(report blocker.Report) *blocker.Blocker {
 	return worst
 }
 
-// Since returns since when the object waits, in RFC 3339: the earliest time of its blockers,
-// or "".
+// Since returns since when the object waits, in RFC 3339, else the earliest time of its blockers, or "".
 func Since(report blocker.Report) string {
-	earliest := ""
+	earliest := report.Since
+	if earliest != "" {
+		return earliest
+	}
 	for _, found := range report.Blockers {
 		if found.Since != "" && (earliest == "" || found.Since < earliest) {
 			earliest = found.Since

@@ -27,7 +27,7 @@ func (p *Plan) Print(out io.Writer, format string) error {
 	case "yaml":
 		text, err = yaml.Marshal(p)
 	default:
-		text = p.text()
+		text = p.text(terminal.WidthOf(out))
 	}
 	if err != nil {
 		return fmt.Errorf("encode the plan: %w", err)
@@ -36,8 +36,8 @@ func (p *Plan) Print(out io.Writer, format string) error {
 	return err
 }
 
-// text returns the plan as lines of at most 80 characters, except for commands and names.
-func (p *Plan) text() []byte {
+// text returns the plan as lines that fit the columns, except for commands and names.
+func (p *Plan) text(columns int) []byte {
 	var text strings.Builder
 	for _, step := range p.Steps {
 		fmt.Fprintf(&text, "%d. %-7s  %s", step.Number, step.State, step.Title)
@@ -45,13 +45,13 @@ func (p *Plan) text() []byte {
 			text.WriteString("  (--confirm)")
 		}
 		text.WriteString("\n")
-		step.writeDetails(&text)
+		step.writeDetails(&text, columns)
 	}
 	for _, sentence := range p.Incomplete {
-		writeWrapped(&text, "incomplete: "+sentence, "")
+		writeWrapped(&text, columns, "incomplete: "+sentence, "")
 	}
 	for _, sentence := range p.Unmatched {
-		writeWrapped(&text, sentence, "")
+		writeWrapped(&text, columns, sentence, "")
 	}
 	switch p.outcome {
 	case rollback.NothingLeft:
@@ -65,10 +65,10 @@ func (p *Plan) text() []byte {
 }
 
 // writeDetails writes what the step consists of, and what the administrator does.
-func (s *Step) writeDetails(text *strings.Builder) {
+func (s *Step) writeDetails(text *strings.Builder, columns int) {
 	const indent = "     "
 	for _, sentence := range s.Text {
-		writeWrapped(text, sentence, indent)
+		writeWrapped(text, columns, sentence, indent)
 	}
 	for _, command := range s.Commands {
 		text.WriteString(indent + "  " + terminal.Printable(command) + "\n")
@@ -81,12 +81,12 @@ func (s *Step) writeDetails(text *strings.Builder) {
 			fmt.Fprintf(text, "%sand %d more: see -o json\n", indent, len(s.Items)-shown)
 			break
 		}
-		writeWrapped(text, item.decision.Action.String()+": "+item.sentence(), indent)
+		writeWrapped(text, columns, item.decision.Action.String()+": "+item.sentence(), indent)
 	}
 }
 
-func writeWrapped(text *strings.Builder, sentence, indent string) {
-	for i, line := range terminal.Wrap(terminal.Printable(sentence), 80-len(indent)-2) {
+func writeWrapped(text *strings.Builder, columns int, sentence, indent string) {
+	for i, line := range terminal.Wrap(terminal.Printable(sentence), columns-len(indent)-2) {
 		if i > 0 {
 			line = "  " + line
 		}

@@ -126,7 +126,7 @@ func TestGarbageCollectorIsNoProvisioner(t *testing.T) {
 				t.Errorf("server of claims without a driver = %v", got)
 			}
 			if plan := newPlan(s); plan.Outcome() != rollback.NothingLeft {
-				t.Errorf("outcome = %v:\n%s", plan.Outcome(), plan.text())
+				t.Errorf("outcome = %v:\n%s", plan.Outcome(), plan.text(80))
 			}
 		})
 	}
@@ -206,7 +206,7 @@ func TestLoopsOfOtherClustersDoNotCount(t *testing.T) {
 			s := observed(t, leases)
 			s.addPod(loopsPod(namespace))
 			if plan := newPlan(s); plan.Outcome() != want {
-				t.Errorf("outcome %v, want %v:\n%s", plan.Outcome(), want, plan.text())
+				t.Errorf("outcome %v, want %v:\n%s", plan.Outcome(), want, plan.text(80))
 			}
 		})
 	}

@@ -170,7 +170,7 @@ func TestPlanFitsTheTerminal(t *testing.T) {
 		rollback.Decision{Action: rollback.Wait, Reason: rollback.ServerNotSeen}, nil)
 	step := Step{Number: 6, State: rollback.Blocked, Title: "Title", By: "exeunt", Text: []string{strings.Repeat("word ", 60)}, Items: slices.Repeat([]Item{item}, shown+5)}
 	plan := Plan{Steps: []Step{step}, Incomplete: []string{strings.Repeat("right ", 40)}}
-	text := string(plan.text())
+	text := string(plan.text(80))
 	for line := range strings.Lines(text) {
 		if len([]rune(strings.TrimSuffix(line, "\n"))) > 80 || strings.Contains(line, "\x1b") {
 			t.Errorf("bad line %q", line)

@@ -57,8 +57,8 @@ func TestNamesThatMatchNothing(t *testing.T) {
 			if got := strings.Join(plan.Unmatched, "\n"); got != tc.want || plan.Outcome() != tc.outcome {
 				t.Errorf("unmatched %q, want %q; outcome %v, want %v", got, tc.want, plan.Outcome(), tc.outcome)
 			}
-			if got := strings.Join(strings.Fields(string(plan.text())), " "); !strings.Contains(got, tc.want) {
-				t.Errorf("the text lacks the sentence:\n%s", plan.text())
+			if got := strings.Join(strings.Fields(string(plan.text(80))), " "); !strings.Contains(got, tc.want) {
+				t.Errorf("the text lacks the sentence:\n%s", plan.text(80))
 			}
 		})
 	}
@@ -145,10 +145,10 @@ func TestNameOfRemovedVolumeMatches(t *testing.T) {
 	o := Options{Connect: clusterOf(t, volume), Confirm: true, Unserved: []string{driver}, Timeout: time.Minute, Progress: io.Discard}
 	plan, err := Run(t.Context(), o)
 	if err != nil || plan.Outcome() != rollback.NothingLeft || len(plan.Unmatched) > 0 {
-		t.Errorf("error %v\n%s", err, plan.text())
+		t.Errorf("error %v\n%s", err, plan.text(80))
 	}
 	// A repeated run says so, and does not fail.
 	if plan, err = Run(t.Context(), o); err != nil || plan.Outcome() != rollback.NothingLeft || len(plan.Unmatched) != 1 {
-		t.Errorf("another run: error %v\n%s", err, plan.text())
+		t.Errorf("another run: error %v\n%s", err, plan.text(80))
 	}
 }

@@ -107,7 +107,7 @@ func asCycle(e chain.Explorer, found *blocker.Blocker, owner *unstructured.Unstr
 	}
 	resource := member.resource.GroupResource().String()
 	found.Next = cluster.Steps(advice, e.Commands().Kubectl(member.Namespace, "get", resource, member.Name)) + "\n" +
-		cluster.Comments("if all objects of the cycle are to go", e.Commands().Kubectl(member.Namespace, "patch", resource, member.Name, "--type=json", "-p", patch))
+		cluster.LastResort("only if all objects of the cycle are to go", e.Commands().Kubectl(member.Namespace, "patch", resource, member.Name, "--type=json", "-p", patch))
 }
 
 // dependentsUnseen returns the blocker of an owner with kinds that could not be listed.

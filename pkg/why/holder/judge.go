@@ -30,9 +30,7 @@ func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, fi
 	if reason == blocker.ControllerGone && !finding.StandsBy { // else it acts once its Lease is deleted
 		finding.Next = strings.TrimSuffix(finding.Next+"\n"+f.RemovalStep(object, finalizer, family.Force), "\n")
 	}
-	if finding.Since == "" {
-		finding.Since = blocker.Time(deletionAsked(object))
-	}
+	finding.Since = max(finding.Since, blocker.Time(deletionAsked(object))) // nothing blocks a deletion before it was asked for
 	return blocker.Blocker{
 		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: reason, Verdict: verdict,
 		Holder: finding.Holder, Since: finding.Since, Evidence: finding.Evidence, Next: finding.Next,

@@ -1,8 +1,14 @@
 package printer_test
 
 import (
+	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 
+	"github.com/exeunt-io/exeunt/internal/paste"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/printer/printertest"
 )
@@ -19,5 +25,56 @@ func TestPastedStepsRunWholeCommands(t *testing.T) {
 		"a pipe":             cluster.LastResort("what the finalizer protects is not known", commands.Kubectl("", "get", "namespace", "shop", "-o", "go-template={}")+" | "+commands.Kubectl("", "replace", "--raw=/x", "-f", "-")),
 	} {
 		t.Run(name, func(t *testing.T) { printertest.ExpectSafePaste(t, next) })
+	}
+}
+
+// The steps of the situations in test/e2e/museum, as -args -record wrote them.
+func TestRecordedStepsArePastedSafely(t *testing.T) {
+	text, err := os.ReadFile("../../../test/e2e/museum/testdata/next.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded map[string][]string
+	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded) == 0 {
+		t.Fatalf("%d exhibits, %v", len(recorded), err)
+	}
+	for exhibit, steps := range recorded {
+		t.Run(exhibit, func(t *testing.T) {
+			t.Parallel()
+			for _, next := range steps {
+				printertest.ExpectSafePaste(t, next)
+			}
+		})
+	}
+}
+
+// What a family of finalizers, or a reason, says about force is in a sentence.
+func TestTextsOfTablesArePastedSafely(t *testing.T) {
+	command := cluster.Commands{}.Kubectl("", "get", "pv")
+	var all []string
+	for _, family := range families.All() {
+		all = append(all, cluster.LastResort(family.Force, command))
+	}
+	for _, reason := range blocker.Reasons() {
+		row := reason.Describe()
+		for _, text := range []string{row.Meaning, row.Look, row.Force} {
+			all = append(all, cluster.Steps("see: "+text, command))
+			if paste.LosesSomething(text) {
+				t.Errorf("%v has a command in its text that loses something: %s", reason, text)
+			}
+		}
+	}
+	printertest.ExpectSafePaste(t, strings.Join(all, "\n"))
+}
+
+func TestSecretIsNeverShownWithItsValues(t *testing.T) {
+	commands := cluster.Commands{}
+	for _, resource := range []string{"secrets", "secret"} {
+		if got, want := commands.Show("shop", resource, "password", "--show-managed-fields"), "kubectl describe "+resource+" password -n shop"; got != want {
+			t.Errorf("Show(%s) = %s, want %s", resource, got, want)
+		}
+	}
+	if got := commands.Show("shop", "secrets.example.com", "password"); got != "kubectl get secrets.example.com password -o yaml -n shop" {
+		t.Errorf("another kind is shown by %s", got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why"
@@ -17,6 +19,8 @@ const shownObjects = 5
 func (p page) survey(survey why.Survey) string {
 	var b strings.Builder
 	switch {
+	case len(survey.Items) == 0 && survey.Younger > 0:
+		b.WriteString(p.wrap("", "  ", "nothing that was seen has waited for "+duration.HumanDuration(survey.OlderThan)+" or longer"))
 	case len(survey.Items) == 0 && len(survey.Incomplete) == 0:
 		b.WriteString("nothing waits for its deletion\n")
 	case len(survey.Items) == 0:
@@ -28,8 +32,19 @@ func (p page) survey(survey why.Survey) string {
 		}
 		p.group(&b, group)
 	}
+	if survey.Younger > 0 {
+		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s for less than %s: --older-than=0 shows what they wait for",
+			waits(survey.Younger), duration.HumanDuration(survey.OlderThan))))
+	}
 	p.incomplete(&b, survey.Incomplete)
 	return b.String()
+}
+
+func waits(n int) string {
+	if n == 1 {
+		return "1 object waits"
+	}
+	return fmt.Sprintf("%d objects wait", n)
 }
 
 func (p page) group(b *strings.Builder, group why.Group) {

@@ -82,8 +82,8 @@ func featureOf(finding holder.Finding) volume.Feature {
 func judged(b blocker.Blocker, judgment volume.Judgment, finding holder.Finding) blocker.Blocker {
 	b.Reason, b.Verdict, b.Holder, b.Next = judgment.Reason, judgment.Verdict, finding.Holder, finding.Next
 	b.Evidence = append(b.Evidence, finding.Evidence...)
-	if judgment.Verdict == blocker.Stuck && finding.Since != "" {
-		b.Since = finding.Since
+	if judgment.Verdict == blocker.Stuck { // nothing blocks a deletion before it was asked for
+		b.Since = max(b.Since, finding.Since)
 	}
 	return b
 }

@@ -30,6 +30,20 @@ func askedAt(object metav1.Object) string {
 	return blocker.Time(deletion.Add(-grace))
 }
 
+// WaitsSince returns since when the object waits for its deletion, or for that of its disk, "" if it does not.
+func WaitsSince(object *unstructured.Unstructured) string {
+	if asked := askedAt(object); asked != "" || object.GetKind() != "PersistentVolume" {
+		return asked
+	}
+	policy, _, _ := unstructured.NestedString(object.Object, "spec", "persistentVolumeReclaimPolicy")
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	if policy != string(corev1.PersistentVolumeReclaimDelete) || phase != string(corev1.VolumeReleased) && phase != string(corev1.VolumeFailed) {
+		return ""
+	}
+	since, _, _ := unstructured.NestedString(object.Object, "status", "lastPhaseTransitionTime")
+	return since
+}
+
 // evidence returns one piece of evidence.
 func evidence(source blocker.Source, format string, values ...any) blocker.Evidence {
 	return blocker.Evidence{Source: source, Text: fmt.Sprintf(format, values...)}

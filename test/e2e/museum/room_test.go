@@ -43,6 +43,7 @@ func (r *room) why(args ...string) blocker.Report {
 	r.T.Helper()
 	report, err := r.runWhy("", args)
 	r.Must(err, "explain")
+	r.paste(report)
 	return report
 }
 

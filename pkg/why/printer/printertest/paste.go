@@ -14,18 +14,19 @@ import (
 )
 
 // ExpectSafePaste pastes a next step as it is printed at the widths of terminals.
-func ExpectSafePaste(t *testing.T, next string) {
+func ExpectSafePaste(t testing.TB, next string) {
 	t.Helper()
-	paste.ExpectSafe(t, next)
+	var pages []paste.Page
 	for _, format := range []printer.Format{printer.Text, printer.Wide} {
 		for _, width := range []int{60, 80, 200} {
-			paste.ExpectPrinted(t, printed(t, next, format, width), next, fmt.Sprintf("-o %q at width %d", format, width))
+			pages = append(pages, paste.Page{Where: fmt.Sprintf("-o %q at width %d", format, width), Lines: printed(t, next, format, width)})
 		}
 	}
+	paste.ExpectSafe(t, next, pages...)
 }
 
 // printed returns the lines of the next step as they are printed, without the tree before them.
-func printed(t *testing.T, next string, format printer.Format, width int) []string {
+func printed(t testing.TB, next string, format printer.Format, width int) []string {
 	t.Helper()
 	leaf := blocker.Blocker{Object: blocker.Object{Kind: "PersistentVolume", Name: "pv"}, Next: next}
 	root := blocker.Blocker{Object: blocker.Object{Kind: "Namespace", Name: "shop"}, Blockers: []blocker.Blocker{{Blockers: []blocker.Blocker{leaf}}}}

@@ -1,0 +1,64 @@
+package museum
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/printer/printertest"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+)
+
+var record = flag.Bool("record", false, "write testdata/next.json, whose steps the tests of pkg/why/printer paste")
+
+// recorded are the next steps by exhibit.
+var recorded = struct {
+	sync.Mutex
+	steps map[string][]string
+}{steps: map[string][]string{}}
+
+// paste pastes each next step of the report as a user would, and records the step.
+func (r *room) paste(report blocker.Report) {
+	r.T.Helper()
+	_, exhibit, _ := strings.Cut(r.T.Name(), "/")
+	for _, next := range stepsOf(report.Blockers) {
+		printertest.ExpectSafePaste(r.T, next)
+		recorded.Lock()
+		if !slices.Contains(recorded.steps[exhibit], next) {
+			recorded.steps[exhibit] = append(recorded.steps[exhibit], next)
+		}
+		recorded.Unlock()
+	}
+}
+
+// stepsOf returns the next steps of all blockers.
+func stepsOf(blockers []blocker.Blocker) []string {
+	var steps []string
+	for _, one := range blockers {
+		if one.Next != "" {
+			steps = append(steps, one.Next)
+		}
+		steps = append(steps, stepsOf(one.Blockers)...)
+	}
+	return steps
+}
+
+// writeRecord writes the recorded steps if the user wants that.
+func writeRecord(t *testing.T) {
+	t.Helper()
+	if !*record {
+		return
+	}
+	text, err := json.MarshalIndent(recorded.steps, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(harness.InCheckout("test", "e2e", "museum", "testdata", "next.json"), append(text, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
