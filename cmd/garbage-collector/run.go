@@ -71,7 +71,7 @@ func (o *options) Run(ctx context.Context) error {
 		stopWatching()
 		<-watched
 	}()
-	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}
+	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder, Connection: clients.Connection}
 	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error {
 		collector.Collect(ctx)
 		return nil

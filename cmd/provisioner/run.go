@@ -113,6 +113,7 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 		return nil
 	}
 	election := w.options.election.lease(w.driver.Name())
+	election.Connection = w.clients.Connection
 	if election.LeaderElect {
 		recorder, stopEvents := program.Recorder(ctx, w.clients.Events, identity.LeaseEventSource(w.driver.Name(), w.host))
 		defer stopEvents()

@@ -65,7 +65,7 @@ func (o *options) Run(ctx context.Context) error {
 	if !clients.WaitForCacheSync(ctx, factory) {
 		return nil
 	}
-	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder}
+	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder, Connection: clients.Connection}
 	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {
 		controllers.term = term
 		return controllers.lead(ctx, o, caches)
@@ -144,8 +144,8 @@ type controllers struct {
 	term controller.Term
 }
 
-// leading reports whether the lease lasts for longer than it takes to stop.
-func (c *controllers) leading() bool { return c.term.Remaining() > program.StopReserve }
+// leading reports whether this process leads, see [controller.Term].
+func (c *controllers) leading() bool { return c.term.Leading() }
 
 // blockers are the reasons for which pv-controller lets deletions wait.
 var blockers = []blocker.Reason{

@@ -17,6 +17,8 @@ type Clients struct {
 	Objects, Events, Leases kubernetes.Interface
 	// Config is for other kinds of clients.
 	Config *rest.Config
+	// Connection is the one of all clients to the API server; nil if it is not known.
+	Connection *Connection
 
 	agent    string
 	failures *failures
@@ -34,7 +36,8 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	if o.QPS > 0 {
 		config.QPS, config.Burst = o.QPS, o.Burst
 	}
-	clients := &Clients{agent: agent, failures: &failures{}}
+	clients := &Clients{agent: agent, failures: &failures{}, Connection: &Connection{}}
+	config.Wrap(clients.Connection.wrap)
 	config.Wrap(clients.failures.wrap)
 	config.Wrap(writeerror.Unrepeated)
 	clients.Config = rest.AddUserAgent(config, agent)

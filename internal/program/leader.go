@@ -1,12 +1,14 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
@@ -19,6 +21,13 @@ import (
 
 // ErrLeaseLost is returned when another process holds the lease or soon may.
 var ErrLeaseLost = errors.New("the leader lease was lost; stopping, so that two do not act at once")
+
+// ErrRestored is returned when the Lease is older than the one that this process wrote or read before.
+var ErrRestored = errors.New("the leader Lease is older than what this process knows: etcd was restored from a backup, or the Lease was edited; stopping, so that nothing which this process remembers is used")
+
+// ErrUnconfirmed: since the connection to the API server was interrupted, or a renewal failed, the leader Lease was not
+// found unchanged yet.
+var ErrUnconfirmed = errors.New("it is not known yet whether etcd was restored while the API server was away")
 
 // ErrWorkNotEnded is returned when the work goes on after the context has ended. The lease is
 // not released: another process leads after the lease has expired.
@@ -43,6 +52,8 @@ type Election struct {
 	// Watched has a process on standby watch the lease, so that it acquires a released lease
 	// at once instead of after RetryPeriod. It needs the right to watch the lease.
 	Watched bool
+	// Connection is the one of all clients of this program; nil if interruptions are known from the requests of the Lease only.
+	Connection *Connection
 }
 
 // CheckDeadlines returns an error if the durations leave no time to retry a renewal, or to
@@ -62,8 +73,9 @@ func CheckDeadlines(prefix string, lease, renewal, retry time.Duration) error {
 // returned, so that another replica leads at once; a function that does not return within
 // [StopReserve] gets [ErrWorkNotEnded], and the lease has to expire. If the lease cannot be renewed, the
 // context of the function ends [StopReserve] before the lease expires, and Lead returns
-// [ErrLeaseLost]; likewise if another process took the lease. The watchdog fails the health
-// check of a process that leads with an expired lease.
+// [ErrLeaseLost]; likewise if another process took the lease. If the lease is older than this process
+// knows, etcd was restored from a backup, and Lead returns [ErrRestored], on standby too. The watchdog
+// fails the health check of a process that leads with an expired lease.
 func Lead(ctx context.Context, config Election, client kubernetes.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context, controller.Term) error) error {
 	if !config.LeaderElect {
 		return run(ctx, controller.UnlimitedTerm())
@@ -74,9 +86,12 @@ func Lead(ctx context.Context, config Election, client kubernetes.Interface, wat
 	}
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRenewing()
+	if config.Connection == nil {
+		config.Connection = &Connection{}
+	}
 	election := &election{
-		Election: config, client: client, watchdog: watchdog, released: make(chan struct{}, 1),
-		term: newTerm(name, config.LeaseDuration.Duration), renewing: renewing, stopRenewing: stopRenewing,
+		Election: config, client: client, watchdog: watchdog, released: make(chan struct{}, 1), renewing: renewing, stopRenewing: stopRenewing,
+		term: newTerm(name, config.LeaseDuration.Duration, config.RetryPeriod.Duration, config.Connection),
 	}
 	watching, stopWatching := context.WithCancel(renewing)
 	defer stopWatching()
@@ -85,7 +100,8 @@ func Lead(ctx context.Context, config Election, client kubernetes.Interface, wat
 	}
 	return election.lead(ctx, func(leading context.Context) error {
 		stopWatching() // a leader waits for no release
-		return run(leading, election.term)
+		defer config.Connection.guard(election.confirm)()
+		return run(leading, election)
 	})
 }
 
@@ -97,6 +113,8 @@ type election struct {
 	term     *term
 	// released has an entry when another process released the lease.
 	released chan struct{}
+	// confirming is the read of the lease that confirms it.
+	confirming singleflight.Group
 	// renewing is the context of acquiring and renewing the lease; stopRenewing ends it.
 	renewing     context.Context
 	stopRenewing context.CancelFunc
@@ -133,7 +151,7 @@ func (e *election) lead(ctx context.Context, run func(context.Context) error) er
 		return e.finish(ctx, ended, overdue)
 	}
 	e.releaseLease(ctx)
-	return nil
+	return e.term.lostBy()
 }
 
 // stopBeforeExpiry stops the work [StopReserve] before the lease expires. It stops the
@@ -173,7 +191,7 @@ func (e *election) finish(ctx context.Context, ended <-chan error, overdue <-cha
 	select {
 	case err = <-ended:
 	case <-expiring:
-		late = ErrLeaseLost
+		late = cmp.Or(e.term.lostBy(), ErrLeaseLost)
 	case <-overdue:
 		late = ErrWorkNotEnded
 	}
@@ -188,18 +206,18 @@ func (e *election) finish(ctx context.Context, ended <-chan error, overdue <-cha
 	lost := ctx.Err() == nil
 	e.releaseLease(ctx)
 	if err == nil && lost {
-		return ErrLeaseLost
+		return cmp.Or(e.term.lostBy(), ErrLeaseLost)
 	}
 	return err
 }
 
 // releaseLease removes this process from the lease, if this process ever wrote it: a write without an answer may have
-// acquired it.
+// acquired it. A restored lease stays as it is, for the processes on standby to see.
 func (e *election) releaseLease(ctx context.Context) {
-	if !e.term.mayHold() {
+	if !e.term.mayHold() || errors.Is(e.term.lostBy(), ErrRestored) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(time.Second, e.term.Remaining()))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(time.Second, e.term.remaining()))
 	defer cancel()
 	if err := removeHolder(ctx, e.leases().Leases(e.ResourceNamespace), e.ResourceName, e.term); err != nil {
 		klog.FromContext(ctx).Error(err, "The lease was not released and has to expire")
@@ -262,6 +280,10 @@ func (e *election) acquire(work func(context.Context)) (acquisition, error) {
 		select {
 		case <-e.released:
 			if setOutcome(restarted) {
+				stopElector()
+			}
+		case <-e.term.lost:
+			if setOutcome(acquisitionEnded) {
 				stopElector()
 			}
 		case <-electing.Done():

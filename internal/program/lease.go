@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,41 +33,63 @@ type leaseClient struct {
 	timeout time.Duration
 }
 
-// Get implements [coordinationv1client.LeaseInterface].
+// Get implements [coordinationv1client.LeaseInterface]. It returns an error instead of a lease that is older than the
+// one which this process knows: nothing may be written to it.
 func (c leaseClient) Get(ctx context.Context, name string, options metav1.GetOptions) (*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(withoutGuard(ctx), c.timeout)
 	defer cancel()
+	request := c.term.begin()
 	lease, err := c.LeaseInterface.Get(ctx, name, options)
-	if err == nil {
-		c.term.observe(lease)
+	if err != nil {
+		return nil, c.failed(err)
 	}
-	return lease, err
+	if err := c.term.observe(lease, request); err != nil {
+		return nil, err
+	}
+	return lease, nil
 }
 
 // Create implements [coordinationv1client.LeaseInterface].
 func (c leaseClient) Create(ctx context.Context, lease *coordinationv1.Lease, options metav1.CreateOptions) (*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	sent := time.Now()
-	c.term.recordAttempt(lease)
-	created, err := c.LeaseInterface.Create(ctx, lease, options)
-	if err == nil {
-		c.term.recordWrite(created, sent)
-	}
-	return created, err
+	return c.write(ctx, lease, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return c.LeaseInterface.Create(ctx, lease, options)
+	})
 }
 
-// Update implements [coordinationv1client.LeaseInterface].
+// Update implements [coordinationv1client.LeaseInterface]. The write that acquires the lease says which version it replaces.
 func (c leaseClient) Update(ctx context.Context, lease *coordinationv1.Lease, options metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	sent := time.Now()
-	c.term.recordAttempt(lease)
-	updated, err := c.LeaseInterface.Update(ctx, lease, options)
-	if err == nil {
-		c.term.recordWrite(updated, sent)
+	if c.term.acquires(lease) {
+		lease = lease.DeepCopy()
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, AcquiredFrom, lease.ResourceVersion)
 	}
-	return updated, err
+	return c.write(ctx, lease, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return c.LeaseInterface.Update(ctx, lease, options)
+	})
+}
+
+// write sends a write and records the result. After a restore nothing is written: the lease as it is shows every process
+// on standby that etcd was restored.
+func (c leaseClient) write(ctx context.Context, lease *coordinationv1.Lease, send func(context.Context) (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
+	if err := c.term.lostBy(); errors.Is(err, ErrRestored) {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(withoutGuard(ctx), c.timeout)
+	defer cancel()
+	request := c.term.recordAttempt(lease)
+	written, err := send(ctx)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	c.term.recordWrite(written, request)
+	return written, nil
+}
+
+// failed counts a request without an answer of the API server about the lease as an interruption of the connection.
+func (c leaseClient) failed(err error) error {
+	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !errors.Is(err, context.Canceled) {
+		c.term.connection.interrupt()
+	}
+	return err
 }
 
 // removeHolder removes this process from the lease, if it still is the holder, so that

@@ -2,6 +2,8 @@ package program
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,11 +13,15 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
+// maxRenewTimes bounds the writes of a lease that have no answer: a renewal fails earlier.
+const maxRenewTimes = 64
+
 // term is the state of this process's lease.
 type term struct {
 	identity string
-	// duration is how long other processes respect the lease after a renewal.
-	duration time.Duration
+	// duration is how long other processes respect the lease after a renewal, retry the time between two renewals.
+	duration, retry time.Duration
+	connection      *Connection
 
 	mu sync.Mutex
 	// attempted: a write that names this process was sent, and may have taken effect whatever was answered.
@@ -24,70 +30,148 @@ type term struct {
 	// acquired. renewedOn is the same by the wall clock.
 	renewed, renewedOn time.Time
 	id                 controller.TermID
-	// lost is closed once the lease has another holder, or is another object.
-	lost   chan struct{}
-	isLost bool
+	// seen is the newest version of the lease that was seen in this history of etcd.
+	seen sight
+	// renewTimes are those of the last successful renewal and of later ones without an answer.
+	renewTimes []time.Time
+	// confirmed is when the request was sent that last found the lease unchanged, interruptions how often the connection
+	// had been interrupted by then.
+	confirmed     time.Time
+	interruptions int64
+	// lost is closed once the lease has another holder, is another object, or went back to an earlier state; cause says which.
+	lost  chan struct{}
+	cause error
 }
 
 // newTerm returns the term of a lease that is not acquired yet. Leases count whole seconds.
-func newTerm(identity string, duration time.Duration) *term {
-	return &term{identity: identity, duration: duration.Truncate(time.Second), lost: make(chan struct{})}
+func newTerm(identity string, duration, retry time.Duration, connection *Connection) *term {
+	return &term{identity: identity, duration: duration.Truncate(time.Second), retry: retry, connection: connection, lost: make(chan struct{})}
 }
 
-// Remaining implements [controller.Term].
-func (t *term) Remaining() time.Duration {
+// remaining returns how long the lease stays valid if it is never renewed again, counted
+// from before the last successful renewal was sent. It is negative once the lease has
+// expired or is lost.
+func (t *term) remaining() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.isLost {
+	if t.cause != nil {
 		return -1
 	}
 	// The monotonic clock stands still while the machine is suspended; the wall clock may be set back.
 	return min(time.Until(t.renewed.Add(t.duration)), t.renewedOn.Add(t.duration).Sub(time.Now().Round(0)))
 }
 
-// ID implements [controller.Term].
-func (t *term) ID() controller.TermID {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.id
+// request is what was known when a request of the lease was sent.
+type request struct {
+	sent          time.Time
+	interruptions int64
+	seen          sight
 }
 
-// recordWrite records a successful write of the lease that was sent at the time. The first
-// one acquires the lease. Other processes see the write at that time or later.
-func (t *term) recordWrite(lease *coordinationv1.Lease, sent time.Time) {
+// begin is called before a request of the lease is sent.
+func (t *term) begin() request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return request{sent: time.Now(), interruptions: t.connection.Interruptions(), seen: t.seen}
+}
+
+// recordAttempt records that a write of the lease is sent.
+func (t *term) recordAttempt(lease *coordinationv1.Lease) request {
+	if t.holds(lease) {
+		t.mu.Lock()
+		t.attempted, t.renewTimes = true, append(t.renewTimes, renewTimeOf(lease))
+		t.renewTimes = t.renewTimes[max(0, len(t.renewTimes)-maxRenewTimes):]
+		t.mu.Unlock()
+	}
+	return t.begin()
+}
+
+// recordWrite records a successful write of the lease. The first one acquires the lease.
+// Other processes see the write when it was sent or later.
+func (t *term) recordWrite(lease *coordinationv1.Lease, r request) {
 	if !t.holds(lease) {
 		return
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause != nil {
+		return
+	}
 	acquired := t.renewed.IsZero()
-	t.renewed, t.renewedOn = sent, sent.Round(0)
+	t.renewed, t.renewedOn = r.sent, r.sent.Round(0)
 	if acquired {
 		t.id = controller.TermID{LeaseUID: lease.UID, Transitions: ptr.Deref(lease.Spec.LeaseTransitions, 0)}
 	}
-	t.mu.Unlock()
-	t.observe(lease)
-}
-
-// observe records the lease that the API server returned.
-func (t *term) observe(lease *coordinationv1.Lease) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.renewed.IsZero() || t.isLost || t.holds(lease) && lease.UID == t.id.LeaseUID {
+	if lease.UID != t.id.LeaseUID {
+		t.lose(ErrLeaseLost)
 		return
 	}
-	t.isLost = true
+	t.seen, t.renewTimes = sightOf(lease), []time.Time{renewTimeOf(lease)}
+	t.confirm(r)
+}
+
+// observe records the lease that was read, and returns an error if nothing may be written to it.
+func (t *term) observe(lease *coordinationv1.Lease, r request) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := sightOf(lease)
+	switch {
+	case t.cause != nil:
+	case r.seen.contradicts(now):
+		t.lose(ErrRestored)
+	case t.renewed.IsZero():
+		t.seen = now
+	case !t.holds(lease) || lease.UID != t.id.LeaseUID:
+		t.lose(ErrLeaseLost)
+	case isNewer(now.version, t.seen.version) && !slices.ContainsFunc(t.renewTimes, renewTimeOf(lease).Equal):
+		t.lose(ErrRestored)
+	default:
+		t.confirm(r)
+	}
+	if errors.Is(t.cause, ErrRestored) {
+		return t.cause
+	}
+	return nil
+}
+
+// confirm records that the request found the lease unchanged.
+func (t *term) confirm(r request) {
+	t.interruptions = max(t.interruptions, r.interruptions)
+	if t.confirmed.Before(r.sent) {
+		t.confirmed = r.sent
+	}
+}
+
+// lose ends the term.
+func (t *term) lose(cause error) {
+	t.cause = cause
 	close(t.lost)
+}
+
+// isConfirmed reports whether the lease was found unchanged since the connection was last interrupted and a renewal
+// was due, or an error if the term is lost. A process that was frozen finds a renewal overdue.
+func (t *term) isConfirmed() (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.interruptions == t.connection.Interruptions() && time.Since(t.confirmed) <= 2*t.retry, t.cause
+}
+
+// lostBy returns why the term is lost, nil if it is not.
+func (t *term) lostBy() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cause
 }
 
 func (t *term) holds(lease *coordinationv1.Lease) bool {
 	return ptr.Deref(lease.Spec.HolderIdentity, "") == t.identity
 }
 
-// recordAttempt records that a write of the lease is sent.
-func (t *term) recordAttempt(lease *coordinationv1.Lease) {
+// acquires reports whether a write of the lease would begin the term.
+func (t *term) acquires(lease *coordinationv1.Lease) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.attempted = t.attempted || t.holds(lease)
+	return t.renewed.IsZero() && t.holds(lease)
 }
 
 // mayHold reports whether the lease may name this process.
@@ -101,7 +185,7 @@ func (t *term) mayHold() bool {
 // context has ended.
 func (t *term) await(ctx context.Context, rest time.Duration) {
 	for {
-		wait := t.Remaining() - rest
+		wait := t.remaining() - rest
 		if wait <= 0 {
 			return
 		}

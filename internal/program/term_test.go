@@ -29,7 +29,7 @@ type leader struct {
 	// delay is how long each request of the lease takes and fails after; 0 for none.
 	delay   atomic.Int64
 	renewed atomic.Int64 // when the last renewal was sent
-	term    controller.Term
+	term    *term
 	// working is the context of the work, which ends when end is closed.
 	working context.Context
 	end     chan struct{}
@@ -62,7 +62,7 @@ func lead(t *testing.T, deadlines componentconfig.LeaderElectionConfiguration) *
 	go func() {
 		watchdog := leaderelection.NewLeaderHealthzAdaptor(time.Minute)
 		l.ended <- Lead(ctx, Election{LeaderElectionConfiguration: deadlines}, l.client, watchdog, func(working context.Context, term controller.Term) error {
-			l.working, l.term = working, term
+			l.working, l.term = working, term.(*election).term
 			close(led)
 			<-l.end
 			return nil
@@ -195,7 +195,7 @@ func TestEndlessWorkOfStoppedLeaderEndsRenewal(t *testing.T) {
 		if holder := *l.lease().Spec.HolderIdentity; holder == "" {
 			t.Error("the lease was released while work went on")
 		}
-		next := electionOf(t, l.client, newTerm("another pod", 15*time.Second))
+		next := electionOf(t, l.client, newTestTerm("another pod"))
 		if err := next.lead(t.Context(), func(context.Context) error { return errors.New("done") }); err == nil || err.Error() != "done" {
 			t.Errorf("lead = %v", err)
 		}
@@ -243,7 +243,7 @@ func TestAnotherHolderEndsWorkAtTheNextRenewal(t *testing.T) {
 				if took := time.Since(start); took > lasting.RetryPeriod.Duration {
 					t.Errorf("the work ended after %s", took)
 				}
-				if rest := l.term.Remaining(); rest >= 0 {
+				if rest := l.term.remaining(); rest >= 0 {
 					t.Errorf("Remaining = %s", rest)
 				}
 			})
@@ -254,16 +254,16 @@ func TestAnotherHolderEndsWorkAtTheNextRenewal(t *testing.T) {
 func TestTermReturnsRemainingAndID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lead(t, lasting)
-		if id := l.term.ID(); id != (controller.TermID{LeaseUID: "lease", Transitions: 8}) {
+		if id := l.term.id; id != (controller.TermID{LeaseUID: "lease", Transitions: 8}) {
 			t.Errorf("ID = %+v", id)
 		}
 		for range 10 {
 			<-time.After(700 * time.Millisecond)
-			if rest, want := l.term.Remaining(), lasting.LeaseDuration.Duration-l.sinceRenewal(); rest != want {
+			if rest, want := l.term.remaining(), lasting.LeaseDuration.Duration-l.sinceRenewal(); rest != want {
 				t.Errorf("Remaining = %s, want %s", rest, want)
 			}
 		}
-		if id := l.term.ID(); id.Transitions != 8 {
+		if id := l.term.id; id.Transitions != 8 {
 			t.Errorf("ID = %+v after renewals", id)
 		}
 		l.stop()
@@ -276,9 +276,9 @@ func TestTermReturnsRemainingAndID(t *testing.T) {
 
 // The monotonic clock stands still while the machine is suspended, and the lease expires meanwhile.
 func TestTermEndsWhileTheMachineIsSuspended(t *testing.T) {
-	term := newTerm("process", 15*time.Second)
-	term.recordWrite(heldBy("process"), time.Now())
-	if rest := term.Remaining(); rest < 14*time.Second {
+	term := newTestTerm("process")
+	term.recordWrite(heldBy("process"), term.begin())
+	if rest := term.remaining(); rest < 14*time.Second {
 		t.Fatalf("Remaining = %s after a renewal", rest)
 	}
 	for name, test := range map[string]struct {
@@ -289,10 +289,14 @@ func TestTermEndsWhileTheMachineIsSuspended(t *testing.T) {
 		"a wall clock that went back": {-time.Hour, true},
 	} {
 		term.renewedOn = term.renewed.Round(0).Add(-test.suspended)
-		if rest := term.Remaining(); rest > 0 != test.led || rest > 15*time.Second {
+		if rest := term.remaining(); rest > 0 != test.led || rest > 15*time.Second {
 			t.Errorf("%s: Remaining = %s", name, rest)
 		}
 	}
+}
+
+func newTestTerm(identity string) *term {
+	return newTerm(identity, lasting.LeaseDuration.Duration, lasting.RetryPeriod.Duration, &Connection{})
 }
 
 func electionOf(t *testing.T, client kubernetes.Interface, term *term) *election {
@@ -317,7 +321,7 @@ func TestOnlyTheSamePodTakesAnUnexpiredLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			own := identityWith(t, tokenOf("pod-0", "uid"))
 			synctest.Test(t, func(t *testing.T) {
-				term := newTerm(own, 15*time.Second)
+				term := newTestTerm(own)
 				lease := heldBy(tc.holder)
 				lease.UID, lease.Spec.LeaseTransitions = "lease", ptr.To[int32](3)
 				e := electionOf(t, fake.NewClientset(lease), term)
@@ -329,7 +333,7 @@ func TestOnlyTheSamePodTakesAnUnexpiredLease(t *testing.T) {
 				if waited := time.Since(start); !tc.waits && waited > 0 || tc.waits && waited < 15*time.Second {
 					t.Errorf("leads after %s", waited)
 				}
-				if id := term.ID(); id != (controller.TermID{LeaseUID: "lease", Transitions: tc.transitions}) {
+				if id := e.ID(); id != (controller.TermID{LeaseUID: "lease", Transitions: tc.transitions}) {
 					t.Errorf("ID = %+v, want %d transitions", id, tc.transitions)
 				}
 			})

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"errors"
-	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,10 +13,10 @@ const ShutdownGracePeriod = 3 * time.Second
 
 // Term is the time during which this process leads, from acquiring its lease.
 type Term interface {
-	// Remaining returns how long the lease stays valid if it is never renewed again,
-	// counted from before the last successful renewal was sent. It is negative once
-	// the lease has expired or another process has taken it.
-	Remaining() time.Duration
+	// Leading reports whether this process leads for longer than it takes to stop, and its
+	// lease was found unchanged since the connection to the API server was last interrupted:
+	// etcd was not restored from a backup. It may wait for a read of the lease.
+	Leading() bool
 	// ID identifies the lease as it was when this process acquired it.
 	ID() TermID
 }
@@ -30,10 +29,10 @@ type TermID struct {
 }
 
 // ErrLeaseEnding: what this process read while it led may have changed since.
-var ErrLeaseEnding = errors.New("the leader lease is about to end")
+var ErrLeaseEnding = errors.New("the leader lease is about to end, or was not found unchanged yet since the API server was away")
 
-// CheckLeading returns [ErrLeaseEnding] if leading, nil for always, says that another process may lead soon. It is
-// called right before data is removed: a process that was frozen wakes up anywhere.
+// CheckLeading returns [ErrLeaseEnding] if leading, nil for always, says that another process may lead soon, or that etcd
+// may have been restored. It is called right before data is removed: a process that was frozen wakes up anywhere.
 func CheckLeading(leading func() bool) error {
 	if leading != nil && !leading() {
 		return ErrLeaseEnding
@@ -42,10 +41,10 @@ func CheckLeading(leading func() bool) error {
 }
 
 // UnlimitedTerm returns the term of a process without leader election: it never ends, and
-// its ID is zero.
+// its ID is zero. Such a process does not notice that etcd was restored.
 func UnlimitedTerm() Term { return unlimited{} }
 
 type unlimited struct{}
 
-func (unlimited) Remaining() time.Duration { return math.MaxInt64 }
-func (unlimited) ID() TermID               { return TermID{} }
+func (unlimited) Leading() bool { return true }
+func (unlimited) ID() TermID    { return TermID{} }

@@ -102,10 +102,10 @@ func (e *Engine) Begin(term controller.Term) {
 	e.term.Store(&term)
 }
 
-// leading reports whether the lease lasts for longer than it takes to stop.
+// leading reports whether this process leads, see [controller.Term].
 func (e *Engine) leading() bool {
 	term := e.term.Load()
-	return term != nil && (*term).Remaining() > program.StopReserve
+	return term != nil && (*term).Leading()
 }
 
 // Run creates and deletes volumes, after the journal was read, until the context ends.

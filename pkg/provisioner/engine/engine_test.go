@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
-	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
@@ -40,11 +39,11 @@ func newEngine(t *testing.T, off bool) *Engine {
 	return e
 }
 
-// remaining is a term that lasts so long.
-type remaining time.Duration
+// term is a term that lasts, or not.
+type term bool
 
-func (r remaining) Remaining() time.Duration { return time.Duration(r) }
-func (remaining) ID() controller.TermID {
+func (t term) Leading() bool { return bool(t) }
+func (term) ID() controller.TermID {
 	return controller.TermID{LeaseUID: "lease", Transitions: 7}
 }
 
@@ -54,21 +53,20 @@ func TestCallsNeedALastingTerm(t *testing.T) {
 		t.Error("a call may begin before the term")
 	}
 	for term, want := range map[controller.Term]bool{
-		controller.UnlimitedTerm():         true,
-		remaining(program.StopReserve + 1): true,
-		remaining(program.StopReserve):     false,
-		remaining(-1):                      false,
+		controller.UnlimitedTerm(): true,
+		term(true):                 true,
+		term(false):                false,
 	} {
 		e.Begin(term)
 		if got := e.Provisioning.Leading(); got != want {
-			t.Errorf("%v remain: leading = %v, want %v", term.Remaining(), got, want)
+			t.Errorf("leading = %v, want %v", got, want)
 		}
 	}
 }
 
 func TestCustodyIsThatOfTheTerm(t *testing.T) {
 	e := newEngine(t, false)
-	e.Begin(remaining(time.Minute))
+	e.Begin(term(true))
 	if got, want := e.store.Custody, (journal.Custody{LeaderLease: "lease", Transitions: 7}); got != want {
 		t.Errorf("custody = %v, want %v", got, want)
 	}
