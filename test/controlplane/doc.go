@@ -20,6 +20,10 @@
 // runs etcd alone. It prints "controlplane: etcd ENDPOINT", and the endpoint is for the flag
 // --etcd of a control plane in another process.
 //
+//	controlplane restore --data-dir D --from E --bump-revision N
+//
+// restores etcd from a copy of its directory, as etcdutl does, while the control plane is stopped.
+//
 // There are no kubelet, no scheduler and no controllers: clients write the status of pods,
 // and namespaces get no service account.
 package main

@@ -30,7 +30,7 @@ type serveFlags struct {
 }
 
 // newCommand returns the command that serves, with subcommands that write kubeconfig files,
-// run etcd alone and store objects in it.
+// run etcd alone, store objects in it and restore it.
 func newCommand() *cobra.Command {
 	var flags serveFlags
 	command := &cobra.Command{
@@ -52,7 +52,7 @@ func newCommand() *cobra.Command {
 		return fmt.Errorf("%w, see %s --help", err, command.CommandPath())
 	})
 	flags.register(command.Flags())
-	command.AddCommand(newKubeconfigCommand(), newEtcdCommand(), newPutCommand())
+	command.AddCommand(newKubeconfigCommand(), newEtcdCommand(), newPutCommand(), newRestoreCommand())
 	return command
 }
 
