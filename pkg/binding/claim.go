@@ -80,7 +80,7 @@ type ClaimState struct {
 	// the in-tree plugin, or names a driver although no driver replaced the plugin.
 	MigratedToWrong bool
 	Status          Status
-	// Confirmed: the volume was read from the API server, not from a cache.
+	// Confirmed: the volume was read from or written to the API server in this pass.
 	Confirmed bool
 }
 
@@ -260,6 +260,7 @@ func decideLost(s ClaimState, reason Reason) ClaimDecision {
 
 // decideBind returns the next of the four steps of binding. A recycler pod that scrubs the volume
 // would remove data of the claim, unless the claim was bound to the volume before.
+// The name of a volume stays in a claim for good, so a cached volume is not enough for it.
 func decideBind(s ClaimState) ClaimDecision {
 	switch {
 	case s.VolumeScrubbed && (!s.Completed || s.Volume != BoundToClaim):
@@ -272,6 +273,8 @@ func decideBind(s ClaimState) ClaimDecision {
 		return ClaimDecision{ProvisionVolume, AwaitsPlugin}
 	case !s.VolumeBound:
 		return ClaimDecision{SetVolumePhaseBound, Binding}
+	case !s.Completed && !s.Confirmed:
+		return ClaimDecision{ConfirmVolume, Binding}
 	case !s.Named:
 		return ClaimDecision{BindClaim, Binding}
 	case !s.Completed:

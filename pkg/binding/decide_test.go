@@ -17,7 +17,8 @@ var claimCases = map[string]struct {
 }{
 	"free volume gets the claimRef":                {ClaimState{Volume: Free, Status: StatusPending}, ClaimDecision{BindFreeVolume, Binding}},
 	"volume of the claim becomes Bound":            {ClaimState{Volume: BoundToClaim, Status: StatusPending}, ClaimDecision{SetVolumePhaseBound, Binding}},
-	"claim gets the volume name":                   {ClaimState{Volume: BoundToClaim, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
+	"cached volume of the claim is confirmed":      {ClaimState{Volume: BoundToClaim, VolumeBound: true, Status: StatusPending}, ClaimDecision{ConfirmVolume, Binding}},
+	"claim gets the volume name":                   {ClaimState{Volume: BoundToClaim, VolumeBound: true, Confirmed: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
 	"claim status becomes Bound":                   {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusPending}, ClaimDecision{SetStatusBound, Binding}},
 	"bound pair is complete":                       {ClaimState{Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{Wait, IsBound}},
 	"reserved volume gets the UID":                 {ClaimState{Volume: Prebound, Status: StatusPending}, ClaimDecision{BindReservedVolume, Binding}},
@@ -46,7 +47,7 @@ var claimCases = map[string]struct {
 	"in-tree plugin is requested first":            {ClaimState{Class: ProvisionableHere, Dynamic: true, Status: StatusPending}, ClaimDecision{RequestVolume, AwaitsPlugin}},
 	"requested in-tree plugin provisions":          {ClaimState{Class: ProvisionableHere, Dynamic: true, Requested: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
 	"plugin finishes a recorded volume":            {ClaimState{Volume: BoundToClaim, Provisioning: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
-	"finished volume of a plugin is bound":         {ClaimState{Volume: BoundToClaim, Provisioning: true, VolumeBound: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
+	"finished volume of a plugin is bound":         {ClaimState{Volume: BoundToClaim, Provisioning: true, VolumeBound: true, Confirmed: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
 	"volume of a bound claim becomes Bound again":  {ClaimState{Volume: BoundToClaim, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetVolumePhaseBound, Binding}},
 	"deleted claim loses the old finalizer":        {ClaimState{OldFinalizer: true, Deleting: true, Status: StatusPending}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
 	"bound claim loses the old finalizer":          {ClaimState{OldFinalizer: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
@@ -217,6 +218,14 @@ func TestNoClaimIsBoundToUnfinishedPluginVolume(t *testing.T) {
 func TestDeletedClaimGetsNoVolume(t *testing.T) {
 	for s := range claimStates {
 		if s.Deleting && !s.Completed && bindsVolume(DecideClaim(s).Action) {
+			t.Errorf("%v in %+v", DecideClaim(s), s)
+		}
+	}
+}
+
+func TestNoClaimIsBoundOnCachedVolume(t *testing.T) {
+	for s := range claimStates {
+		if bindsClaim(DecideClaim(s).Action) && !s.Confirmed {
 			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}
 	}

@@ -50,7 +50,7 @@ func TestInterruptedBindingContinues(t *testing.T) {
 		state binding.ClaimState
 		want  binding.ClaimAction
 	}{
-		"named claim without annotation is completed": {binding.ClaimState{Named: true, Volume: binding.BoundToClaim, VolumeBound: true}, binding.CompleteBinding},
+		"named claim without annotation is completed": {binding.ClaimState{Named: true, Volume: binding.BoundToClaim, VolumeBound: true, Confirmed: true}, binding.CompleteBinding},
 		"bound claim whose volume was freed":          {binding.ClaimState{Completed: true, Named: true, Volume: binding.Free, Deleting: true}, binding.BindFreeVolume},
 		"volume reserved for an unbound claim":        {binding.ClaimState{Volume: binding.Prebound}, binding.BindReservedVolume},
 	} {

@@ -102,7 +102,7 @@ func (c *Controller) wroteVolume(o *observation, volume *v1.PersistentVolume, er
 	if err != nil {
 		return nil, err
 	}
-	return c.Observer.observe(o.claim, volume, o.state.Confirmed), nil
+	return c.Observer.observe(o.claim, volume, true), nil
 }
 
 // bindVolume sets the volume's claimRef. The volume is no longer free.
@@ -123,12 +123,19 @@ func bindClaim(o *observation) *patch.Patch {
 		Annotate(o.claim, map[string]string{storage.AnnBindCompleted: yes, storage.AnnBoundByController: yes})
 }
 
-// confirmVolume reads the named volume from the API server, because the cache may be stale.
-// Only then is the claim set to Lost.
+// confirmVolume reads the volume from the API server, because the cache may be stale: only then is the claim
+// Lost, or bound to the volume. A claim without a name looks for a volume anew if the cached one is no longer its own.
 func (c *Controller) confirmVolume(ctx context.Context, o *observation) (*observation, error) {
-	volume, err := controller.ReadLive(ctx, "volume", o.claim.Spec.VolumeName, c.Client.CoreV1().PersistentVolumes().Get)
-	if err != nil {
+	name := o.claim.Spec.VolumeName
+	if name == "" {
+		name = o.volume.Name
+	}
+	volume, err := controller.ReadLive(ctx, "volume", name, c.Client.CoreV1().PersistentVolumes().Get)
+	switch {
+	case err != nil:
 		return nil, err
+	case o.claim.Spec.VolumeName == "" && binding.RelationOf(volume, o.claim) != binding.BoundToClaim:
+		return nil, controller.ErrStaleCache
 	}
 	return c.Observer.observe(o.claim, volume, true), nil
 }

@@ -114,7 +114,7 @@ func TestDefaultClassIsOnlyLookedForWithoutVolume(t *testing.T) {
 	}{
 		"no volume":            {pendingClaim(), nil, binding.ClaimDecision{Action: binding.AssignClass, Reason: binding.DefaultClass}, "class"},
 		"free volume":          {pendingClaim(), free("v", "1"), binding.ClaimDecision{Action: binding.BindFreeVolume, Reason: binding.Binding}, ""},
-		"volume of the claim":  {pendingClaim(), v, binding.ClaimDecision{Action: binding.BindClaim, Reason: binding.Binding}, ""},
+		"volume of the claim":  {pendingClaim(), v, binding.ClaimDecision{Action: binding.ConfirmVolume, Reason: binding.Binding}, ""},
 		"named, does not fit":  {pendingClaim(naming("v")), free("v", "1", inClass("other")), binding.ClaimDecision{Action: binding.Wait, Reason: binding.VolumeMismatched}, "class"},
 		"bound":                {pendingClaim(naming("v"), boundOnce), v, binding.ClaimDecision{Action: binding.Wait, Reason: binding.IsBound}, ""},
 		"bound, volume gone":   {pendingClaim(naming("v"), boundOnce), nil, binding.ClaimDecision{Action: binding.ConfirmVolume, Reason: binding.VolumeLost}, ""},
