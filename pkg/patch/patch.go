@@ -38,6 +38,15 @@ func (p *Patch) Test(path string, value any) *Patch {
 	return p.append("test", path, value)
 }
 
+// TestDeletion makes the patch fail unless the object is still being deleted, if it was observed so: a restored
+// etcd may show the same object as it was before its deletion.
+func (p *Patch) TestDeletion(object metav1.Object) *Patch {
+	if at := object.GetDeletionTimestamp(); at != nil {
+		p.Test("/metadata/deletionTimestamp", at)
+	}
+	return p
+}
+
 // Set adds or replaces the value at path.
 func (p *Patch) Set(path string, value any) *Patch {
 	return p.append("add", path, value)

@@ -136,7 +136,7 @@ func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClai
 	if action == protection.UnprotectClaim && usedByAny(c.caches.PodsOf(controller.Key(claim)), claim) {
 		return controller.ErrStaleCache // a pod was created while this write waited for its turn
 	}
-	_, err = c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
+	_, err = c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim).TestDeletion(claim), claim, change))
 	return err
 }
 

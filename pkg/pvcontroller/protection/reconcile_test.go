@@ -75,6 +75,7 @@ func TestReconcileOfClaim(t *testing.T) {
 		"claim gone from the cache":        {nil, []runtime.Object{claimOf()}, nil, true, false},
 		"new claim, replaced since":        {[]runtime.Object{claimOf(unprotected)}, []runtime.Object{claimOf(unprotected, replaced)}, []string{patch}, false, true},
 		"deleted claim, replaced since":    {[]runtime.Object{claimOf(inDeletion)}, []runtime.Object{claimOf(replaced)}, []string{list, patch}, true, true},
+		"deleted claim, restored since":    {[]runtime.Object{claimOf(inDeletion)}, []runtime.Object{claimOf()}, []string{list, patch}, true, true},
 		"deleted claim without protection": {[]runtime.Object{claimOf(inDeletion, unprotected)}, []runtime.Object{claimOf(inDeletion, unprotected)}, nil, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,11 @@ func wasBound(volume *v1.PersistentVolume) *v1.PersistentVolume {
 	return volume
 }
 
+func inDeletion(volume *v1.PersistentVolume) *v1.PersistentVolume {
+	volume.DeletionTimestamp = new(metav1.Now())
+	return volume
+}
+
 func setClaimRef(t *testing.T, w *pvwriter.Writer, volume *v1.PersistentVolume) error {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "uid-2"}}
 	_, err := w.SetClaimRef(t.Context(), volume, claim, pvwriter.ChosenByPerson)
@@ -83,6 +88,7 @@ var changes = map[string]func(*v1.PersistentVolume){
 	"another UID":   func(v *v1.PersistentVolume) { v.UID = "uid-9" },
 	"another phase": func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeFailed },
 	"another claim": func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = "uid-9" },
+	"restored":      func(v *v1.PersistentVolume) { v.DeletionTimestamp = nil },
 	"new version":   func(v *v1.PersistentVolume) { v.ResourceVersion = "8" },
 }
 
@@ -100,7 +106,9 @@ func TestWriteOfChangedVolumeIsRefused(t *testing.T) {
 		"add in-tree finalizer":                           {setMetadata(plugin.MetadataChange{AddInTree: true}), cached(protected), []string{"another UID"}},
 		"remove in-tree finalizer":                        {setMetadata(plugin.MetadataChange{RemoveInTree: true}), cached(inTree), []string{"another UID", "new version"}},
 		"remove external finalizer":                       {setMetadata(plugin.MetadataChange{RemoveExternal: true}), cached(external), []string{"another UID", "new version"}},
-		"reclaimed":                                       {removeReclaimFinalizers, cached(inTree), []string{"another UID"}},
+		"reclaimed":                                       {removeReclaimFinalizers, inDeletion(cached(inTree)), []string{"another UID", "restored"}},
+		"release, remove protection":                      {setPhase(pvwriter.PhaseChange{Phase: v1.VolumeReleased, RemoveProtection: true}), inDeletion(wasBound(cached(protected, external))), []string{"another UID", "another phase", "another claim", "restored"}},
+		"remove protection of a deleted volume":           {removeProtection, inDeletion(cached(protected, external)), []string{"another UID", "another phase", "restored"}},
 		"set phase Released":                              {setPhase(released), wasBound(cached()), []string{"another UID", "another phase", "another claim"}},
 		"release, never Bound":                            {setPhase(released), cached(), []string{"another UID", "another phase", "new version"}},
 		"set phase Bound":                                 {setPhase(pvwriter.PhaseChange{Phase: v1.VolumeBound}), cached(), []string{"another UID", "another phase", "new version"}},

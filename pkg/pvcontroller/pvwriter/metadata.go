@@ -51,5 +51,5 @@ func (w *Writer) SetMetadata(ctx context.Context, volume *v1.PersistentVolume, m
 // plugin deleted the data.
 func (w *Writer) RemoveReclaimFinalizers(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	change := finalizer.Change{Remove: []finalizer.Name{finalizer.InTree, finalizer.External}}
-	return w.writer.PatchVolume(ctx, volume, finalizer.Edit(patch.For(volume), volume, change))
+	return w.writer.PatchVolume(ctx, volume, finalizer.Edit(patch.For(volume).TestDeletion(volume), volume, change))
 }

@@ -31,6 +31,7 @@ func (w *Writer) RemoveProtection(ctx context.Context, volume *v1.PersistentVolu
 // removeProtection tests the whole version where no finalizer keeps the volume until
 // it is reclaimed: an annotation exeunt.io/reclaim added meanwhile must not be missed.
 func removeProtection(change *patch.Patch, volume *v1.PersistentVolume) {
+	change.TestDeletion(volume)
 	if !finalizer.Has(volume.Finalizers, finalizer.External) && !finalizer.Has(volume.Finalizers, finalizer.InTree) {
 		change.Test("/metadata/resourceVersion", volume.ResourceVersion)
 	}
