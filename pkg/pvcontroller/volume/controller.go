@@ -38,6 +38,8 @@ type Config struct {
 type InTree interface {
 	// Enqueue has the volume reclaimed, if its phase says that its claim released it.
 	Enqueue(volume *v1.PersistentVolume)
+	// Released forgets what was done for an earlier release of the volume: its claim has released it now.
+	Released(volume *v1.PersistentVolume)
 	// Metadata returns the change of the finalizers and of the annotation that say which
 	// component reclaims the volume.
 	Metadata(volume *v1.PersistentVolume) pvwriter.Metadata

@@ -74,6 +74,7 @@ func (c *Controller) execute(ctx context.Context, o observation, action binding.
 	case binding.SetPhaseBound:
 		o.volume, err = c.volumes.SetPhase(ctx, o.volume, c.phaseChange(o.volume, v1.VolumeBound))
 	case binding.SetPhaseReleased:
+		c.InTree.Released(o.volume)
 		o.volume, err = c.volumes.SetPhase(ctx, o.volume, c.phaseChange(o.volume, v1.VolumeReleased))
 		c.reportNeverBound(o, err)
 	case binding.ClearClaimRef:

@@ -17,8 +17,6 @@ type progress struct {
 	unchecked bool
 	// objectDeleted: the PersistentVolume was deleted.
 	objectDeleted bool
-	// recycled is the annotation of the recycler pod that succeeded.
-	recycled string
 	// created is the last creation of a recycler pod, until an event shows the pod.
 	created creation
 	// reported are the events of the last recycler pod that were repeated on the volume.

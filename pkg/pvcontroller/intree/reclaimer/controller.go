@@ -135,6 +135,15 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	return c.reclaim(ctx, volume)
 }
 
+// Released forgets that a plugin has deleted the data: a restored etcd may have brought the volume and its claim
+// back, and the claim releases the volume a second time.
+func (c *Controller) Released(volume *v1.PersistentVolume) {
+	if done := c.memory.Get(volume.UID); done.deleted == "" || done.deleting || done.unchecked {
+		return
+	}
+	c.memory.Update(volume.UID, func(p *progress) { p.deleted, p.objectDeleted = "", false })
+}
+
 // forgetDeleted drops what was noted after the deletion event of the volume.
 func (c *Controller) forgetDeleted(volume *v1.PersistentVolume) {
 	if now := c.Caches.Volume(volume.Name); now == nil || now.UID != volume.UID {

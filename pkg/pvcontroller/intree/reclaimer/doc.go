@@ -7,9 +7,9 @@
 //	finish, volumes that shared the data       recycled volume; recycler pods; deletes the object
 //
 // Before a plugin is called, the volume, its claim and its recycler pod are read from the
-// API server. Success is remembered by the UIDs of volume and claim. A failure, missing
-// rights to recycle included, is retried with backoff, however often the volume is
-// enqueued.
+// API server. The success of a plugin is remembered by the UIDs of volume and claim, until the
+// claim releases the volume again: a restored etcd may have brought both back. A failure, missing
+// rights to recycle included, is retried with backoff, however often the volume is enqueued.
 //
 // The package also decides which component reclaims a volume ([Controller.Metadata]) and
 // whether pv-protection must stay until then ([Controller.AwaitsReclaim]). Package volume

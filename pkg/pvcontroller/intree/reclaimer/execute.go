@@ -11,6 +11,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
@@ -180,10 +181,14 @@ func (c *Controller) removeFinalizers(ctx context.Context, volume *v1.Persistent
 }
 
 // clearClaimRef makes a recycled volume usable for another claim. Package volume sets the
-// phase Available.
+// phase Available. If the write is refused, the volume is recycled again.
 func (c *Controller) clearClaimRef(ctx context.Context, volume *v1.PersistentVolume) error {
-	if _, err := c.volumes.ClearClaimRef(ctx, volume); err != nil {
+	_, err := c.volumes.ClearClaimRef(ctx, volume)
+	switch {
+	case patch.IsStale(err):
 		return err
+	case err != nil:
+		return c.recyclingFailed(ctx, volume, err)
 	}
 	c.memory.Forget(volume.UID)
 	return nil

@@ -24,7 +24,10 @@ type observation struct {
 	refusal error
 	// sharing are the other volumes whose data would be deleted, too.
 	sharing []*v1.PersistentVolume
-	state   plugin.State
+	// recycled: a recycler pod that was seen in this pass has removed the data. It is not remembered: a restored etcd
+	// may bring the claim back, which writes to the volume again.
+	recycled bool
+	state    plugin.State
 }
 
 // observe reads the caches only.
@@ -95,7 +98,7 @@ func (c *Controller) stateOf(o observation, confirmed bool) plugin.State {
 		Used:       len(c.usersOf(o)) > 0,
 		Deleted:    done.deleted == plugin.DataID(volume),
 		Recycler:   o.recycler(),
-		Recycled:   done.recycled == plugin.DataID(volume),
+		Recycled:   o.recycled,
 		Confirmed:  confirmed,
 	}
 }

@@ -216,9 +216,10 @@ func (c *Controller) finishRecycling(ctx context.Context, o observation) (*obser
 	if err := c.deletePod(ctx, o.pod); err != nil {
 		return nil, err
 	}
-	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{recycled: plugin.DataID(o.volume)} })
+	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{failures: p.failures} })
 	c.Operations.Succeeded(o.volume.UID)
 	c.Reporter.ReportAlways(o.volume, recycledEvent())
+	o.recycled = true
 	return c.observeAgain(o), nil
 }
 
