@@ -248,6 +248,10 @@ func TestDecideVolume(t *testing.T) {
 	}{
 		"unclaimed volume becomes Available":                 {VolumeState{Claim: storage.ClaimNone}, SetPhaseAvailable},
 		"unclaimed Available volume is left alone":           {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseAvailable}, Leave},
+		"Bound volume without claimRef is confirmed":         {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseBound}, ConfirmClaim},
+		"Bound volume without any claim becomes Available":   {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseBound, Confirmed: true}, SetPhaseAvailable},
+		"volume that lost its claimRef wakes its claim":      {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseBound, Owned: true}, WakeClaim},
+		"recreated volume wakes its claim":                   {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhasePending, Owned: true}, WakeClaim},
 		"Released volume without claimRef becomes Available": {VolumeState{Claim: storage.ClaimNone, Phase: storage.PhaseReleased}, SetPhaseAvailable},
 		"new volume named by its claim wakes the claim":      {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhasePending}, WakeClaim},
 		"free volume named by its claim wakes the claim":     {VolumeState{Claim: storage.ClaimBound, Phase: storage.PhaseAvailable}, WakeClaim},
@@ -299,9 +303,9 @@ func TestClaimSetsPhaseOfItsVolume(t *testing.T) {
 func volumeStates(yield func(VolumeState) bool) {
 	for claim := storage.ClaimNone; claim <= storage.ClaimElsewhere; claim++ {
 		for phase := storage.PhasePending; phase <= storage.PhaseFailed; phase++ {
-			for bits := range 1 << 5 {
+			for bits := range 1 << 6 {
 				on := func(i int) bool { return bits>>i&1 == 1 }
-				s := VolumeState{Claim: claim, Phase: phase, DynamicDelete: on(0), Confirmed: on(1), Deleting: on(2), ModesDiffer: on(3), Scrubbed: on(4)}
+				s := VolumeState{Claim: claim, Phase: phase, DynamicDelete: on(0), Confirmed: on(1), Deleting: on(2), ModesDiffer: on(3), Scrubbed: on(4), Owned: on(5)}
 				if !yield(s) {
 					return
 				}
@@ -320,6 +324,15 @@ func TestVolumeIsReleasedOnlyAfterLiveRead(t *testing.T) {
 		}
 		if action == ConfirmClaim && s.Confirmed {
 			t.Errorf("confirmed twice: %+v", s)
+		}
+	}
+}
+
+func TestVolumeWithOwnerIsNeverAvailable(t *testing.T) {
+	for s := range volumeStates {
+		available := DecideVolume(s).Action == SetPhaseAvailable
+		if available && (s.Owned || s.Phase == storage.PhaseBound && !s.Confirmed) {
+			t.Errorf("Available in %+v", s)
 		}
 	}
 }

@@ -13,6 +13,7 @@
 //
 //	claimRef                                 phase
 //	none, or without UID                     Available
+//	none, and a claim was bound to it        unchanged, the claim's reconciler sets the claimRef
 //	claim with the UID names the volume      Bound, if it was Released or Failed; otherwise the
 //	                                         claim's reconciler sets Bound
 //	claim with the UID is gone (live read)   Released, unless Failed

@@ -9,6 +9,8 @@ import (
 type VolumeState struct {
 	Claim storage.ClaimRelation
 	Phase storage.Phase
+	// Owned: the volume has no claimRef, but a claim was bound to it ([Owner]).
+	Owned bool
 	// ModesDiffer: claim and volume have different volume modes.
 	ModesDiffer bool
 	// DynamicDelete: the volume was provisioned for its claim, with policy Delete.
@@ -17,7 +19,7 @@ type VolumeState struct {
 	Deleting bool
 	// Scrubbed: a recycler pod or a plugin that has not ended may remove data of the volume.
 	Scrubbed bool
-	// Confirmed: the claim was read from the API server, not from a cache.
+	// Confirmed: the claim was read from the API server, not from a cache. Without a claimRef all claims were.
 	Confirmed bool
 }
 
@@ -94,7 +96,7 @@ func DecideVolume(s VolumeState) VolumeDecision {
 func decideUsable(s VolumeState) VolumeDecision {
 	switch s.Claim {
 	case storage.ClaimNone:
-		return VolumeDecision{decidePhase(s, storage.PhaseAvailable, SetPhaseAvailable), Unclaimed}
+		return decideUnclaimed(s)
 	case storage.ClaimGone:
 		return VolumeDecision{decideRelease(s), ClaimGone}
 	case storage.ClaimUnread:
@@ -106,6 +108,18 @@ func decideUsable(s VolumeState) VolumeDecision {
 	case storage.ClaimElsewhere:
 	}
 	return VolumeDecision{decideElsewhere(s), ClaimElsewhere}
+}
+
+// decideUnclaimed makes a volume Available, but for one whose claimRef was removed while its claim was bound to it, as
+// by kubectl replace: that claim sets the claimRef again. A stale cache may lack the claim.
+func decideUnclaimed(s VolumeState) VolumeDecision {
+	switch {
+	case s.Owned:
+		return VolumeDecision{WakeClaim, ClaimHere}
+	case s.Phase == storage.PhaseBound && !s.Confirmed:
+		return VolumeDecision{ConfirmClaim, Unclaimed}
+	}
+	return VolumeDecision{decidePhase(s, storage.PhaseAvailable, SetPhaseAvailable), Unclaimed}
 }
 
 // decideUnbound leaves the binding to the claim's reconciler, unless a dynamic volume is

@@ -53,7 +53,7 @@ func TestEffectLeavesOutTests(t *testing.T) {
 func TestDeletionIsTestedIfObserved(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 1, 2, 4, 5, 6, 7, time.FixedZone("", 3600)))
 	for want, object := range map[string]*metav1.ObjectMeta{
-		`[{"op":"test","path":"/metadata/uid","value":"u"}]`:                                                                                   {UID: "u"},
+		`[{"op":"test","path":"/metadata/uid","value":"u"}]`: {UID: "u"},
 		`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/deletionTimestamp","value":"2026-01-02T03:05:06Z"}]`: {UID: "u", DeletionTimestamp: &at},
 	} {
 		if got, err := patch.For(object).TestDeletion(object).Bytes(); err != nil || string(got) != want {

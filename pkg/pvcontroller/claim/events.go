@@ -33,7 +33,7 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 	case binding.VolumeMismatched:
 		return controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
 	case binding.VolumeBoundToOther:
-		return controller.WarningEvent(failedBinding, fmt.Sprintf("The requested volume %q is already bound to a different claim, %s", o.claim.Spec.VolumeName, otherClaim(o))), true
+		return controller.WarningEvent(failedBinding, fmt.Sprintf("The requested volume %q is already bound to a different claim: it belongs to %s", o.claim.Spec.VolumeName, otherClaim(o))), true
 	case binding.VolumeScrubbed:
 		return controller.NormalEvent(failedBinding, fmt.Sprintf("Volume %q is not bound until %s has ended, which may still remove data", o.volume.Name, c.scrubber(o.volume))), true
 	case binding.ReferenceLost:
@@ -67,10 +67,16 @@ func (c *Controller) scrubber(volume *v1.PersistentVolume) string {
 
 // otherClaim names the claim of the volume. Who may read the events of one namespace need not know the claims of another.
 func otherClaim(o *observation) string {
-	if ref := o.volume.Spec.ClaimRef; ref.Namespace == o.claim.Namespace {
-		return "claim " + ref.Name
+	namespace, name := "", ""
+	if ref := o.volume.Spec.ClaimRef; ref != nil {
+		namespace, name = ref.Namespace, ref.Name
+	} else if o.owner != nil {
+		namespace, name = o.owner.Namespace, o.owner.Name
 	}
-	return "which is in another namespace"
+	if namespace == o.claim.Namespace {
+		return "claim " + name
+	}
+	return "a claim in another namespace"
 }
 
 // consumerEvent distinguishes a claim without pods from a claim whose pods are not

@@ -117,7 +117,7 @@ func (c *Controller) takeVolume(claim *v1.PersistentVolumeClaim) (*v1.Persistent
 			return nil, err
 		}
 		switch volume := c.Caches.Volume(name); {
-		case volume == nil:
+		case volume == nil || c.Caches.OwnerOf(volume) != nil:
 			c.removeFromIndex(name)
 		case c.Observer.isScrubbed(volume):
 			c.index.Remove(name)

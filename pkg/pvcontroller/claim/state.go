@@ -40,7 +40,9 @@ type observation struct {
 	// volume is the volume that the claim names, that refers to the claim or that was
 	// found for the claim; nil if there is none.
 	volume *v1.PersistentVolume
-	state  binding.ClaimState
+	// owner is the claim that was bound to the volume, if the volume has no claimRef; nil for none.
+	owner *v1.PersistentVolumeClaim
+	state binding.ClaimState
 	// defaultClass is the class that a claim without class gets, "" if there is none.
 	defaultClass string
 	// provisioner is the name that serves the claim's class, "" if there is none.
@@ -75,11 +77,12 @@ func (b *Observer) volumeOf(claim *v1.PersistentVolumeClaim) *v1.PersistentVolum
 // tells whether the volume was read from the API server.
 func (b *Observer) observe(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume, confirmed bool) *observation {
 	requested := claim.Annotations[storage.AnnStorageProvisioner]
-	o := &observation{claim: claim, volume: volume, state: binding.ClaimState{
+	owner := b.Caches.OwnerOf(volume)
+	o := &observation{claim: claim, volume: volume, owner: owner, state: binding.ClaimState{
 		Completed:    bindCompleted(claim),
 		Named:        claim.Spec.VolumeName != "",
 		Deleting:     claim.DeletionTimestamp != nil,
-		Volume:       relationOf(volume, claim),
+		Volume:       relationOf(volume, claim, owner),
 		Dynamic:      b.Dynamic,
 		OldFinalizer: finalizer.Has(claim.Finalizers, finalizer.Provisioning) && b.Provisioners.Provisions(requested),
 		Status:       binding.StatusOf(claim, volume),
@@ -108,10 +111,14 @@ type Scrubbing interface {
 }
 
 // relationOf returns how the volume refers to the claim. A free volume must fit the claim: the
-// claim may name any volume, and may have changed since a volume was found for it.
-func relationOf(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) binding.Relation {
+// claim may name any volume, and may have changed since a volume was found for it. A volume that lost its claimRef
+// belongs to its owner.
+func relationOf(volume *v1.PersistentVolume, claim, owner *v1.PersistentVolumeClaim) binding.Relation {
 	relation := binding.RelationOf(volume, claim)
-	if relation == binding.Free && binding.Mismatch(volume, claim) != "" {
+	switch {
+	case relation == binding.Free && owner != nil && owner.UID != claim.UID:
+		return binding.BoundToOther
+	case relation == binding.Free && binding.Mismatch(volume, claim) != "":
 		return binding.Mismatched
 	}
 	return relation

@@ -34,6 +34,9 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 	c.Operations.Abandoned(claim.UID)
 	c.Reporter.Forget(claim.UID)
 	c.loop.Enqueue(controller.Key(claim))
+	if volume := c.Caches.Volume(claim.Spec.VolumeName); volume != nil && volume.Spec.ClaimRef == nil { // the claim may have owned it
+		c.volumeChanged(nil, volume)
+	}
 }
 
 func (c *Controller) volumeReplayed(volume *v1.PersistentVolume) {
@@ -48,16 +51,18 @@ func (c *Controller) volumeChanged(_, volume *v1.PersistentVolume) {
 // indexVolume updates the index from the cache, not from an event: an event may be
 // older than the cache, and the index must not return to an older version. It is called by
 // the goroutine of volume events and by others, one of which may be late with what it read.
+// A volume that has an owner is not free, though it has no claimRef.
 func (c *Controller) indexVolume(name string) {
 	for {
 		volume := c.Caches.Volume(name)
+		owner := c.Caches.OwnerOf(volume)
 		switch {
-		case volume == nil:
+		case volume == nil || owner != nil:
 			c.index.Remove(name)
 		case c.Versions.IsFresh(volume):
 			c.index.Update(volume)
 		}
-		if c.Caches.Volume(name) == volume {
+		if c.Caches.Volume(name) == volume && c.Caches.OwnerOf(volume) == owner {
 			return
 		}
 	}

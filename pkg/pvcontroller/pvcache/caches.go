@@ -14,6 +14,7 @@ import (
 	storageinformers "k8s.io/client-go/informers/storage"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/intern"
 	"github.com/exeunt-io/exeunt/pkg/controller/partial"
@@ -125,6 +126,14 @@ func (c *Caches) ClaimsNaming(volume string) []*v1.PersistentVolumeClaim {
 	return controller.FromBucket(c.Claims, byVolume, volume, func(claim *v1.PersistentVolumeClaim) bool {
 		return claim.Spec.VolumeName == volume
 	})
+}
+
+// OwnerOf returns the claim that was bound to the volume, nil for none, if the volume has no claimRef.
+func (c *Caches) OwnerOf(volume *v1.PersistentVolume) *v1.PersistentVolumeClaim {
+	if volume == nil || volume.Spec.ClaimRef != nil {
+		return nil
+	}
+	return binding.Owner(volume, c.ClaimsNaming(volume.Name))
 }
 
 // ClaimsWaitingFor returns the claims of the class ("" for none) that name no volume.

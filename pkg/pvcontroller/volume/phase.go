@@ -2,10 +2,13 @@ package volume
 
 import (
 	"context"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/protection"
@@ -17,8 +20,23 @@ import (
 type observation struct {
 	volume *v1.PersistentVolume
 	claim  *v1.PersistentVolumeClaim
+	// owner is the claim that was bound to the volume, if the volume has no claimRef.
+	owner *v1.PersistentVolumeClaim
 	// confirmed: the claim was read from the API server.
 	confirmed bool
+}
+
+// observe reads the caches only.
+func (c *Controller) observe(volume *v1.PersistentVolume) observation {
+	return observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume)), owner: c.Caches.OwnerOf(volume)}
+}
+
+// claimKey returns the key of the claim whose reconciler goes on.
+func (o observation) claimKey() string {
+	if o.volume.Spec.ClaimRef == nil && o.owner != nil {
+		return controller.Key(o.owner)
+	}
+	return controller.ClaimKey(o.volume)
 }
 
 func (c *Controller) phaseState(o observation) binding.VolumeState {
@@ -29,6 +47,7 @@ func (c *Controller) phaseState(o observation) binding.VolumeState {
 		DynamicDelete: storage.HasProvisioner(o.volume) && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
 		Deleting:      c.Honor && o.volume.DeletionTimestamp != nil,
 		Scrubbed:      c.InTree.IsScrubbed(o.volume),
+		Owned:         o.owner != nil && o.volume.Spec.ClaimRef == nil,
 		Confirmed:     o.confirmed,
 	}
 }
@@ -36,7 +55,7 @@ func (c *Controller) phaseState(o observation) binding.VolumeState {
 // setPhase decides and executes until the phase is right. It returns the volume as it
 // is then.
 func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
-	o := observation{volume: volume, claim: c.Caches.Claim(controller.ClaimKey(volume))}
+	o := c.observe(volume)
 	for steps := new(controller.StepCounter); ; {
 		state := c.phaseState(o)
 		decision := binding.DecideVolume(state)
@@ -45,7 +64,7 @@ func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) 
 			c.reportScrubbed(o.volume, decision.Reason)
 			return o.volume, nil
 		case binding.WakeClaim:
-			c.WakeClaim(controller.ClaimKey(o.volume))
+			c.WakeClaim(o.claimKey())
 			return o.volume, nil
 		case binding.ReportMismatch:
 			c.reportMismatch(o)
@@ -84,13 +103,40 @@ func (c *Controller) execute(ctx context.Context, o observation, action binding.
 	return o, err
 }
 
-// confirmClaim reads the claim from the API server.
+// confirmClaim reads the claim from the API server, or the owner of a volume without a claimRef.
 func (c *Controller) confirmClaim(ctx context.Context, o observation) (observation, error) {
+	if o.volume.Spec.ClaimRef == nil {
+		owner, err := c.liveOwner(ctx, o.volume)
+		return observation{volume: o.volume, owner: owner, confirmed: true}, err
+	}
 	claim, err := controller.LiveClaim(ctx, c.Client, o.volume)
 	if err != nil {
 		return o, err
 	}
 	return observation{volume: o.volume, claim: claim, confirmed: true}, nil
+}
+
+// claimsPerPage bounds the answer to a list of claims.
+const claimsPerPage = 500
+
+// liveOwner reads all claims from the API server, which cannot select those that name the volume. It is called for a
+// Bound volume that lost its claimRef, and whose claim no cache shows.
+func (c *Controller) liveOwner(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
+	var naming []*v1.PersistentVolumeClaim
+	for page := (metav1.ListOptions{Limit: claimsPerPage}); ; {
+		list, err := absent.CheckedList(c.Client.CoreV1().PersistentVolumeClaims("").List(ctx, page))
+		if err != nil {
+			return nil, fmt.Errorf("look for the claim of volume %s: %w", volume.Name, err)
+		}
+		for i := range list.Items {
+			if list.Items[i].Spec.VolumeName == volume.Name {
+				naming = append(naming, &list.Items[i])
+			}
+		}
+		if page.Continue = list.Continue; page.Continue == "" {
+			return binding.Owner(volume, naming), nil
+		}
+	}
 }
 
 // phaseChange adds the removal of pv-protection to the write of a phase other than

@@ -53,8 +53,7 @@ func (c *Controller) needsNoWrite(volume *v1.PersistentVolume) bool {
 	if !c.InTree.Metadata(volume).IsEmpty() {
 		return false
 	}
-	claim := c.Caches.Claim(controller.ClaimKey(volume))
-	switch decision := binding.DecideVolume(c.phaseState(observation{volume: volume, claim: claim})); decision.Action {
+	switch decision := binding.DecideVolume(c.phaseState(c.observe(volume))); decision.Action {
 	case binding.Leave, binding.ReportMismatch:
 		return true
 	case binding.WakeClaim:

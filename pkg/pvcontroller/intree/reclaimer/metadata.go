@@ -26,7 +26,7 @@ func (c *Controller) metadataState(volume *v1.PersistentVolume) plugin.MetadataS
 		Origin:    plugin.OriginOf(volume, migrated, deletes),
 		Policy:    policyOf(volume),
 		Deleting:  volume.DeletionTimestamp != nil,
-		Unclaimed: (ref == nil || ref.UID == "") && volume.Status.Phase != v1.VolumeBound,
+		Unclaimed: (ref == nil || ref.UID == "") && volume.Status.Phase != v1.VolumeBound && c.Caches.OwnerOf(volume) == nil,
 		InTree:    finalizer.Has(volume.Finalizers, finalizer.InTree),
 		External:  finalizer.Has(volume.Finalizers, finalizer.External),
 		Migrated:  plugin.MigratedToOf(volume, driver),
