@@ -81,6 +81,9 @@ func attachmentText(e chain.Explorer, b blocker.Blocker, attachment *storagev1.V
 		b.Holder = "the administrator of node " + node
 		var deletions []string
 		for _, pod := range pods {
+			if isDeleted(&pod) { // explained itself
+				continue
+			}
 			deletions = append(deletions, commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name))
 		}
 		deletions = append(deletions, commands.Kubectl("", "delete", "volumeattachment", attachment.Name))

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -38,9 +37,9 @@ func explainClaim(ctx context.Context, e chain.Explorer, object *unstructured.Un
 		case string(finalizer.ClaimProtection):
 			return c.pods(ctx), true
 		case string(finalizer.CloneSource):
-			return []blocker.Blocker{c.clones(ctx)}, true
+			return c.clones(ctx), true
 		case snapshotSource:
-			return []blocker.Blocker{c.snapshots(ctx)}, true
+			return c.snapshots(ctx), true
 		case string(finalizer.Provisioning):
 			return []blocker.Blocker{c.leftover(ctx)}, true
 		}
@@ -115,7 +114,7 @@ func podBlocker(ctx context.Context, e chain.Explorer, pod *corev1.Pod, name str
 		Finalizer: name, Reason: blocker.PodUsesClaim, Verdict: blocker.Waiting,
 		Holder: "pod " + pod.Namespace + "/" + pod.Name, Since: askedAt(pod),
 		Evidence: []blocker.Evidence{evidence(blocker.FromField, "spec.volumes of the pod names the claim; the pod is %s on node %s", pod.Status.Phase, pod.Spec.NodeName)},
-		Next:     nextOfPod(e.Commands(), pod),
+		Next:     nextOfPod(ctx, e, pod),
 	}
 	if pod.DeletionTimestamp == nil {
 		return b
@@ -127,27 +126,6 @@ func podBlocker(ctx context.Context, e chain.Explorer, pod *corev1.Pod, name str
 	}
 	b.Blockers = e.Explain(ctx, object)
 	return b
-}
-
-// nextOfPod returns the next step for a pod that keeps a claim.
-func nextOfPod(commands cluster.Commands, pod *corev1.Pod) string {
-	deletion := commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name)
-	stopPod := func(sentence string) string {
-		return cluster.Steps(sentence, commands.Kubectl(pod.Namespace, "get", "pod", pod.Name)) + "\n" +
-			cluster.LastResort("the claim goes with the pod, and with policy Delete its data", deletion)
-	}
-	switch {
-	case pod.DeletionTimestamp != nil:
-		return cluster.Steps("the pod is being deleted; see what it waits for", commands.Exeunt(pod.Namespace, "why", "pod/"+pod.Name))
-	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
-		return stopPod("the pod has finished, and counts until it is deleted")
-	}
-	for _, owner := range pod.OwnerReferences {
-		if owner.Controller != nil && *owner.Controller {
-			return stopPod(fmt.Sprintf("stop the workload that owns the pod first, %s %s, or it creates the pod again", owner.Kind, owner.Name))
-		}
-	}
-	return stopPod("the claim goes once no pod uses it")
 }
 
 // leftover explains the finalizer of an earlier version of Exeunt.
@@ -167,7 +145,7 @@ func (c *claimChain) leftover(ctx context.Context) blocker.Blocker {
 }
 
 // clones explains the finalizer of a claim that other claims are cloned from.
-func (c *claimChain) clones(ctx context.Context) blocker.Blocker {
+func (c *claimChain) clones(ctx context.Context) []blocker.Blocker {
 	claims, seen := cluster.List(ctx, c.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{Namespace: c.typed.Namespace})
 	want := storage.DataSource{Kind: storage.SourceClaim, Namespace: c.typed.Namespace, Name: c.typed.Name}
 	users := waitingClaims(claims, want)
@@ -179,14 +157,24 @@ func (c *claimChain) clones(ctx context.Context) blocker.Blocker {
 		s.Error = c.provisioningFails(ctx, users, &facts)
 	}
 	b := judged(c.blocker(string(finalizer.CloneSource)), volume.InUse(s, blocker.CloneRunning), finding)
-	if len(users) > 0 {
-		if b.Reason == blocker.CloneRunning {
-			b.Object = claimObject(&users[0])
-		}
-		b.Next = giveUp(c, "wait until the clone has its volume", "this gives the clone up", users[0].Namespace, "pvc", users[0].Name)
-	}
 	b.Evidence = append(facts, b.Evidence...)
-	return b
+	switch {
+	case len(users) > 0 && b.Reason == blocker.CloneRunning:
+		return claimsThatWait(ctx, c, b, users, "wait until the clone has its volume", "this gives the clone up")
+	case len(users) > 0 && b.Reason == blocker.ControllerFails:
+		b.Next = mendOrGiveUp(c, "the clone cannot be made: mend what the error says; the clone is retried", "this gives the clone up", &users[0])
+	}
+	return []blocker.Blocker{b}
+}
+
+// mendOrGiveUp returns the step for a claim whose volume cannot be created.
+func mendOrGiveUp(e chain.Explorer, sentence, loss string, claim *corev1.PersistentVolumeClaim) string {
+	commands := e.Commands()
+	step := cluster.Steps(sentence, commands.Kubectl(claim.Namespace, "describe", "pvc", claim.Name))
+	if isDeleted(claim) {
+		return step
+	}
+	return step + "\n" + cluster.LastResort(loss, commands.Kubectl(claim.Namespace, "delete", "pvc", claim.Name))
 }
 
 // waitingClaims returns the claims that wait for a volume from the source.
@@ -202,10 +190,6 @@ func claimFacts(claims []corev1.PersistentVolumeClaim) []blocker.Evidence {
 		facts = append(facts, evidence(blocker.FromField, "claim %s/%s is %s and has this object as its data source", claims[i].Namespace, claims[i].Name, claims[i].Status.Phase))
 	}
 	return facts
-}
-
-func claimObject(claim *corev1.PersistentVolumeClaim) blocker.Object {
-	return blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)}
 }
 
 // provisioningFails reports whether the volume of the first claim cannot be created now.

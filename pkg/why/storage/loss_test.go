@@ -29,7 +29,7 @@ func TestNextStepLosesNothingIfItIsPasted(t *testing.T) {
 		"claim of a volume to be deleted": bound(corev1.PersistentVolumeReclaimDelete).claimed(t.Context())[0].Next,
 		"claim of a volume to be kept":    bound(corev1.PersistentVolumeReclaimRetain).claimed(t.Context())[0].Next,
 		"volume that is kept":             bound(corev1.PersistentVolumeReclaimRetain).retained().Next,
-		"a pod that has finished":         nextOfPod(cluster.Commands{}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}),
+		"a pod that has finished":         nextOfPod(t.Context(), commandsOnly{}, &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}),
 		"pods on a node that is gone":     attachmentText(commandsOnly{}, blocker.Blocker{Reason: blocker.NodeGone}, &storagev1.VolumeAttachment{}, make([]corev1.Pod, 1)).Next,
 		"a snapshot":                      giveUp(commandsOnly{}, "wait", "the snapshot is not taken", "shop", "volumesnapshot", "s"),
 	} {

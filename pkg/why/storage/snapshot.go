@@ -4,14 +4,16 @@ import (
 	"context"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/holder"
 )
 
 // snapshots explains the finalizer of a claim that snapshots are taken from.
-func (c *claimChain) snapshots(ctx context.Context) blocker.Blocker {
+func (c *claimChain) snapshots(ctx context.Context) []blocker.Blocker {
 	all, seen := cluster.List(ctx, c.Reader(), cluster.VolumeSnapshots, cluster.Selection{Namespace: c.typed.Namespace})
 	var users []snapshotv1.VolumeSnapshot
 	for i := range all {
@@ -23,25 +25,28 @@ func (c *claimChain) snapshots(ctx context.Context) blocker.Blocker {
 	finding := look(ctx, c, snapshotSource, "PersistentVolumeClaim", "", "")
 	s := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No, Remover: finding.State}
 	facts := []blocker.Evidence{evidence(blocker.FromList, "no snapshot is being taken from the claim")}
+	makers := holder.Finding{}
 	if len(users) > 0 {
 		facts, s.Error = c.snapshotFacts(users)
-		s.Users = look(ctx, c, single.contentFinalizer, single.content, single.group, c.driver(ctx)).State
+		makers = look(ctx, c, single.contentFinalizer, single.content, single.group, c.driver(ctx))
+		s.Users = makers.State
 	}
-	b := judged(c.blocker(snapshotSource), volume.InUse(s, blocker.SnapshotRunning), finding)
+	b := judged(c.blocker(snapshotSource), volume.InUse(s, blocker.SnapshotRunning), whoEnds(finding, makers))
 	b.Evidence = append(facts, b.Evidence...)
-	if len(users) > 0 && b.Reason == blocker.SnapshotRunning {
-		b.Object = snapshotObject(&users[0])
-		b.Next = giveUp(c, "wait until the snapshot is ready", "this gives the snapshot up", users[0].Namespace, "volumesnapshot", users[0].Name)
+	if len(users) > 0 && b.Reason == blocker.ControllerFails {
+		b.Next = cluster.Steps("the snapshot cannot be taken: mend what its error says; it is retried",
+			c.Commands().Kubectl(users[0].Namespace, "describe", single.command, users[0].Name))
 	}
-	return b
+	if len(users) == 0 || b.Reason != blocker.SnapshotRunning {
+		return []blocker.Blocker{b}
+	}
+	meta := func(snapshot *snapshotv1.VolumeSnapshot) metav1.Object { return snapshot }
+	return blockersOfUsers(ctx, c, b, users, meta, snapshotv1.SchemeGroupVersion.String(), single.snapshot,
+		user{resource: single.command, wait: "wait until the snapshot is ready", loss: "this gives the snapshot up"})
 }
 
 func isReady(snapshot *snapshotv1.VolumeSnapshot) bool {
 	return snapshot.Status != nil && snapshot.Status.ReadyToUse != nil && *snapshot.Status.ReadyToUse
-}
-
-func snapshotObject(snapshot *snapshotv1.VolumeSnapshot) blocker.Object {
-	return blocker.Object{Kind: "VolumeSnapshot", Group: snapshotv1.GroupName, Namespace: snapshot.Namespace, Name: snapshot.Name, UID: string(snapshot.UID)}
 }
 
 // snapshotFacts returns what the snapshots that are being taken say, and whether one

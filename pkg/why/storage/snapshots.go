@@ -15,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/holder"
 )
 
 // snapshotKinds are a snapshot and its content, alone or of a group.
@@ -79,7 +80,7 @@ func (k snapshotKinds) explainSnapshot(ctx context.Context, e chain.Explorer, ob
 		case groupMember:
 			all = append(all, memberOf(ctx, e, object, name)...)
 		case restoredSource, string(finalizer.SnapshotSource):
-			all = append(all, restored(ctx, e, object, name))
+			all = append(all, restored(ctx, e, object, name)...)
 		default:
 			all = append(all, e.Finalizer(ctx, object, name))
 		}
@@ -144,14 +145,12 @@ func groupOf(ctx context.Context, e chain.Explorer, object *unstructured.Unstruc
 		Object:    blocker.Object{Kind: grouped.snapshot, Group: grouped.group, Namespace: object.GetNamespace(), Name: group},
 		Finalizer: name, Reason: blocker.SnapshotBound, Since: askedAt(object),
 		Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.volumeGroupSnapshotName is %s, which is %s", group, presence)},
-		Next:     giveUp(e, "a member goes with its group", "this deletes all snapshots of the group", object.GetNamespace(), grouped.command, group),
+		Next:     cluster.Steps("a member goes with its group", e.Commands().Kubectl(object.GetNamespace(), "get", grouped.command, group)),
 	}
 	switch presence {
 	case cluster.Present:
-		b.Object, b.Verdict = cluster.ObjectOf(found), blocker.Waiting
-		if found.GetDeletionTimestamp() != nil {
-			b.Blockers = e.Explain(ctx, found)
-		}
+		b.Verdict = blocker.Waiting
+		b = waitsFor(ctx, e, b, user{found, grouped.command, "a member goes with its group", "this deletes all snapshots of the group"})
 	case cluster.Unseen:
 		b.Verdict = blocker.Unknown
 	case cluster.Absent:
@@ -161,29 +160,32 @@ func groupOf(ctx context.Context, e chain.Explorer, object *unstructured.Unstruc
 }
 
 // restored explains a finalizer that keeps a snapshot while volumes are restored from it.
-func restored(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured, name string) blocker.Blocker {
+func restored(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured, name string) []blocker.Blocker {
 	s := subject[unstructured.Unstructured]{e, object, object}
 	claims, seen := cluster.List(ctx, e.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{Namespace: object.GetNamespace()})
 	users := waitingClaims(claims, storage.DataSource{Kind: storage.SourceSnapshot, Namespace: object.GetNamespace(), Name: object.GetName()})
 	facts := []blocker.Evidence{evidence(blocker.FromList, "no claim waits for a volume from the snapshot")}
 	state := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No}
-	driver := ""
+	driver, makers := "", holder.Finding{}
 	if len(users) > 0 {
 		driver = driverOfClaim(ctx, e, &users[0])
 		facts = claimFacts(users)
 		state.Error = s.provisioningFails(ctx, users, &facts)
-		state.Users = look(ctx, e, string(finalizer.External), "PersistentVolume", "", driver).State
+		makers = look(ctx, e, string(finalizer.External), "PersistentVolume", "", driver)
+		state.Users = makers.State
 	}
 	finding := look(ctx, e, name, "VolumeSnapshot", storage.SnapshotGroup, driver)
 	state.Remover = finding.State
 	b := blocker.Blocker{Object: cluster.ObjectOf(object), Finalizer: name, Since: askedAt(object)}
-	b = judged(b, volume.InUse(state, blocker.SnapshotRunning), finding)
+	b = judged(b, volume.InUse(state, blocker.SnapshotRunning), whoEnds(finding, makers))
 	b.Evidence = append(facts, b.Evidence...)
-	if len(users) > 0 && b.Reason == blocker.SnapshotRunning {
-		b.Object = claimObject(&users[0])
-		b.Next = giveUp(e, "wait until the claim has its volume", "this gives the claim up", users[0].Namespace, "pvc", users[0].Name)
+	switch {
+	case len(users) > 0 && b.Reason == blocker.SnapshotRunning:
+		return claimsThatWait(ctx, e, b, users, "wait until the claim has its volume", "this gives the claim up")
+	case len(users) > 0 && b.Reason == blocker.ControllerFails:
+		b.Next = mendOrGiveUp(e, "the volume cannot be restored: mend what the error says; it is retried", "this gives the claim up", &users[0])
 	}
-	return b
+	return []blocker.Blocker{b}
 }
 
 // explainContent returns what the deletion of a content waits for.

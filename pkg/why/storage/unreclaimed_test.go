@@ -38,6 +38,10 @@ func (e explorer) Finalizer(_ context.Context, object *unstructured.Unstructured
 	return blocker.Blocker{Object: cluster.ObjectOf(object), Finalizer: name, Reason: blocker.ControllerActs, Verdict: blocker.Waiting}
 }
 
+func (e explorer) Explain(ctx context.Context, object *unstructured.Unstructured) []blocker.Blocker {
+	return chain.FinalizerBlockers(ctx, e, object)
+}
+
 // provisioner returns the Lease and the Deployment of a provisioner of driver csi.example.com that leads.
 func provisioner(image, identity string) (coordinationv1.Lease, appsv1.Deployment) {
 	labels := map[string]string{"app": "controller"}

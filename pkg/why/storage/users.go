@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -61,32 +62,47 @@ func explainUsers(ctx context.Context, e chain.Explorer, object *unstructured.Un
 // usersOfClass returns the volumes and claims that name the class, and whether all were seen.
 func usersOfClass(ctx context.Context, e chain.Explorer, class *unstructured.Unstructured) ([]blocker.Blocker, bool) {
 	var users []blocker.Blocker
-	add := func(object blocker.Object, field, next string) {
+	add := func(kind, resource, field string, typed metav1.Object) {
 		if len(users) < maxUsers {
-			users = append(users, blocker.Blocker{
-				Object: object, Holder: "the user of " + object.String(), Since: askedAt(class),
-				Evidence: []blocker.Evidence{evidence(blocker.FromField, "%s of %s is %s", field, object, class.GetName())}, Next: next,
-			})
+			users = append(users, userOfClass(ctx, e, class, kind, resource, field, typed))
 		}
 	}
-	next := "change the class of the claim, or delete the claim"
 	claimsSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{}, func(page []corev1.PersistentVolumeClaim) {
 		for i := range page {
 			claim := &page[i]
 			if names(claim.Spec.VolumeAttributesClassName, class) || names(claim.Status.CurrentVolumeAttributesClassName, class) {
-				add(claimObject(claim), "volumeAttributesClassName", cluster.Steps(next, e.Commands().Kubectl(claim.Namespace, "get", "pvc", claim.Name)))
+				add("PersistentVolumeClaim", "pvc", "volumeAttributesClassName", claim)
 			}
 		}
 	})
 	volumesSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
 		for i := range page {
 			if names(page[i].Spec.VolumeAttributesClassName, class) {
-				object := blocker.Object{Kind: "PersistentVolume", Name: page[i].Name, UID: string(page[i].UID)}
-				add(object, "spec.volumeAttributesClassName", cluster.Steps(next, e.Commands().Kubectl("", "get", "pv", page[i].Name)))
+				add("PersistentVolume", "pv", "spec.volumeAttributesClassName", &page[i])
 			}
 		}
 	})
 	return users, claimsSeen && volumesSeen
+}
+
+// userOfClass returns the blocker of a claim or volume that names the class in the field.
+func userOfClass(ctx context.Context, e chain.Explorer, class *unstructured.Unstructured, kind, resource, field string, typed metav1.Object) blocker.Blocker {
+	object := blocker.Object{Kind: kind, Namespace: typed.GetNamespace(), Name: typed.GetName(), UID: string(typed.GetUID())}
+	b := blocker.Blocker{
+		Object: object, Holder: "the user of " + object.String(), Since: askedAt(class),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField, "%s of %s is %s", field, object, class.GetName())},
+		Next: cluster.Steps("change the class of the claim, or delete the claim",
+			e.Commands().Kubectl(object.Namespace, "get", resource, object.Name)),
+	}
+	if !isDeleted(typed) {
+		return b
+	}
+	converted, err := toUnstructured("v1", kind, typed)
+	if err != nil {
+		e.Reader().Note("could not read %s: %v", object, err)
+		return b
+	}
+	return explainDeleted(ctx, e, b, converted, resource)
 }
 
 func names(name *string, object *unstructured.Unstructured) bool {
@@ -112,7 +128,7 @@ func podsOfDevices(ctx context.Context, e chain.Explorer, claim *unstructured.Un
 			b.Object.Kind, b.Holder = "Pod", "pod "+claim.GetNamespace()+"/"+name
 			ref := cluster.Ref{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: claim.GetNamespace(), Name: name}
 			if pod, presence, _ := e.Reader().Live(ctx, ref); presence == cluster.Present && pod.GetDeletionTimestamp() != nil {
-				b.Blockers = e.Explain(ctx, pod)
+				b = explainDeleted(ctx, e, b, pod, "pod")
 			}
 		}
 		users = append(users, b)

@@ -3,8 +3,10 @@ package museum
 import (
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -36,6 +38,30 @@ var usedClaims = []exhibit{
 			return []string{"pvc/claim"}
 		},
 		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "delete pod pod", step: func(r *room) { r.endPod("pod") },
+	},
+	{
+		number: "20o", name: "the claim owns the pod that uses it",
+		programs: loops,
+		build: func(r *room) []string {
+			claim := r.CreateClaim("claim", r.Namespace)
+			r.ownPod(r.CreatePod("claim"), metav1.OwnerReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: claim.Name, UID: claim.UID, Controller: ptr.To(true)})
+			r.DeleteClaim("claim")
+			return []string{"pvc/claim"}
+		},
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "creates no pods: delete the pod", absent: "stop the workload",
+		step: func(r *room) { r.endPod("pod") },
+	},
+	{
+		number: "20d", name: "the Job of the pod that uses the claim is being deleted",
+		programs: loops,
+		build: func(r *room) []string {
+			r.CreateClaim("claim", r.Namespace)
+			r.ownPod(r.CreatePod("claim"), r.createDeletedJob("job"))
+			r.DeleteClaim("claim")
+			return []string{"pvc/claim"}
+		},
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "creates no pod again", absent: "stop the workload",
+		step: func(r *room) { r.endPod("pod") },
 	},
 	{
 		number: "21", name: "only a pod that was never scheduled uses the claim",
@@ -188,4 +214,24 @@ func (r *room) deletePodWithClaim(node, claim string) []string {
 		return err == nil && time.Now().After(pod.DeletionTimestamp.Add(time.Second))
 	})
 	return []string{"pvc/" + claim}
+}
+
+// ownPod makes the owner the controller of the pod.
+func (r *room) ownPod(pod *v1.Pod, owner metav1.OwnerReference) {
+	r.T.Helper()
+	pod.OwnerReferences = []metav1.OwnerReference{owner}
+	_, err := r.Client.CoreV1().Pods(r.Namespace).Update(r.Ctx, pod, metav1.UpdateOptions{})
+	r.Must(err, "set owner of pod")
+}
+
+// createDeletedJob creates a Job that is being deleted in the foreground, and returns it as an owner.
+func (r *room) createDeletedJob(name string) metav1.OwnerReference {
+	r.T.Helper()
+	job, err := r.Client.BatchV1().Jobs(r.Namespace).Create(r.Ctx, &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       batchv1.JobSpec{Template: v1.PodTemplateSpec{Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{{Name: "c", Image: "i"}}}}},
+	}, metav1.CreateOptions{})
+	r.Must(err, "create Job")
+	r.Must(r.Client.BatchV1().Jobs(r.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}), "delete Job")
+	return metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: job.UID, Controller: ptr.To(true)}
 }

@@ -60,6 +60,7 @@ func TestExhibits(t *testing.T) {
 			args := e.build(r)
 			report := r.why(args...)
 			e.expect(t, report)
+			r.expectAdvice(report)
 			if report.Verdict == blocker.Stuck {
 				r.expectStuckOrUnknownWithoutRights(args)
 			} else {

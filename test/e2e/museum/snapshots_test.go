@@ -45,6 +45,19 @@ var takenSnapshots = []exhibit{
 		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotRunning}, next: "delete volumesnapshot snapshot", step: (*room).stripClaim,
 	},
 	{
+		number: "25d", name: "the claim waits for a snapshot that is being deleted itself", alone: true,
+		build: func(r *room) []string {
+			r.createClaimOnly(claimAsSource)
+			r.createSnapshotOf("claim")
+			r.finalizersOf(snapshots, r.Namespace, "snapshot", strangerFinalizer)
+			r.deleteOf(snapshots, r.Namespace, "snapshot")
+			r.createDeployment(metav1.NamespaceSystem, "snapshot-controller", "example.com/snapshot-controller:v8.4.0", 1, 1)
+			return r.deleteClaim()
+		},
+		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.UnknownFinalizer}, next: "find the program", absent: "delete",
+		step: func(r *room) { r.strip(snapshots, r.Namespace, "snapshot"); r.stripClaim() },
+	},
+	{
 		number: "26", name: "the snapshot controller is uninstalled", alone: true,
 		build: func(r *room) []string {
 			r.createClaimOnly(claimAsSource)

@@ -17,7 +17,7 @@ type Objects map[string][]metav1.Object
 var listKinds = map[string]string{
 	"persistentvolumes": "PersistentVolumeList", "persistentvolumeclaims": "PersistentVolumeClaimList", "pods": "PodList",
 	"events": "EventList", "leases": "LeaseList", "csidrivers": "CSIDriverList", "csinodes": "CSINodeList", "storageclasses": "StorageClassList",
-	"nodes": "NodeList", "deployments": "DeploymentList", "statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList",
+	"nodes": "NodeList", "volumesnapshots": "VolumeSnapshotList", "deployments": "DeploymentList", "statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList",
 }
 
 // ServeHTTP answers lists, and requests for single objects.
