@@ -22,6 +22,8 @@ const FreshError = 10 * time.Minute
 type failure struct {
 	evidence blocker.Evidence
 	since    time.Time
+	// stale: nothing tells whether the error still holds.
+	stale bool
 }
 
 // failure returns the error that one of the controllers reports for the object now, or nil,
@@ -33,7 +35,7 @@ func (f Finder) failure(ctx context.Context, object *unstructured.Unstructured, 
 		if found := eventFailure(events, controller, driver, asked, f.Reader.Now()); found != nil {
 			return found, seen
 		}
-		if found := conditionFailure(object, controller, asked); found != nil {
+		if found := conditionFailure(object, controller, asked, f.Reader.Now()); found != nil {
 			return found, seen
 		}
 	}
@@ -70,7 +72,7 @@ func eventFailure(events []corev1.Event, controller families.Controller, driver 
 	}
 	text := fmt.Sprintf("%s of %s, %d times, last at %s: %s", latest.Reason, cluster.Component(latest), max(latest.Count, 1),
 		blocker.Time(cluster.EventTime(*latest)), quoted(latest.Message))
-	return &failure{blocker.Evidence{Source: blocker.FromEvent, Text: text}, firstTime(latest)}
+	return &failure{evidence: blocker.Evidence{Source: blocker.FromEvent, Text: text}, since: firstTime(latest)}
 }
 
 // isFailure reports whether the event is a warning that the controller itself sent about its cleanup:
@@ -112,18 +114,25 @@ func firstTime(event *corev1.Event) time.Time {
 }
 
 // conditionFailure returns the condition of the object that says that its deletion fails,
-// or nil. Conditions from before the deletion say nothing of it.
-func conditionFailure(object *unstructured.Unstructured, controller families.Controller, asked time.Time) *failure {
+// or nil. Conditions from before the deletion say nothing of it. A condition without a status, as of
+// Argo CD, is not taken back once the error is gone: it counts for as long as an event does.
+func conditionFailure(object *unstructured.Unstructured, controller families.Controller, asked, now time.Time) *failure {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, value := range conditions {
 		fields, _ := value.(map[string]any)
 		kind, status, reason := textField(fields, "type"), textField(fields, "status"), textField(fields, "reason")
 		at, err := time.Parse(time.RFC3339, textField(fields, "lastTransitionTime"))
-		if asked.IsZero() || err != nil || at.Before(asked) || !reportsDeletionError(kind, status, reason, controller) {
+		_, hasStatus := fields["status"]
+		fails := reportsDeletionError(kind, status, reason, controller) || !hasStatus && isDeletionError(kind)
+		if asked.IsZero() || err != nil || at.Before(asked) || !fails {
 			continue
 		}
-		text := fmt.Sprintf("condition %s is %s, %s, since %s: %s", kind, status, reason, blocker.Time(at), quoted(textField(fields, "message")))
-		return &failure{blocker.Evidence{Source: blocker.FromCondition, Text: text}, at}
+		text := fmt.Sprintf("condition %s is %s, %s,", kind, status, reason)
+		if !hasStatus {
+			text = "condition " + kind
+		}
+		text += fmt.Sprintf(" since %s: %s", blocker.Time(at), quoted(textField(fields, "message")))
+		return &failure{blocker.Evidence{Source: blocker.FromCondition, Text: text}, at, !hasStatus && now.Sub(at) > FreshError}
 	}
 	return nil
 }

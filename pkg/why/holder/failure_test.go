@@ -92,11 +92,39 @@ func TestConditionFailure(t *testing.T) {
 			object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
 				"type": tc.kind, "status": tc.status, "reason": tc.reason, "message": "m", "lastTransitionTime": now.Add(-tc.ago).Format(time.RFC3339),
 			}}}}}
-			if got := conditionFailure(object, controller, asked); (got != nil) != tc.want {
+			if got := conditionFailure(object, controller, asked, now); (got != nil) != tc.want || got != nil && got.stale {
 				t.Errorf("the failure is %+v, want one: %v", got, tc.want)
 			}
-			if got := conditionFailure(object, controller, time.Time{}); got != nil {
+			if got := conditionFailure(object, controller, time.Time{}, now); got != nil {
 				t.Errorf("the failure without a deletion is %+v, want none", got)
+			}
+		})
+	}
+}
+
+// A condition without a status, as of Argo CD, says that something happened, not that it still holds.
+func TestConditionWithoutStatus(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind  string
+		ago   time.Duration
+		want  bool
+		stale bool
+	}{
+		"a fresh error of the deletion": {"DeletionError", time.Minute, true, false},
+		"an old error of the deletion":  {"DeletionError", time.Hour, true, true},
+		"an error before the deletion":  {"DeletionError", 3 * time.Hour, false, false},
+		"another error":                 {"ComparisonError", time.Minute, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
+				"type": tc.kind, "message": "cluster is gone", "lastTransitionTime": now.Add(-tc.ago).Format(time.RFC3339),
+			}}}}}
+			got := conditionFailure(object, families.Controller{}, now.Add(-2*time.Hour), now)
+			if (got != nil) != tc.want || got != nil && got.stale != tc.stale {
+				t.Fatalf("the failure is %+v, want one: %v, stale: %v", got, tc.want, tc.stale)
+			}
+			if got != nil && !strings.Contains(got.evidence.Text, "condition DeletionError since") {
+				t.Errorf("the text is %q", got.evidence.Text)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, fi
 		finding = f.withFailure(finding, object, *found)
 	}
 	reason, verdict := blocker.JudgeController(finding.State)
-	if verdict == blocker.Waiting && !seen { // the controller may report an error
+	if doubtful := !seen || found != nil; verdict == blocker.Waiting && doubtful { // it may report an error
 		verdict = blocker.Unknown
 	}
 	if reason == blocker.ControllerGone && !finding.StandsBy { // else it acts once its Lease is deleted
@@ -74,8 +74,8 @@ func doubtInvisible(findings []Finding) {
 
 // withFailure adds the error that the controller reports to its observed state.
 func (f Finder) withFailure(finding Finding, object *unstructured.Unstructured, found failure) Finding {
-	finding.State.ReportsError = true
-	finding.Evidence = append(finding.Evidence, found.evidence)
+	finding.State.ReportsError = !found.stale
+	finding.Evidence = append(slices.Clone(finding.Evidence), found.evidence)
 	if reason, _ := blocker.JudgeController(finding.State); reason != blocker.ControllerFails {
 		return finding
 	}

@@ -102,7 +102,7 @@ func (r *room) createOwner(name string) *unstructured.Unstructured {
 
 // foregroundDeletions returns the exhibits of owners that wait for dependents.
 func foregroundDeletions() []exhibit {
-	return slices.Concat(dependents(), chains(), collectors(), []exhibit{
+	return slices.Concat(dependents(), chains(), collectors(), failedApplications(), []exhibit{
 		{
 			number: "55", name: "two owners that are deleted in the foreground own each other",
 			build: func(r *room) []string {
