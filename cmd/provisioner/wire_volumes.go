@@ -59,7 +59,7 @@ func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.
 	return provisioning.Config{
 		Client: w.clients.Objects,
 		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
-		Attributes: attributes, Streamed: w.streamed,
+		Attributes: attributes, Arrivals: w.arrivals,
 		Backend: &csibackend.Backend{Driver: w.driver, Inputs: inputs, Failed: w.failed()}, Honor: w.options.Honor(),
 		Serves: w.serves, ServedBy: w.servedBy(), Node: w.selectedNodes().Read, WatchedNode: w.selectedNodes().FromCache, VolumeName: w.volumeName,
 		Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Timeouts: timeouts,

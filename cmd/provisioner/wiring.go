@@ -27,8 +27,8 @@ type wiring struct {
 	driver  *csi.Driver
 	names   provisioning.Names
 	factory informers.SharedInformerFactory
-	// streamed reports whether the version of a claim came from a watch, not from a list.
-	streamed func(version string) bool
+	// arrivals tell how claims came into the cache.
+	arrivals provisioning.Arrivals
 	recorder record.EventRecorder
 	counts   librarymetrics.Metrics
 	// engine creates and deletes volumes.
@@ -74,8 +74,8 @@ func newWiring(options *options, clients *program.Clients, driver *csi.Driver) (
 	if err != nil {
 		return nil, err
 	}
-	factory, streamed := engine.NewInformers(client, names)
-	return &wiring{options: options, clients: clients, driver: driver, names: names, factory: factory, streamed: streamed}, nil
+	factory, arrivals := engine.NewInformers(client, names)
+	return &wiring{options: options, clients: clients, driver: driver, names: names, factory: factory, arrivals: arrivals}, nil
 }
 
 // wire creates the controllers and registers their event handlers.

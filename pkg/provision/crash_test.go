@@ -29,12 +29,15 @@ type world struct {
 	entry    Entry
 	prepared bool
 	unusable bool
+	// older: the claim is older than the process; unwatched: an earlier process may have recorded the volume, and the
+	// claim was not seen to wait since.
+	older, unwatched bool
 	// otherLed: another program has been the leader.
 	otherLed bool
 }
 
 func (w world) state() State {
-	s := State{Want: Wanted, Creation: w.creation, Entry: w.entry, Unusable: w.unusable, Journaled: true, Leading: true}
+	s := State{Want: Wanted, Creation: w.creation, Entry: w.entry, Unusable: w.unusable, Made: !w.older, MayBeKept: w.unwatched && w.gone, Journaled: true, Leading: true}
 	switch {
 	case w.bound && !w.gone:
 		s.Want = BoundOrLost
@@ -73,27 +76,27 @@ func (w world) nextAction() Action {
 // afterCrash returns the world after a crash and a new leader's read of the journal.
 func (w world) afterCrash() world {
 	w.creation, w.prepared, w.unusable, w.entry = NotRequested, false, false, NoEntry
+	w.older, w.unwatched = true, w.durable != NoEntry
 	switch {
-	case w.durable == Durable && w.broken:
+	case w.durable != NoEntry && w.broken:
 		w.entry = Untrusted
-	case w.durable == Durable:
+	case w.durable != NoEntry:
 		w.entry = Inherited
-	case w.durable == Discarding && w.broken:
-		w.entry = UntrustedDiscarding
-	case w.durable == Discarding:
-		w.entry = InheritedDiscarding
 	}
 	return w
 }
 
 // afterCall returns the worlds after CreateVolume.
 func (w world) afterCall() []world {
+	w.unwatched = w.unwatched && w.gone
 	created, lost, late, refused := w, w, w, w
 	created.stored, created.working, created.creation = true, false, Created
 	lost.stored, lost.working, lost.creation = true, false, Requested // the response was lost
 	late.working, late.creation = true, Requested                     // timeout
 	unusable := created
-	unusable.unusable = true
+	if unusable.unusable = !w.older; w.older { // it is left alone
+		unusable.creation, unusable.prepared = After(Uncertain, w.creation, false), false
+	}
 	all := []world{created, unusable, lost, late}
 	if !w.stored && !w.working {
 		refused.creation, refused.prepared = After(NoVolume, w.creation, true), false
@@ -113,11 +116,7 @@ func (w world) afterAction() []world {
 	case WriteDiscarding:
 		next.durable, next.entry = Discarding, Discarding
 	case Adopt:
-		next.creation, next.prepared = Requested, true
-		next.entry = map[Entry]Entry{Inherited: Durable, Untrusted: Outdated, InheritedDiscarding: Discarding}[w.entry]
-		if next.entry == Discarding {
-			next.creation, next.unusable = Created, true
-		}
+		next.creation, next.prepared, next.entry = Requested, true, Adopted(w.entry)
 	case Create:
 		return w.afterCall()
 	case Save:
@@ -163,6 +162,9 @@ func (w world) afterUsers() []world {
 	if w.recorded && w.bound && (w.durable == NoEntry || w.broken) {
 		// The user sets the policy Retain and deletes the PersistentVolume. Our finalizer keeps
 		// the object until the entry is removed, unless another program leads.
+		add(func(w *world) { w.recorded, w.retained = false, true })
+	}
+	if w.recorded && w.bound && w.gone { // the user also removes our finalizer by hand
 		add(func(w *world) { w.recorded, w.retained = false, true })
 	}
 	if w.recorded && w.gone && w.durable == NoEntry { // reclaimed; an entry would prevent the deletion
@@ -249,7 +251,10 @@ func TestRetainedVolumeIsNotRecordedAgain(t *testing.T) {
 			continue
 		}
 		kept++
-		if next := w.nextAction(); next == Adopt || next == Create || next == Save {
+		if w.nextAction() == Adopt {
+			w = w.afterAction()[0]
+		}
+		if next := w.nextAction(); next == Create || next == Save {
 			t.Errorf("%v: %+v", next, w)
 		}
 	}

@@ -59,6 +59,8 @@ func decideInherited(s State) Decision {
 		return Decision{RemoveEntry, ClaimBoundOrLost}
 	case s.Entry == UntrustedDiscarding, s.Entry == Untrusted && s.Want == Unwanted:
 		return Decision{MoveToUnresolved, CustodyBroken}
+	case s.Entry == InheritedDiscarding:
+		return Decision{MoveToUnresolved, DiscardInterrupted}
 	}
 	return Decision{Adopt, EntryInherited}
 }
@@ -67,7 +69,7 @@ func decideInherited(s State) Decision {
 // PersistentVolume exists.
 func (s State) isRecorded() bool {
 	return s.Creation == Created && s.Record.IsOfClaim() && !s.Unusable && s.Entry != Discarding &&
-		s.Want != Misplaced && s.Want != Unserved
+		(s.Want != Misplaced && s.Want != Unserved || !s.Made)
 }
 
 // conclude removes the entry of a volume that is recorded, or that a bound claim may use.
@@ -91,7 +93,7 @@ func decideOldFinalizer(s State) Decision {
 	switch {
 	case !s.Journaled, s.Entry == Durable, s.Entry == Discarding, step == Wait && s.Prepared == Refused:
 		return Decision{RemoveOldFinalizer, FinalizerObsolete}
-	case s.Creation == Created:
+	case s.Creation == Created && (s.Made || s.Record == storage.RecordAbsent):
 		return decideCreated(s)
 	case step != Wait:
 		return Decision{step, FinalizerObsolete}
@@ -100,9 +102,10 @@ func decideOldFinalizer(s State) Decision {
 }
 
 // decideCreated has a created volume recorded, or deleted if no claim can use it. The
-// volume of a claim that is gone is recorded as well, and then reclaimed by its policy.
+// volume of a claim that is gone is recorded as well, and then reclaimed by its policy. A volume
+// that may be older than the request may hold data: it is recorded where it is, or left alone.
 func decideCreated(s State) Decision {
-	isUsed := s.Record == storage.RecordAbsent && !s.Unusable && (s.Want == Wanted || s.Want == Unwanted)
+	isUsed := s.Record == storage.RecordAbsent && !s.Unusable && (s.Want == Wanted || s.Want == Unwanted || !s.Made)
 	switch {
 	case isUsed && s.Journaled && s.Unannounced:
 		return Decision{Announce, VolumeWanted}
@@ -110,6 +113,10 @@ func decideCreated(s State) Decision {
 		return Decision{Save, VolumeWanted}
 	case s.Record == storage.RecordConflict && s.Read != BothRead:
 		return Decision{ReadBoth, NameInUse}
+	case !s.Made && s.Want == Unwanted && (s.Journaled || s.Entry != NoEntry):
+		return Decision{MoveToUnresolved, NameInUse}
+	case !s.Made:
+		return Decision{Wait, NameInUse}
 	}
 	return decideUnused(s)
 }

@@ -45,7 +45,7 @@ var decideCases = map[string]struct {
 	"long open request is built again":                       {State{Journaled: true, Want: Wanted, Creation: Requested, Stored: true, LongRequested: true, Entry: Durable}, Decision{Prepare, VolumeWanted}},
 	"long open request is repeated if unbuildable":           {State{Journaled: true, Want: Wanted, Creation: Requested, Stored: true, LongRequested: true, Prepared: Refused, Entry: Durable}, Decision{UseStored, VolumeWanted}},
 	"node of open request is read live":                      {callReadyBut(func(s *State) { s.Creation = Requested }), Decision{ReadNode, OutcomeUnknown}},
-	"recorded volume of an unserved claim is left":           {State{Journaled: true, Want: Unserved, Creation: Created, Entry: Durable, Record: storage.RecordPresent}, Decision{RemoveEntry, VolumeRecorded}},
+	"recorded volume of an unserved claim is left":           {State{Journaled: true, Want: Unserved, Creation: Created, Made: true, Entry: Durable, Record: storage.RecordPresent}, Decision{RemoveEntry, VolumeRecorded}},
 	"created volume is recorded already":                     {State{Journaled: true, Want: Wanted, Creation: Created, Entry: Durable, Record: storage.RecordPresent}, Decision{AcceptRecord, VolumeRecorded}},
 	"doubtful request of wanted volume is built again":       {State{Journaled: true, Want: Wanted, Creation: Doubtful, Entry: Durable}, Decision{Prepare, VolumeWanted}},
 	"doubtful request of an unserved claim is repeated":      {State{Journaled: true, Want: Unserved, Creation: Doubtful, Entry: Durable, Stored: true}, Decision{UseStored, OutcomeUnknown}},
@@ -54,31 +54,36 @@ var decideCases = map[string]struct {
 	"open request prevents rescheduling":                     {callReadyBut(func(s *State) { s.Want, s.Creation = Misplaced, Requested }), Decision{Create, OutcomeUnknown}},
 	"overdue entry of gone claim becomes unresolved":         {callReadyBut(func(s *State) { s.Want, s.Creation, s.Overdue = Unwanted, Doubtful, true }), Decision{MoveToUnresolved, NoAnswer}},
 	"overdue entry of living claim stays active":             {callReadyBut(func(s *State) { s.Creation, s.Overdue, s.NodeRead = Requested, true, true }), Decision{Create, OutcomeUnknown}},
-	"recorded volume for an unfit node is left":              {State{Journaled: true, Want: Misplaced, Creation: Created, Entry: Durable, Record: storage.RecordPresent}, Decision{RemoveEntry, VolumeRecorded}},
-	"created volume for an unfit node is not recorded":       {State{Journaled: true, Want: Misplaced, Creation: Created, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
-	"created volume of an unserved claim is not recorded":    {State{Journaled: true, Want: Unserved, Creation: Created, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
-	"name conflict is confirmed before the discarding entry": {State{Journaled: true, Want: Wanted, Creation: Created, Record: storage.RecordConflict, Entry: Durable}, Decision{ReadBoth, NameInUse}},
+	"recorded volume for an unfit node is left":              {State{Journaled: true, Want: Misplaced, Creation: Created, Made: true, Entry: Durable, Record: storage.RecordPresent}, Decision{RemoveEntry, VolumeRecorded}},
+	"created volume for an unfit node is not recorded":       {State{Journaled: true, Want: Misplaced, Creation: Created, Made: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
+	"created volume of an unserved claim is not recorded":    {State{Journaled: true, Want: Unserved, Creation: Created, Made: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
+	"name conflict is confirmed before the discarding entry": {State{Journaled: true, Want: Wanted, Creation: Created, Made: true, Record: storage.RecordConflict, Entry: Durable}, Decision{ReadBoth, NameInUse}},
 	"volume that may be kept needs live reads":               {State{Journaled: true, Want: Wanted, Creation: Created, MayBeKept: true, Entry: Durable}, Decision{ReadBoth, VolumeMayBeKept}},
 	"request whose volume may be kept needs live reads":      {State{Journaled: true, Want: Wanted, Creation: Requested, MayBeKept: true, Entry: Durable}, Decision{ReadBoth, VolumeMayBeKept}},
 	"volume without the finalizer is announced":              {State{Journaled: true, Want: Wanted, Creation: Created, Unannounced: true, Entry: Durable}, Decision{Announce, VolumeWanted}},
 	"the same for a claim that is gone":                      {State{Journaled: true, Want: Unwanted, Creation: Created, Unannounced: true, Entry: Durable}, Decision{Announce, VolumeWanted}},
 	"without a journal nothing is announced":                 {State{Want: Wanted, Creation: Created, Unannounced: true, Entry: Durable}, Decision{Save, VolumeWanted}},
-	"unusable volume is not announced":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Unannounced: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
+	"unusable volume is not announced":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Made: true, Unusable: true, Unannounced: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
 	"volume that its claim never used is recorded":           {State{Journaled: true, Want: Wanted, Creation: Created, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{Save, VolumeWanted}},
-	"unusable volume that its claim never used is discarded": {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{WriteDiscarding, VolumeUnused}},
+	"unusable volume that its claim never used is discarded": {State{Journaled: true, Want: Misplaced, Creation: Created, Made: true, Unusable: true, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{WriteDiscarding, VolumeUnused}},
 	"volume that may be kept is left alone":                  {State{Journaled: true, Want: Unwanted, Creation: Created, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{MoveToUnresolved, VolumeMayBeKept}},
 	"request whose volume may be kept is not repeated":       {State{Journaled: true, Want: Unwanted, Creation: Requested, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{MoveToUnresolved, VolumeMayBeKept}},
 	"volume that may be kept, without journal and entry":     {State{Want: Unwanted, Creation: Created, MayBeKept: true, Read: BothRead}, Decision{Wait, VolumeMayBeKept}},
 	"volume that may be kept, with the old finalizer":        {State{Want: Unwanted, Creation: Created, MayBeKept: true, Read: BothRead, OldFinalizer: true}, Decision{RemoveOldFinalizer, VolumeMayBeKept}},
 	"volume that may be kept gets an entry":                  {State{Journaled: true, Want: Unwanted, Creation: Created, MayBeKept: true, Read: BothRead}, Decision{MoveToUnresolved, VolumeMayBeKept}},
-	"unusable volume gets a discarding entry":                {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
-	"unusable volume needs live reads":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
-	"unusable volume is deleted":                             {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
-	"open write prevents the deletion":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true, WriteOpen: true}, Decision{Wait, WriteUnanswered}},
-	"open write for a gone claim is not awaited":             {State{Journaled: true, Want: Unwanted, Creation: Created, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true, WriteOpen: true}, Decision{Discard, VolumeUnused}},
+	"unusable volume gets a discarding entry":                {State{Journaled: true, Want: Misplaced, Creation: Created, Made: true, Unusable: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
+	"unusable volume needs live reads":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Made: true, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
+	"unusable volume is deleted":                             {State{Journaled: true, Want: Misplaced, Creation: Created, Made: true, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
+	"open write prevents the deletion":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Made: true, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true, WriteOpen: true}, Decision{Wait, WriteUnanswered}},
+	"open write for a gone claim is not awaited":             {State{Journaled: true, Want: Unwanted, Creation: Created, Made: true, Unusable: true, Entry: Discarding, Read: BothRead, Leading: true, WriteOpen: true}, Decision{Discard, VolumeUnused}},
 	"name conflict needs live reads":                         {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict}, Decision{ReadBoth, NameInUse}},
 	"name conflict prevents the call":                        {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Read: BothRead}, Decision{Wait, NameInUse}},
-	"created volume with name conflict is discarded":         {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Creation: Created, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
+	"created volume with name conflict is discarded":         {State{Journaled: true, Want: Wanted, Record: storage.RecordConflict, Creation: Created, Made: true, Entry: Discarding, Read: BothRead, Leading: true}, Decision{Discard, VolumeUnused}},
+	"older volume for an unfit node is recorded":             {State{Journaled: true, Want: Misplaced, Creation: Created, Entry: Durable}, Decision{Save, VolumeWanted}},
+	"older volume of an unserved claim is recorded":          {State{Journaled: true, Want: Unserved, Creation: Created, Entry: Durable}, Decision{Save, VolumeWanted}},
+	"older volume for an unfit node is recorded already":     {State{Journaled: true, Want: Misplaced, Creation: Created, Entry: Durable, Record: storage.RecordPresent}, Decision{AcceptRecord, VolumeRecorded}},
+	"older volume with a name conflict waits":                {State{Journaled: true, Want: Wanted, Creation: Created, Entry: Durable, Record: storage.RecordConflict, Read: BothRead}, Decision{Wait, NameInUse}},
+	"the same, of a gone claim":                              {State{Journaled: true, Want: Unwanted, Creation: Created, Entry: Durable, Record: storage.RecordConflict, Read: BothRead}, Decision{MoveToUnresolved, NameInUse}},
 	"bound claim without a volume waits":                     {State{Journaled: true, Want: BoundOrLost}, Decision{Wait, ClaimBoundOrLost}},
 	"entry of bound claim is removed":                        {State{Journaled: true, Want: BoundOrLost, Creation: Requested, Entry: Durable}, Decision{RemoveEntry, ClaimBoundOrLost}},
 	"created volume of bound claim is left alone":            {State{Journaled: true, Want: BoundOrLost, Creation: Created, Entry: Durable}, Decision{RemoveEntry, ClaimBoundOrLost}},
@@ -90,7 +95,8 @@ var decideCases = map[string]struct {
 	"untrusted entry of living claim is adopted":       {State{Want: Wanted, Entry: Untrusted, Read: BothRead}, Decision{Adopt, EntryInherited}},
 	"untrusted entry of gone claim becomes unresolved": {State{Want: Unwanted, Entry: Untrusted, Read: BothRead}, Decision{MoveToUnresolved, CustodyBroken}},
 	"untrusted discarding entry becomes unresolved":    {State{Want: Wanted, Entry: UntrustedDiscarding, Read: BothRead}, Decision{MoveToUnresolved, CustodyBroken}},
-	"inherited discarding entry is adopted":            {State{Want: Unwanted, Entry: InheritedDiscarding, Read: BothRead}, Decision{Adopt, EntryInherited}},
+	"inherited discard without its request":            {State{Want: Unwanted, Entry: InheritedDiscarding, Read: BothRead}, Decision{MoveToUnresolved, DiscardInterrupted}},
+	"the same, of a living claim":                      {State{Want: Wanted, Entry: InheritedDiscarding, Read: BothRead}, Decision{MoveToUnresolved, DiscardInterrupted}},
 
 	"entry replaces old finalizer":                         {State{Journaled: true, OldFinalizer: true, Want: Unwanted, Prepared: Ready}, Decision{WriteEntry, FinalizerObsolete}},
 	"old finalizer is removed after the entry":             {State{Journaled: true, OldFinalizer: true, Want: Unwanted, Creation: Requested, Prepared: Ready, Entry: Durable}, Decision{RemoveOldFinalizer, FinalizerObsolete}},
@@ -127,14 +133,15 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// claimStates yields every state.
+// claimStates yields every state. An unusable volume is Made: another one is no answer.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 5 * 4 * 6 * 8 * 3 * 3 * 4096 {
+		for code := range 5 * 4 * 6 * 8 * 3 * 3 * 3 * 2048 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
+			fit := take(3)
 			s := State{
-				Want: Want(take(5)), Record: storage.Record(take(4)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
-				Journaled: take(2) == 1, Unusable: take(2) == 1, MayBeKept: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
+				Made: fit > 0, Unusable: fit == 2, Want: Want(take(5)), Record: storage.Record(take(4)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
+				Journaled: take(2) == 1, MayBeKept: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
 				LongRequested: take(2) == 1, Stored: take(2) == 1, NodeRead: take(2) == 1, Unannounced: take(2) == 1, WriteOpen: take(2) == 1,
 			}
 			if !yield(s) {
@@ -158,7 +165,10 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return s.Entry >= Inherited && d.Action != ReadBoth && d.Action != RemoveEntry && d.Action != Adopt && d.Action != MoveToUnresolved
 	},
 	"untrusted entries are not adopted for deletion": func(s State, d Decision) bool {
-		return d.Action == Adopt && (s.Entry == UntrustedDiscarding || s.Entry == Untrusted && s.Want == Unwanted)
+		return d.Action == Adopt && (s.Entry == UntrustedDiscarding || s.Entry == InheritedDiscarding || s.Entry == Untrusted && s.Want == Unwanted)
+	},
+	"only volumes that this process made are discarded": func(s State, d Decision) bool {
+		return (d.Action == Discard || d.Action == WriteDiscarding) && !s.Made
 	},
 	"inherited entries need live reads": func(s State, d Decision) bool {
 		return s.Entry >= Inherited && d.Action != ReadBoth && s.Read != BothRead
@@ -189,7 +199,8 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return touched && s.MayBeKept && (s.Want == Unwanted || s.Read != BothRead)
 	},
 	"only entries that are untrusted, overdue, perhaps kept or of another node become unresolved": func(s State, d Decision) bool {
-		reason := s.Entry == Untrusted || s.Entry == UntrustedDiscarding || s.Entry != NoEntry && s.Overdue && s.Want == Unwanted
+		reason := s.Entry == Untrusted || s.Entry == UntrustedDiscarding || s.Entry == InheritedDiscarding || s.Entry != NoEntry && s.Overdue && s.Want == Unwanted ||
+			!s.Made && s.Creation == Created && s.Record == storage.RecordConflict && s.Want == Unwanted
 		kept := s.MayBeKept && s.Want == Unwanted && s.Creation != NotRequested && s.Creation != Failed && (s.Entry != NoEntry || s.Journaled)
 		elsewhere := s.Record == storage.RecordElsewhere && s.Entry != NoEntry
 		return d.Action == MoveToUnresolved && !reason && !kept && !elsewhere
@@ -201,7 +212,7 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return d.Reason == WriteUnanswered && (!s.WriteOpen || s.Want == Unwanted || s.Creation != Created || s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry))
 	},
 	"created volumes never wait": func(s State, d Decision) bool {
-		leftAlone := s.MayBeKept && s.Want == Unwanted && s.Entry == NoEntry && !s.Journaled
+		leftAlone := s.MayBeKept && s.Want == Unwanted && s.Entry == NoEntry && !s.Journaled || !s.Made && s.Record == storage.RecordConflict
 		return s.Leading && (!s.WriteOpen || s.Want == Unwanted) && s.Creation == Created && !s.Record.IsOfClaim() && s.Want != BoundOrLost && !leftAlone && d.Action == Wait
 	},
 	"open requests prevent rescheduling": func(s State, d Decision) bool {
@@ -252,8 +263,13 @@ func TestCreationAfterError(t *testing.T) {
 		"timeout keeps the request open":                   {codes.DeadlineExceeded, NotRequested, false, Requested},
 		"failure of first call counts":                     {codes.InvalidArgument, NotRequested, false, Failed},
 		"first failure after timeout does not count":       {codes.InvalidArgument, Requested, false, FailedOnce},
-		"failure repeated at once does not count":          {codes.ResourceExhausted, FailedOnce, false, FailedOnce},
-		"failure repeated much later counts":               {codes.ResourceExhausted, FailedOnce, true, Failed},
+		"failure repeated at once does not count":          {codes.OutOfRange, FailedOnce, false, FailedOnce},
+		"failure repeated much later counts":               {codes.OutOfRange, FailedOnce, true, Failed},
+		"driver without rights proves nothing":             {codes.PermissionDenied, Requested, true, Requested},
+		"driver without credentials proves nothing":        {codes.Unauthenticated, FailedOnce, true, FailedOnce},
+		"throttled driver proves nothing":                  {codes.ResourceExhausted, Requested, true, Requested},
+		"driver without the call proves nothing":           {codes.Unimplemented, Doubtful, true, Doubtful},
+		"full storage at first call counts":                {codes.ResourceExhausted, NotRequested, false, Failed},
 		"timeout after failure reopens the request":        {codes.Unavailable, FailedOnce, true, Requested},
 		"internal error is doubtful":                       {codes.Internal, NotRequested, false, Doubtful},
 		"internal error after timeout stays open":          {codes.Internal, Requested, true, Requested},

@@ -29,8 +29,8 @@
 //
 //	entry                claim lives       gone, or bound elsewhere
 //	Inherited            Adopt             Adopt
-//	InheritedDiscarding  Adopt             Adopt
 //	Untrusted            Adopt             MoveToUnresolved
+//	InheritedDiscarding  MoveToUnresolved  MoveToUnresolved
 //	UntrustedDiscarding  MoveToUnresolved  MoveToUnresolved
 //
 // Invariants, tested over every state, and in a model with crashes, lost answers,
@@ -40,17 +40,20 @@
 //  2. An entry is removed only for a recorded volume, a completed discard, a failure that
 //     counts ([After]), or a Bound or Lost claim.
 //  3. DeleteVolume follows from one case only, after an entry Discarding and live
-//     reads; never from an untrusted entry.
+//     reads, for a volume that this process certainly made; never from an inherited entry.
+//     Another volume, as of a claim that came back with a restore of etcd, may hold data.
 //  4. CreateVolume is never called for a claim that is Bound or Lost.
 //  5. A volume that its user keeps is never recorded again. No finalizer keeps the
 //     PersistentVolume of a volume with the policy Retain, so the entry announces it
-//     before it is created; the volume of an announced entry without a claim is left alone.
+//     before it is created; the volume of an announced entry without a claim is left alone,
+//     and that of an inherited one, whose finalizer a user may have removed.
 //
 // What is known of the volume after an error, by code:
 //
-//	InvalidArgument, OutOfRange, ResourceExhausted,   NoVolume: at once, or if repeated long after
-//	Unimplemented, PermissionDenied, Unauthenticated, an unanswered call
-//	FailedPrecondition
+//	InvalidArgument, OutOfRange, FailedPrecondition   NoVolume: at once, or if repeated long after
+//	                                                  an unanswered call
+//	ResourceExhausted, Unimplemented,                 Unchanged: no volume if it was the first call
+//	PermissionDenied, Unauthenticated
 //	NotFound                                          SourceMissing: no volume if it was the first call
 //	AlreadyExists                                     Mismatch: superseded requests are tried in turn
 //	Internal, Unknown, DataLoss                       Uncertain

@@ -17,7 +17,6 @@ func TestEnumValuesHaveDistinctNames(t *testing.T) {
 		"Read":     func(i int) fmt.Stringer { return Read(i) },
 		"Action":   func(i int) fmt.Stringer { return Action(i) },
 		"Outcome":  func(i int) fmt.Stringer { return Outcome(i) },
-		"Topology": func(i int) fmt.Stringer { return Topology(i) },
 		"Cause":    func(i int) fmt.Stringer { return Cause(i) },
 		"Retry":    func(i int) fmt.Stringer { return Retry(i) },
 		"Report":   func(i int) fmt.Stringer { return Report(i) },

@@ -22,8 +22,8 @@ const (
 	SourceMissing
 	// NoVolume: there is no volume, and the driver creates none any more.
 	NoVolume
-	// Unchanged: the request did not reach the storage system. What was known before the
-	// call stays known; there is no volume if it was the first call.
+	// Unchanged: the request did not reach the storage system, or the driver could not look there: it is
+	// throttled, or lacks rights. What was known before stays known; after a first call there is no volume.
 	Unchanged
 )
 
@@ -37,9 +37,10 @@ func (o Outcome) String() string {
 // wrong in the middle.
 func OutcomeOf(code codes.Code) Outcome {
 	switch code {
-	case codes.InvalidArgument, codes.OutOfRange, codes.ResourceExhausted, codes.Unimplemented,
-		codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition:
+	case codes.InvalidArgument, codes.OutOfRange, codes.FailedPrecondition:
 		return NoVolume
+	case codes.ResourceExhausted, codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated:
+		return Unchanged
 	case codes.NotFound:
 		return SourceMissing
 	case codes.AlreadyExists:
@@ -108,17 +109,13 @@ func CauseOf(infeasible, ignored bool, want Want) Cause {
 	return CallFailed
 }
 
-// Adopted returns what is known of the volume of an entry of an earlier process, and what
-// the entry is to this one. A Untrusted entry is written again in the own term.
-func Adopted(inherited Entry) (Entry, Creation) {
-	switch inherited {
-	case InheritedDiscarding, UntrustedDiscarding:
-		return Discarding, Created
-	case Untrusted:
-		return Outdated, Requested
-	case Inherited, NoEntry, Outdated, Durable, Discarding:
+// Adopted returns what the entry of an earlier process is to this one, which repeats its request. An
+// Untrusted entry is written again in the own term.
+func Adopted(inherited Entry) Entry {
+	if inherited == Untrusted {
+		return Outdated
 	}
-	return Durable, Requested
+	return Durable
 }
 
 // GivesUpNode reports whether the scheduler must select another node, after the request

@@ -230,8 +230,8 @@ func TestNodeAffinityFollowsAccessibleTopology(t *testing.T) {
 
 func TestOutcomeOfEveryCode(t *testing.T) {
 	want := map[codes.Code]provision.Outcome{
-		codes.InvalidArgument: provision.NoVolume, codes.OutOfRange: provision.NoVolume, codes.ResourceExhausted: provision.NoVolume,
-		codes.Unimplemented: provision.NoVolume, codes.PermissionDenied: provision.NoVolume, codes.Unauthenticated: provision.NoVolume,
+		codes.InvalidArgument: provision.NoVolume, codes.OutOfRange: provision.NoVolume, codes.ResourceExhausted: provision.Unchanged,
+		codes.Unimplemented: provision.Unchanged, codes.PermissionDenied: provision.Unchanged, codes.Unauthenticated: provision.Unchanged,
 		codes.FailedPrecondition: provision.NoVolume, codes.NotFound: provision.SourceMissing, codes.AlreadyExists: provision.Mismatch,
 		codes.Internal: provision.Uncertain, codes.Unknown: provision.Uncertain, codes.DataLoss: provision.Uncertain,
 	}

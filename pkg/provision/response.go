@@ -6,7 +6,6 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
@@ -14,26 +13,9 @@ import (
 // ("Size Limits") allows 128 bytes, but widely used drivers return paths of up to 300.
 const longestHandle = 512
 
-// Topology is which accessible topology a volume may have.
-type Topology int
-
-const (
-	// NoTopology: any, which is not recorded, as the driver has no topology.
-	NoTopology Topology = iota
-	// AnyTopology: one that can be recorded. The request that was sent first may have named other segments.
-	AnyTopology
-	// RequestedTopology: one that the request names.
-	RequestedTopology
-)
-
-// String returns the name of the value.
-func (t Topology) String() string {
-	return enum.Name(t, "NoTopology", "AnyTopology", "RequestedTopology")
-}
-
 // Unusable returns the reason why the claim cannot use the returned volume, "" for a usable
-// volume.
-func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume, allowed Topology) string {
+// volume. hasTopology reports whether the driver has topology, which is recorded.
+func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume, hasTopology bool) string {
 	required := request.GetCapacityRange().GetRequiredBytes()
 	switch id, size := volume.GetVolumeId(), volume.GetCapacityBytes(); {
 	case id == "":
@@ -45,22 +27,15 @@ func Unusable(request *csi.CreateVolumeRequest, volume *csi.Volume, allowed Topo
 	case size < 0 || size != 0 && size < required:
 		return fmt.Sprintf("created volume capacity %d less than requested capacity %d bytes", size, required)
 	}
-	if flaw := wrongSource(request.GetVolumeContentSource(), volume.GetContentSource()); flaw != "" {
+	if flaw := wrongSource(request.GetVolumeContentSource(), volume.GetContentSource()); flaw != "" || !hasTopology {
 		return flaw
 	}
-	return allowed.unusable(request, volume)
+	return topology.Invalid(volume.GetAccessibleTopology())
 }
 
-// unusable returns the reason why the accessible topology of the volume does not fit, "" if it does.
-func (t Topology) unusable(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
-	switch t {
-	case RequestedTopology:
-		return topology.Unusable(request.GetAccessibilityRequirements(), volume.GetAccessibleTopology())
-	case AnyTopology:
-		return topology.Unusable(nil, volume.GetAccessibleTopology())
-	case NoTopology:
-	}
-	return ""
+// Elsewhere returns why the returned volume is not where it was requested, "" if it is.
+func Elsewhere(request *csi.CreateVolumeRequest, volume *csi.Volume) string {
+	return topology.Elsewhere(request.GetAccessibilityRequirements(), volume.GetAccessibleTopology())
 }
 
 func unprintable(r rune) bool {

@@ -43,7 +43,7 @@ func TestUnusableResponseIsDescribed(t *testing.T) {
 		"volume cloned":                     {&csi.CreateVolumeRequest{VolumeContentSource: fromVolume("v")}, &csi.Volume{VolumeId: "h", ContentSource: fromVolume("v")}, ""},
 		"clone source missing":              {&csi.CreateVolumeRequest{VolumeContentSource: fromVolume("v")}, &csi.Volume{VolumeId: "h"}, "source volume"},
 		"requested topology":                {&csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: zoneTopology("a")}}, &csi.Volume{VolumeId: "h", AccessibleTopology: zoneTopology("a")}, ""},
-		"other topology":                    {&csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: zoneTopology("a")}}, &csi.Volume{VolumeId: "h", AccessibleTopology: zoneTopology("b")}, "not reachable"},
+		"other topology":                    {&csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: zoneTopology("a")}}, &csi.Volume{VolumeId: "h", AccessibleTopology: zoneTopology("b")}, ""},
 		"topology value invalid as a label": {nil, &csi.Volume{VolumeId: "h", AccessibleTopology: zoneTopology("?")}, "no label"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestUnusableResponseIsDescribed(t *testing.T) {
 			if tc.request != nil {
 				request.CapacityRange = nil
 			}
-			reason := provision.Unusable(request, tc.volume, provision.RequestedTopology)
+			reason := provision.Unusable(request, tc.volume, true)
 			if (reason == "") != (tc.names == "") || !strings.Contains(reason, tc.names) {
 				t.Errorf("Unusable = %q, want it to name %q", reason, tc.names)
 			}
@@ -66,17 +66,17 @@ func TestUnusableResponseIsDescribed(t *testing.T) {
 func TestTopologyIsComparedWithWhatIsKnown(t *testing.T) {
 	request := &csi.CreateVolumeRequest{AccessibilityRequirements: &csi.TopologyRequirement{Requisite: zoneTopology("a")}}
 	for _, tc := range []struct {
-		allowed provision.Topology
-		zone    string
-		usable  bool
+		hasTopology       bool
+		zone              string
+		usable, requested bool
 	}{
-		{provision.RequestedTopology, "a", true}, {provision.RequestedTopology, "b", false}, {provision.RequestedTopology, "?", false},
-		{provision.AnyTopology, "a", true}, {provision.AnyTopology, "b", true}, {provision.AnyTopology, "?", false},
-		{provision.NoTopology, "a", true}, {provision.NoTopology, "b", true}, {provision.NoTopology, "?", true},
+		{true, "a", true, true}, {true, "b", true, false}, {true, "?", false, false},
+		{false, "a", true, true}, {false, "?", true, false},
 	} {
-		reason := provision.Unusable(request, &csi.Volume{VolumeId: "h", AccessibleTopology: zoneTopology(tc.zone)}, tc.allowed)
-		if (reason == "") != tc.usable {
-			t.Errorf("%s, volume in zone %s: %q", tc.allowed, tc.zone, reason)
+		volume := &csi.Volume{VolumeId: "h", AccessibleTopology: zoneTopology(tc.zone)}
+		unusable, elsewhere := provision.Unusable(request, volume, tc.hasTopology), provision.Elsewhere(request, volume)
+		if (unusable == "") != tc.usable || (elsewhere == "") != tc.requested {
+			t.Errorf("topology: %t, volume in zone %s: %q, %q", tc.hasTopology, tc.zone, unusable, elsewhere)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func FuzzHandle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, handle string) {
 		volume := &csi.Volume{VolumeId: handle}
-		if reason := provision.Unusable(&csi.CreateVolumeRequest{}, volume, provision.RequestedTopology); reason != "" {
+		if reason := provision.Unusable(&csi.CreateVolumeRequest{}, volume, true); reason != "" {
 			if len(reason) > 200 {
 				t.Errorf("the reason has %d bytes", len(reason))
 			}

@@ -67,11 +67,11 @@ const (
 	Discarding
 	// Inherited: an entry of an earlier process, in unbroken custody.
 	Inherited
-	// InheritedDiscarding: the same, of a volume that was being discarded.
+	// InheritedDiscarding: the same, of a volume that was being discarded and whose request cannot be repeated.
 	InheritedDiscarding
 	// Untrusted: an entry of an earlier process, and another program led since.
 	Untrusted
-	// UntrustedDiscarding: the same, of a volume that was being discarded.
+	// UntrustedDiscarding: the same, of a volume that was being discarded and whose request cannot be repeated.
 	UntrustedDiscarding
 )
 
@@ -122,7 +122,10 @@ type State struct {
 	// ProvisioningJournal off, without the right to write Leases, and for a request that
 	// is too large.
 	Journaled bool
-	// Unusable: the created volume cannot serve the claim.
+	// Made: a request of this process made the volume, which no earlier term can have filled with data. Another
+	// volume of that name, such as one of a claim that a restore of etcd brought back, is never discarded.
+	Made bool
+	// Unusable: the created volume cannot serve the claim. It is Made: another one is no answer to the request.
 	Unusable bool
 	// MayBeKept: a PersistentVolume may have recorded the volume, and nothing would have prevented
 	// that its user removed the object to keep the volume, which may hold data.
@@ -234,6 +237,8 @@ const (
 	CustodyBroken Reason = "CustodyBroken"
 	// NoAnswer: only an administrator can find out about the volume.
 	NoAnswer Reason = "NoAnswer"
+	// DiscardInterrupted: an earlier process was deleting the volume, whose handle may be that of another one by now.
+	DiscardInterrupted Reason = "DiscardInterrupted"
 	// VolumeMayBeKept: the claim is gone, and its user may have kept the volume.
 	VolumeMayBeKept Reason = "VolumeMayBeKept"
 	// VolumeElsewhere: the claim got a volume that another node's process created, and this one may have created

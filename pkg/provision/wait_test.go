@@ -112,14 +112,9 @@ func TestNoUnrecordedVolumeIsForgotten(t *testing.T) {
 }
 
 func TestEntryIsAdoptedForItsState(t *testing.T) {
-	for inherited, want := range map[Entry]struct {
-		entry    Entry
-		creation Creation
-	}{
-		Inherited: {Durable, Requested}, InheritedDiscarding: {Discarding, Created}, Untrusted: {Outdated, Requested}, UntrustedDiscarding: {Discarding, Created},
-	} {
-		if entry, creation := Adopted(inherited); entry != want.entry || creation != want.creation {
-			t.Errorf("Adopted(%v) = %v, %v; want %v, %v", inherited, entry, creation, want.entry, want.creation)
+	for inherited, want := range map[Entry]Entry{Inherited: Durable, Untrusted: Outdated} {
+		if entry := Adopted(inherited); entry != want {
+			t.Errorf("Adopted(%v) = %v; want %v", inherited, entry, want)
 		}
 	}
 }

@@ -116,8 +116,8 @@ func TestUnusableHasUpstreamKeyWords(t *testing.T) {
 	small := &csi.CreateVolumeRequest{CapacityRange: &csi.CapacityRange{RequiredBytes: 10}}
 	empty := &csi.CreateVolumeRequest{VolumeContentSource: fromSnapshot("s")}
 	for words, got := range map[string]string{
-		"created volume capacity 9 less than requested capacity 10": provision.Unusable(small, &csi.Volume{VolumeId: "h", CapacityBytes: 9}, provision.NoTopology),
-		"volume content source missing":                             provision.Unusable(empty, &csi.Volume{VolumeId: "h"}, provision.NoTopology),
+		"created volume capacity 9 less than requested capacity 10": provision.Unusable(small, &csi.Volume{VolumeId: "h", CapacityBytes: 9}, false),
+		"volume content source missing":                             provision.Unusable(empty, &csi.Volume{VolumeId: "h"}, false),
 	} {
 		if !strings.Contains(got, words) {
 			t.Errorf("%q lacks %q", got, words)

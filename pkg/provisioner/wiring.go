@@ -21,10 +21,9 @@ import (
 // wiring are the caches and reporters that the engine works with.
 type wiring struct {
 	*ProvisionController
-	namespace string
-	informers informers.SharedInformerFactory
-	// streamed reports whether a claim of that version came by a watch.
-	streamed       func(version string) bool
+	namespace      string
+	informers      informers.SharedInformerFactory
+	arrivals       provisioning.Arrivals
 	recorder       record.EventRecorder
 	journalMetrics *store.Metrics
 	tracked        engine.Tracked
@@ -33,8 +32,8 @@ type wiring struct {
 // newWiring returns the caches: the provisioner's claims and volumes, static volumes, and
 // all classes.
 func newWiring(c *ProvisionController, namespace string, recorder record.EventRecorder, journalMetrics *store.Metrics, tracked engine.Tracked) *wiring {
-	factory, streamed := engine.NewInformers(c.client, provisioning.Names{Driver: c.storage.name, Static: true})
-	return &wiring{ProvisionController: c, namespace: namespace, informers: factory, streamed: streamed, recorder: recorder, journalMetrics: journalMetrics, tracked: tracked}
+	factory, arrivals := engine.NewInformers(c.client, provisioning.Names{Driver: c.storage.name, Static: true})
+	return &wiring{ProvisionController: c, namespace: namespace, informers: factory, arrivals: arrivals, recorder: recorder, journalMetrics: journalMetrics, tracked: tracked}
 }
 
 // engine returns the engine, which ends the controller by end.
@@ -51,7 +50,7 @@ func (w *wiring) engine(end func(error)) (*engine.Engine, error) {
 		Provisioning: provisioning.Config{
 			Client: w.client, Backend: w.storage, Honor: w.addFinalizer, DiscardRefused: true,
 			Claims: core.PersistentVolumeClaims().Informer(), Volumes: volumes, Classes: w.informers.Storage().V1().StorageClasses().Informer(),
-			Streamed: w.streamed, Serves: w.serves, Node: w.selectedNode, WatchedNode: w.watchedNode(), VolumeName: volumeName,
+			Arrivals: w.arrivals, Serves: w.serves, Node: w.selectedNode, WatchedNode: w.watchedNode(), VolumeName: volumeName,
 			Reporter: reporter, Metrics: w.metrics, Backoff: backoff, Timeouts: w.timeouts(),
 		},
 		Deletion: deletion.Config{

@@ -34,16 +34,22 @@ func Affinity(accessible []*csi.Topology) *v1.VolumeNodeAffinity {
 	return &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: terms}}
 }
 
-// Unusable returns the reason why the accessible topology of a new volume cannot be
-// recorded, "" if it can. A volume without accessible topology is reachable from every
-// node; any other volume must be reachable from a requisite topology (CSI specification,
-// "TopologyRequirement").
-func Unusable(required *csi.TopologyRequirement, accessible []*csi.Topology) string {
-	requested := len(required.GetRequisite()) == 0 || Affinity(accessible) == nil
+// Invalid returns the reason why the accessible topology of a volume cannot be recorded, "" if it can.
+func Invalid(accessible []*csi.Topology) string {
 	for _, topology := range accessible {
 		if reason := invalidLabel(topology.GetSegments()); reason != "" {
 			return reason
 		}
+	}
+	return ""
+}
+
+// Elsewhere returns why a volume is not where it was requested, "" if it is. A volume without
+// accessible topology is reachable from every node; any other volume must be reachable from a
+// requisite topology (CSI specification, "TopologyRequirement").
+func Elsewhere(required *csi.TopologyRequirement, accessible []*csi.Topology) string {
+	requested := len(required.GetRequisite()) == 0 || Affinity(accessible) == nil
+	for _, topology := range accessible {
 		requested = requested || overlapsAny(topology.GetSegments(), required.GetRequisite())
 	}
 	if !requested {

@@ -256,13 +256,13 @@ func TestReplicasOfAStatefulSetRotateThroughSegments(t *testing.T) {
 }
 
 func TestLongInvalidLabelIsNotQuoted(t *testing.T) {
-	reason := topology.Unusable(nil, []*csi.Topology{{Segments: map[string]string{"zone": strings.Repeat("secret", 20)}}})
+	reason := topology.Invalid([]*csi.Topology{{Segments: map[string]string{"zone": strings.Repeat("secret", 20)}}})
 	if strings.Contains(reason, "secret") || !strings.Contains(reason, `"zone"=(120 bytes)`) {
 		t.Errorf("reason: %s", reason)
 	}
 }
 
-func TestUnusable(t *testing.T) {
+func TestTopologyOfVolumeIsChecked(t *testing.T) {
 	topologies := func(texts ...string) (list []*csi.Topology) {
 		for _, text := range texts {
 			list = append(list, &csi.Topology{Segments: parse(text)})
@@ -271,24 +271,25 @@ func TestUnusable(t *testing.T) {
 	}
 	requested := &csi.TopologyRequirement{Requisite: topologies("zone=a", "zone=b")}
 	for name, tc := range map[string]struct {
-		required   *csi.TopologyRequirement
-		accessible []*csi.Topology
-		unusable   bool
+		required           *csi.TopologyRequirement
+		accessible         []*csi.Topology
+		elsewhere, invalid bool
 	}{
-		"requested segment":           {requested, topologies("zone=b"), false},
-		"part of a requested segment": {requested, topologies("zone=b rack=1"), false},
-		"requested and other segment": {requested, topologies("zone=z", "zone=a"), false},
-		"every node":                  {requested, nil, false},
-		"topology without segments":   {requested, topologies(""), false},
-		"only other segments":         {requested, topologies("zone=z", "zone=y rack=1"), true},
-		"no requirement":              {nil, topologies("zone=z"), false},
-		"key is no label":             {nil, topologies("a/b/c=z"), true},
-		"value is no label":           {nil, topologies("zone=*"), true},
-		"value is too long":           {nil, topologies("zone=" + strings.Repeat("z", 64)), true},
+		"requested segment":           {requested, topologies("zone=b"), false, false},
+		"part of a requested segment": {requested, topologies("zone=b rack=1"), false, false},
+		"requested and other segment": {requested, topologies("zone=z", "zone=a"), false, false},
+		"every node":                  {requested, nil, false, false},
+		"topology without segments":   {requested, topologies(""), false, false},
+		"only other segments":         {requested, topologies("zone=z", "zone=y rack=1"), true, false},
+		"no requirement":              {nil, topologies("zone=z"), false, false},
+		"key is no label":             {nil, topologies("a/b/c=z"), false, true},
+		"value is no label":           {nil, topologies("zone=*"), false, true},
+		"value is too long":           {nil, topologies("zone=" + strings.Repeat("z", 64)), false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if reason := topology.Unusable(tc.required, tc.accessible); (reason != "") != tc.unusable {
-				t.Errorf("Unusable = %q", reason)
+			elsewhere, invalid := topology.Elsewhere(tc.required, tc.accessible), topology.Invalid(tc.accessible)
+			if (elsewhere != "") != tc.elsewhere || (invalid != "") != tc.invalid {
+				t.Errorf("elsewhere: %q, invalid: %q", elsewhere, invalid)
 			}
 		})
 	}
@@ -319,8 +320,8 @@ func FuzzTerms(f *testing.F) {
 			if err == nil && len(got.GetPreferred()) != len(got.GetRequisite()) {
 				t.Errorf("requisite %v, preferred %v", texts(got.GetRequisite()), texts(got.GetPreferred()))
 			}
-			if reason := topology.Unusable(got, got.GetPreferred()[:min(1, len(got.GetPreferred()))]); err == nil && reason != "" && !strings.Contains(reason, "no label") {
-				t.Errorf("the preferred topology is unusable: %s", reason)
+			if reason := topology.Elsewhere(got, got.GetPreferred()[:min(1, len(got.GetPreferred()))]); err == nil && reason != "" {
+				t.Errorf("the preferred topology is not requested: %s", reason)
 			}
 		}
 	})

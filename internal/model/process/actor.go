@@ -15,11 +15,15 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/internal/model/server"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // resources are the kinds of objects that programs cache.
@@ -41,7 +45,11 @@ type actor struct {
 	informers map[string]*informer
 	// listed are the versions of claims that did not come by a watch.
 	listed map[string]bool
-	calls  chan waiting
+	// creations are the claims whose creation the program saw; isFirst: it leads from the beginning of the world on.
+	creations *controller.Creations
+	isFirst   bool
+	known     map[types.UID]bool
+	calls     chan waiting
 	// waiting are the calls without an answer, in the order of their text.
 	waiting []waiting
 	// passes has the loop of each pass that ended, -1 for the start; working are the loops of
@@ -65,13 +73,15 @@ const (
 
 // newActor builds the program on empty caches.
 func newActor(build Build, client kubernetes.Interface, options Options) (*actor, error) {
-	a := &actor{informers: map[string]*informer{}, listed: map[string]bool{}, calls: make(chan waiting, 64), passes: make(chan int, 64)}
+	a := &actor{informers: map[string]*informer{}, listed: map[string]bool{}, known: map[types.UID]bool{}, isFirst: options.Term <= 1, calls: make(chan waiting, 64), passes: make(chan int, 64)}
 	ctx, stop := context.WithCancel(context.Background())
 	a.ctx, a.stop = klog.NewContext(context.WithValue(ctx, contextKey{}, a), logr.Discard()), stop
 	env := &Env{
 		Client: client, Informers: map[string]cache.SharedIndexInformer{}, Driver: driver{}, Options: options,
 		Streamed: func(version string) bool { return !a.listed[version] },
 	}
+	a.creations = controller.NewCreations(func(object metav1.Object) bool { return !storage.NeverBound(object.(*v1.PersistentVolumeClaim)) })
+	env.Creations = a.creations
 	for resource := range resources {
 		a.informers[resource] = newInformer()
 		env.Informers[resource] = a.informers[resource]
@@ -144,10 +154,21 @@ func (a *actor) see(object server.Object, listed bool) error {
 	if err := json.Unmarshal([]byte(object.Wire()), typed); err != nil {
 		return fmt.Errorf("decode %s %s: %w", object.Resource, key, err)
 	}
-	if listed && object.Resource == "persistentvolumeclaims" {
-		a.listed[fmt.Sprint(object.Version)] = true
+	if claim, is := typed.(*v1.PersistentVolumeClaim); is {
+		a.seeClaim(claim, fmt.Sprint(object.Version), listed)
 	}
 	return cached.see(key, typed, listed)
+}
+
+// seeClaim notes how the version of a claim came into the cache.
+func (a *actor) seeClaim(claim *v1.PersistentVolumeClaim, version string, listed bool) {
+	a.listed[version] = a.listed[version] || listed
+	event := watch.Event{Type: watch.Modified, Object: claim}
+	if !a.known[claim.UID] && (!listed || a.isFirst) {
+		event.Type = watch.Added
+	}
+	a.known[claim.UID] = true
+	a.creations.Observe(event)
 }
 
 // reconcile starts a pass of a loop.

@@ -30,6 +30,8 @@ type Env struct {
 	End func(error)
 	// Streamed reports whether the version of a claim came by a watch, not by a list.
 	Streamed func(version string) bool
+	// Creations are the claims whose creation the program saw. The first process leads from the beginning of the world on.
+	Creations *controller.Creations
 	Options
 }
 

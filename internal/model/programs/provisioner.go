@@ -71,7 +71,7 @@ func engineConfig(env *process.Env) engine.Config {
 		},
 		Provisioning: provisioning.Config{
 			Client: env.Client, Claims: env.Informers["persistentvolumeclaims"], Volumes: env.Informers["persistentvolumes"],
-			Classes: env.Informers["storageclasses"], Streamed: env.Streamed, Backend: backend, Honor: env.Honor,
+			Classes: env.Informers["storageclasses"], Arrivals: provisioning.Arrivals{Streamed: env.Streamed, Creations: env.Creations}, Backend: backend, Honor: env.Honor,
 			Serves:     func(provisioner string) bool { return provisioner == process.DriverName },
 			Node:       node,
 			VolumeName: func(claim *v1.PersistentVolumeClaim) string { return provision.VolumeName(settings, claim.UID) },

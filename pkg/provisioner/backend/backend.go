@@ -73,8 +73,10 @@ type Answer struct {
 	// Volume is the complete PersistentVolume, a copy.
 	Volume *v1.PersistentVolume
 	// Unusable is why the volume cannot serve the claim, "" if it can. The volume is
-	// deleted then.
+	// deleted then, if it is certainly new.
 	Unusable string
+	// Elsewhere is why the volume is not where it was requested, "" if it is.
+	Elsewhere string
 }
 
 // Failure is a failed call.

@@ -93,21 +93,13 @@ func (b *Backend) Create(ctx context.Context, call backend.Call) (backend.Answer
 		Handle:   created.GetVolumeId(),
 		Shown:    csi.Hide(created.GetVolumeId(), message.GetSecrets()),
 		Volume:   provision.Complete(b.inCSI(call.Volume), planned.message, created, b.Driver.HasTopology()),
-		Unusable: provision.Unusable(planned.message, created, b.topologyOf(planned)),
+		Unusable: provision.Unusable(planned.message, created, b.Driver.HasTopology()),
 	})
+	if b.Driver.HasTopology() && !planned.topologyCut { // else it may have been requested anywhere
+		answer.Elsewhere = provision.Elsewhere(planned.message, created)
+	}
 	answer.Unusable = csi.Hide(answer.Unusable, message.GetSecrets())
 	return answer, nil
-}
-
-// topologyOf returns what the topology of the created volume is compared with.
-func (b *Backend) topologyOf(planned *request) provision.Topology {
-	switch {
-	case !b.Driver.HasTopology():
-		return provision.NoTopology
-	case planned.topologyCut:
-		return provision.AnyTopology
-	}
-	return provision.RequestedTopology
 }
 
 // failure returns the outcome of a CreateVolume call with an error.
@@ -123,7 +115,7 @@ func (b *Backend) failure(err error) *backend.Failure {
 	if errors.As(err, &unsent) {
 		failure.Outcome = provision.Unchanged
 	}
-	if failure.Outcome == provision.Uncertain {
+	if failure.Outcome == provision.Uncertain || failure.Outcome == provision.Unchanged && unsent == nil {
 		failure.Unresolved = fmt.Sprintf("the driver fails with the code %s, which does not say whether there is a volume", code)
 	}
 	return failure

@@ -98,6 +98,7 @@ func New(config Config) (*Engine, error) {
 // Begin makes the term known. It is called before Run.
 func (e *Engine) Begin(term controller.Term) {
 	id := term.ID()
+	e.Provisioning.Creations.Reset() // of what an earlier leader served
 	e.store.Custody = journal.Custody{LeaderLease: id.LeaseUID, Transitions: id.Transitions}
 	e.term.Store(&term)
 }

@@ -20,7 +20,7 @@ import (
 func newEngine(t *testing.T, off bool) *Engine {
 	t.Helper()
 	client := fake.NewClientset()
-	informers, streamed := NewInformers(client, provisioning.Names{Driver: "driver"})
+	informers, arrivals := NewInformers(client, provisioning.Names{Driver: "driver"})
 	core, reporter := informers.Core().V1(), controller.NewReporter(&record.FakeRecorder{})
 	backoff := controller.Backoff{Initial: time.Second, Max: time.Second}
 	e, err := New(Config{
@@ -28,7 +28,7 @@ func newEngine(t *testing.T, off bool) *Engine {
 		Journal: store.Config{Client: client, Journal: journal.Journal{Namespace: "ns", Driver: "driver"}, Off: off, Metrics: store.NewMetrics()},
 		Provisioning: provisioning.Config{
 			Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
-			Classes: informers.Storage().V1().StorageClasses().Informer(), Streamed: streamed, Backoff: backoff, Reporter: reporter, Metrics: metrics.New("p"),
+			Classes: informers.Storage().V1().StorageClasses().Informer(), Arrivals: arrivals, Backoff: backoff, Reporter: reporter, Metrics: metrics.New("p"),
 			VolumeName: func(*v1.PersistentVolumeClaim) string { return "" },
 		},
 		Deletion: deletion.Config{Client: client, Volumes: core.PersistentVolumes().Informer(), Backoff: backoff, Reporter: reporter, Metrics: metrics.New("d")},

@@ -77,14 +77,33 @@ func TestApprovedDiscardIsRequestedAgain(t *testing.T) {
 	}
 }
 
-// A request of which only the name is left cannot be repeated.
-func TestApprovedDiscardWithoutRequestIsDiscarded(t *testing.T) {
+// A request of which only the name is left cannot be repeated, and the handle may be that of another volume by now.
+func TestDiscardWithoutRequestStaysUnresolved(t *testing.T) {
 	f := newFlow(t)
 	entry := f.Backend.Shorten(f.unresolvedDiscard())
 	entry.Unresolved.Finish = true
 	f.Approve(t.Context(), entry)
 	f.reconcileDeleted(false)
-	f.expect(0, 0, 1, 0)
+	f.expect(1, 0, 1, 0)
+	left := f.entries(journal.KindUnresolved)
+	if len(left) != 1 || left[0].Unresolved.Reason != discardInterrupted || left[0].Handle != entry.Handle {
+		t.Errorf("unresolved entries: %+v", left)
+	}
+}
+
+// The disk was deleted before the crash, or after a restore of etcd the claim uses it: the request finds out.
+func TestInheritedDiscardDeletesNothing(t *testing.T) {
+	f := newFlow(t)
+	f.failDiscard()
+	f.terms++
+	f.restart()
+	f.reconcile(false)
+	f.expect(1, 1, 2, 0)
+	for _, call := range f.mock.Calls() {
+		if call.Method == "DeleteVolume" && call.Code == "" {
+			t.Errorf("a volume was deleted: %+v", call)
+		}
+	}
 }
 
 // "exeunt journal drop" names the handle to look for.

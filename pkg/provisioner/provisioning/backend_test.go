@@ -149,10 +149,10 @@ func TestEntryOfOtherBackendSurvivesCrash(t *testing.T) {
 	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.Payload == nil || open[0].Request.VolumeName() != "pvc-uid" {
 		t.Fatalf("entries: %+v", open)
 	}
-	f.deleteClaim()
+	f.setDeleting()
 	f.terms++
 	f.restart()
-	f.reconcileDeleted(false)
+	f.reconcile(false)
 	if left := f.entries(journal.KindActive); len(left) != 0 || d.calls != 2 {
 		t.Errorf("%d calls, entries: %+v", d.calls, left)
 	}

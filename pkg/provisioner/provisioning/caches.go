@@ -63,20 +63,36 @@ func (n Names) OwnsVolume(volume *v1.PersistentVolume) bool {
 		len(n.Migrated) > 0 && volume.Spec.CSI == nil && n.include(n.PluginOf(volume))
 }
 
-// NewClaims returns the informer of the driver's claims; see [controller.NewFilteredListWatch]
-// for cameByWatch.
-func NewClaims(client kubernetes.Interface, names Names) (claims cache.SharedIndexInformer, cameByWatch func(version string) bool) {
-	all := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll)
-	filtered, cameByWatch := controller.NewFilteredListWatch(&cache.ListWatch{
+// Arrivals tell how claims came into the cache.
+type Arrivals struct {
+	// Streamed reports whether the version of a claim came by a watch event, not by a list.
+	Streamed func(version string) bool
+	// Creations are the unbound claims whose creation a watch has shown.
+	Creations *controller.Creations
+}
+
+// NewCreations returns creations of claims, which are forgotten once the claim has a volume.
+func NewCreations() *controller.Creations {
+	return controller.NewCreations(func(object metav1.Object) bool {
+		claim, ok := object.(*v1.PersistentVolumeClaim)
+		return ok && claim.Spec.VolumeName != ""
+	})
+}
+
+// NewClaims returns the informer of the driver's claims.
+func NewClaims(client kubernetes.Interface, names Names) (cache.SharedIndexInformer, Arrivals) {
+	all, creations := client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll), NewCreations()
+	filtered, cameByWatch := controller.NewFilteredListWatch(creations.Track(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return all.List(ctx, options)
 		},
 		WatchFuncWithContext: all.Watch,
-	}, client, func(object runtime.Object) bool {
+	}), client, func(object runtime.Object) bool {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
 		return !ok || names.OwnsClaim(claim)
 	})
-	return cache.NewSharedIndexInformer(filtered, &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), cameByWatch
+	claims := cache.NewSharedIndexInformer(filtered, &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	return claims, Arrivals{Streamed: cameByWatch, Creations: creations}
 }
 
 // NewVolumes returns the informer of the driver's volumes.

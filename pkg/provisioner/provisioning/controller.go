@@ -73,9 +73,8 @@ type Config struct {
 	// DiscardRefused: a created volume is discarded if the API server refuses its
 	// PersistentVolume as invalid. Otherwise the PersistentVolume is written again.
 	DiscardRefused bool
-	// Streamed reports whether the version of a claim came by a watch event, not by a list;
-	// nil for unknown.
-	Streamed func(version string) bool
+	// Arrivals tell how claims came into the cache; the zero value for unknown.
+	Arrivals
 	// Serves reports whether the provisioner name is the driver or an in-tree plugin that
 	// the driver replaces.
 	Serves func(provisioner string) bool

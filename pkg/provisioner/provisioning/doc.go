@@ -10,7 +10,8 @@
 //	claim, class, PersistentVolume         caches, live reads     the same
 //	entry, request, superseded requests    journal, claimRecord   inherited
 //	created volume, its handle             claimRecord            request repeated
-//	volume being discarded, its handle     journal, claimRecord   inherited
+//	volume being discarded, its handle     journal, claimRecord   request repeated
+//	creation of the claim was seen         Creations              forgotten
 //	unfit node, failure, why unresolved    claimRecord            forgotten
 //
 // Invariants of the shell, beside those of package provision:

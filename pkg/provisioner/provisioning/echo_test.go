@@ -138,7 +138,8 @@ func newEcho(t *testing.T, client *fake.Clientset, driver *echo, events record.E
 	core := factory.Core().V1()
 	creations, err := New(Config{
 		Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
-		Backend: newBackend(csibackend.InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true,
+		Arrivals: Arrivals{Creations: sawCreated(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "uid"}})},
+		Backend:  newBackend(csibackend.InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true,
 		Deletion: driver, Serves: func(name string) bool { return name == "ours" },
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
 		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(events), Metrics: metrics.New("echo"),

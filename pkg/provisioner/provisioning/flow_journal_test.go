@@ -74,6 +74,13 @@ func TestNextLeaderFinishesEveryCrash(t *testing.T) {
 				f.terms++
 				f.restart()
 				f.reconcileDeleted(false)
+				if claim == "gone" { // whoever removed it may have kept the volume
+					f.expect(len(f.mock.Volumes()), 0, 1, 0)
+					if left := f.entries(journal.KindUnresolved); len(left) != 1 {
+						t.Errorf("unresolved entries: %+v", left)
+					}
+					return
+				}
 				if volumes, err := f.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{}); err != nil || len(volumes.Items) != 1 ||
 					volumes.Items[0].Spec.ClaimRef.UID != "uid" || volumes.Items[0].Spec.CSI.VolumeHandle != f.mock.Volumes()[0].ID {
 					t.Errorf("volumes %v, %v", volumes.Items, err)

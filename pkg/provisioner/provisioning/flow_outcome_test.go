@@ -36,8 +36,6 @@ func TestVolumeOfDeletedNodeIsDiscarded(t *testing.T) {
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: csimock.DefaultName, VolumeBindingMode: &wait}
 	_, err := f.client.StorageV1().StorageClasses().Update(f.Context(), class, metav1.UpdateOptions{})
 	f.must(err)
-	f.terms++
-	f.restart()
 	f.reconcile(false)
 	f.reconcile(false)
 	f.expect(0, 0, 2, 0)
@@ -53,11 +51,40 @@ func TestVolumeWithNameConflictIsDiscarded(t *testing.T) {
 	other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}
 	_, err := f.client.CoreV1().PersistentVolumes().Create(f.Context(), other, metav1.CreateOptions{})
 	f.must(err)
-	f.terms++
-	f.restart()
+	f.must(f.Volumes.GetStore().Add(other))
 	f.reconcile(true)
 	f.reconcile(true)
 	f.expect(0, 1, 2, 0)
+}
+
+// The disk may be older than the entry: etcd may have been restored before the restart.
+func TestInheritedVolumeIsNeverDiscarded(t *testing.T) {
+	other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}
+	for name, tc := range map[string]struct {
+		prepare  func(*flow)
+		recorded int
+	}{
+		"the node is gone": {func(f *flow) {
+			f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
+		}, 1},
+		"the name is in use": {func(f *flow) {
+			_, err := f.client.CoreV1().PersistentVolumes().Create(f.Context(), other, metav1.CreateOptions{})
+			f.must(err)
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlow(t)
+			f.injectFault(codes.DeadlineExceeded, true, 1)
+			f.reconcile(true)
+			tc.prepare(f)
+			f.terms++
+			f.restart()
+			for range 3 {
+				_ = f.Reconcile(t.Context(), flowClaim)
+			}
+			f.expect(1, tc.recorded, anyNumber, len(f.entries(journal.KindActive)))
+		})
+	}
 }
 
 func TestFailedDiscardIsRepeated(t *testing.T) {
@@ -68,8 +95,6 @@ func TestFailedDiscardIsRepeated(t *testing.T) {
 	f.must(f.mock.Inject(csimock.Fault{Method: "DeleteVolume", Code: codes.Internal, Times: 2}))
 	f.reconcile(true)
 	f.expect(1, 0, 1, 1)
-	f.terms++
-	f.restart() // the entry has the handle
 	f.reconcile(true)
 	if events := f.takeEvents(); !strings.Contains(events, "ProvisioningCleanupFailed") {
 		t.Errorf("events: %s", events)
@@ -236,11 +261,11 @@ func TestJournalOffFinishesEntries(t *testing.T) {
 	f := newFlow(t)
 	f.injectFault(codes.DeadlineExceeded, true, 1)
 	f.reconcile(true)
-	f.deleteClaim()
+	f.setDeleting()
 	f.terms++
 	f.restart()
 	f.journaled.Store(false)
-	f.reconcileDeleted(false)
+	f.reconcile(false)
 	f.expect(1, 1, 2, 0)
 }
 

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -59,8 +60,9 @@ type flow struct {
 		disk.Translator
 	}
 	store *store.Store
-	// terms is the number of transitions of the leader lease.
-	terms int32
+	// terms is the number of transitions of the leader lease. creations are the claims whose creation the process saw.
+	terms     int32
+	creations *controller.Creations
 	// backend is the backend of the next process, nil for the driver.
 	backend backend.Backend
 	// deletions is the deletion controller.
@@ -167,12 +169,26 @@ func newFlow(t *testing.T, finalizers ...string) *flow {
 	f.driver, err = csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: 10 * time.Second, Metrics: csi.NewMetrics()})
 	f.must(err)
 	f.calls.Driver = f.driver
-	f.restart()
+	f.creations = sawCreated(claim)
+	f.start()
 	return f
 }
 
-// restart starts a new process with synced caches.
+// sawCreated returns creations that have the claim.
+func sawCreated(claim *v1.PersistentVolumeClaim) *controller.Creations {
+	creations := NewCreations()
+	creations.Observe(watch.Event{Type: watch.Added, Object: claim})
+	return creations
+}
+
+// restart starts a new process with synced caches, which lists the claims.
 func (f *flow) restart() {
+	f.Helper()
+	f.creations = nil
+	f.start()
+}
+
+func (f *flow) start() {
 	f.Helper()
 	factory, locks := informers.NewSharedInformerFactory(f.client, 0), &controller.KeyLocks{}
 	core, counts := factory.Core().V1(), metrics.New("flow")
@@ -195,7 +211,7 @@ func (f *flow) restart() {
 	}
 	f.Controller, err = New(Config{
 		Client: f.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
-		Backend: creating, Honor: true,
+		Arrivals: Arrivals{Creations: f.creations}, Backend: creating, Honor: true,
 		Deletion: deletions, Serves: func(name string) bool { return name == csimock.DefaultName || name == oldPlugin },
 		Node: func(_ context.Context, name string) (*v1.Node, error) {
 			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)

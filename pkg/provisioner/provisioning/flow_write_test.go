@@ -11,22 +11,14 @@ import (
 // The API server may execute the write of a PersistentVolume after its answer is lost: the claim
 // would be bound to a PersistentVolume whose disk is deleted.
 func TestDiscardAwaitsOpenWriteOfVolume(t *testing.T) {
-	for name, restart := range map[string]bool{"of this process": false, "of an earlier process": true} {
-		t.Run(name, func(t *testing.T) {
-			f := newFlow(t)
-			f.Timeouts.OpenWrite = DefaultTimeouts.OpenWrite
-			f.failNext("create", "persistentvolumes", false)
-			f.reconcile(true)
-			if restart {
-				f.restart()
-				f.Timeouts.OpenWrite = DefaultTimeouts.OpenWrite
-			}
-			f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
-			f.reconcile(false)
-			f.expect(1, 0, anyNumber, 1)
-			f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.writtenAt = r.writtenAt.Add(-DefaultTimeouts.OpenWrite) })
-			f.reconcile(false)
-			f.expect(0, 0, anyNumber, 0)
-		})
-	}
+	f := newFlow(t)
+	f.Timeouts.OpenWrite = DefaultTimeouts.OpenWrite
+	f.failNext("create", "persistentvolumes", false)
+	f.reconcile(true)
+	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
+	f.reconcile(false)
+	f.expect(1, 0, anyNumber, 1)
+	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.writtenAt = r.writtenAt.Add(-DefaultTimeouts.OpenWrite) })
+	f.reconcile(false)
+	f.expect(0, 0, anyNumber, 0)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	v1 "k8s.io/api/core/v1"
 
@@ -24,16 +25,19 @@ func TestWhatInheritedEntriesProve(t *testing.T) {
 	broken.CustodyBroken = true
 	approved := announced
 	approved.Unresolved = &journal.Unresolved{Finish: true}
+	discarding := entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding)
+	discarding.Request.CreateVolumeRequest = &csi.CreateVolumeRequest{VolumeCapabilities: []*csi.VolumeCapability{{}}}
 	for name, tc := range map[string]struct {
 		entry     journal.Entry
 		want      provision.Entry
 		mayBeKept bool
 	}{
-		"requested":       {entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested), provision.Inherited, false},
-		"announced":       {announced, provision.Inherited, true},
-		"being discarded": {entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding), provision.InheritedDiscarding, false},
-		"approved":        {approved, provision.Inherited, false},
-		"custody broken":  {broken, provision.Untrusted, true},
+		"requested":                          {entryWith(v1.PersistentVolumeReclaimRetain, journal.Requested), provision.Inherited, false},
+		"announced":                          {announced, provision.Inherited, true},
+		"being discarded":                    {discarding, provision.Inherited, false},
+		"being discarded, request too large": {entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding), provision.InheritedDiscarding, false},
+		"approved":                           {approved, provision.Inherited, false},
+		"custody broken":                     {broken, provision.Untrusted, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r claimRecord
@@ -74,18 +78,8 @@ func TestNewerFactsThanEntryAreKept(t *testing.T) {
 	}
 }
 
-func TestHandleOfRequestWithoutSecretIsShown(t *testing.T) {
-	entry := entryWith(v1.PersistentVolumeReclaimDelete, journal.Discarding)
-	entry.Handle = "handle"
-	var r claimRecord
-	r.inherit(entry, &v1.PersistentVolumeClaim{}, &plan{}, false)
-	if r.handle != "handle" || r.shown != "handle" {
-		t.Errorf("handle %q, shown as %q", r.handle, r.shown)
-	}
-}
-
 // The process crashed between the two writes that move an entry to the unresolved ones.
-func TestEntryInBothLeasesIsRemovedFromBoth(t *testing.T) {
+func TestEntryInBothLeasesIsRemovedFromActiveOne(t *testing.T) {
 	f := newFlow(t)
 	f.injectFault(codes.DeadlineExceeded, true, 1)
 	f.reconcile(true)
@@ -96,8 +90,8 @@ func TestEntryInBothLeasesIsRemovedFromBoth(t *testing.T) {
 	f.terms++
 	f.restart()
 	f.reconcileDeleted(false)
-	f.expect(1, 1, 2, 0)
-	if left := f.entries(journal.KindUnresolved); len(left) != 0 {
+	f.expect(1, 0, 1, 0)
+	if left := f.entries(journal.KindUnresolved); len(left) != 1 {
 		t.Errorf("unresolved entries: %+v", left)
 	}
 }

@@ -106,9 +106,6 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) (kept
 		}
 		s := subject{uid: entry.UID, key: keyOf(controller.Key(claim), entry.UID)}
 		c.memory.update(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, planned, unresolved[entry.UID]) })
-		if r, _ := c.memory.lookup(entry.UID); r.volume != nil { // no other volume may get the handle
-			c.memory.reserve(c.Deletion.HandleOf(r.volume), entry.UID)
-		}
 		c.loop.Enqueue(s.key)
 	}
 	return kept
@@ -139,8 +136,11 @@ func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim
 // Reasons against a call for a deleted claim.
 const (
 	ledByAnother = "another program was the leader after the volume was requested"
-	mayBeKept    = "a user may have removed its PersistentVolume to keep the volume: with the policy Retain, or HonorPVReclaimPolicy off, no finalizer prevents that"
+	mayBeKept    = "the claim is gone, and its user may have removed the PersistentVolume, and its finalizer if it had one, to keep the volume"
 	elsewhere    = "the claim got a volume on another node, and a request to this node may have created one, too"
+	nameInUse    = "the claim is gone, and another PersistentVolume has the name of its volume, which exists"
+
+	discardInterrupted = "an earlier process was deleting the unrecorded volume, whose handle may be that of another volume by now"
 )
 
 // isProtected reports whether the PersistentVolume has the finalizer: it remains until a provisioner has looked at it.
@@ -148,32 +148,34 @@ func isProtected(volume *v1.PersistentVolume) bool {
 	return finalizer.Has(volume.Finalizers, finalizer.External)
 }
 
-// discardedBefore is the reason why an inherited volume is unusable.
-const discardedBefore = "an earlier process was discarding the volume when it ended"
-
-// inherit records an inherited entry, unless this process has newer facts. An approved entry is
-// finished by its request, even if the volume was being discarded: another program may have recorded
-// the volume, and its user may have kept it.
+// inherit records an inherited entry, unless this process has newer facts. The request is repeated also if the volume was
+// being discarded: since then the disk may be gone, its handle that of another volume, or the volume that of its claim again, as
+// after a restore of etcd.
 func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, planned *plan, unresolved bool) {
 	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
-		r.resumed = r.resumed || entry.Unresolved != nil
+		isApproved := entry.Unresolved != nil
+		r.resumed, r.unwatched = r.resumed || isApproved, r.unwatched && !isApproved
 		return
 	}
 	r.entry = provision.Inherited
 	if entry.CustodyBroken {
 		r.entry = provision.Untrusted
 	}
-	if entry.State == journal.Discarding && (entry.Unresolved == nil || entry.Request.IsShortened()) {
-		r.entry += provision.InheritedDiscarding - provision.Inherited
-		if r.volume, r.handle, r.shown = entry.Volume, entry.Handle, entry.Handle; entry.Secret != nil {
-			r.shown = "of " + entry.VolumeName() // the handle may contain the secret
-		}
-		r.unusable = discardedBefore
-	}
 	r.claim, r.plan, r.node, r.superseded = claim, planned, entry.Node, entry.Superseded
-	r.stored = r.plan
-	r.resumed = unresolved || entry.Unresolved != nil
-	r.published = entry.Announced && entry.Unresolved == nil // an administrator has approved the others
+	isDiscarding := entry.State == journal.Discarding
+	switch {
+	case !isDiscarding:
+		r.stored = r.plan
+	case entry.Request.IsShortened():
+		r.stored, r.discarded = r.plan, entry.Handle
+		r.entry += provision.InheritedDiscarding - provision.Inherited
+	default: // the entry of the request is written again
+		r.discarded = entry.Handle
+	}
+	isApproved := entry.Unresolved != nil
+	r.resumed = unresolved || isApproved
+	r.inherited, r.unwatched = true, !isApproved && (isDiscarding || isProtected(entry.Volume)) // other PersistentVolumes are announced
+	r.published = entry.Announced && !isApproved
 	r.announced = r.published
 }
 
@@ -232,17 +234,14 @@ func (c *Controller) superseded(before []journal.Request, latest *plan) []journa
 func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, error) {
 	r := o.record
 	if r.resumed {
-		entry := c.entryFor(o, r, r.stored)
-		if r.entry == provision.InheritedDiscarding {
-			entry.State, entry.Handle = journal.Discarding, r.handle
-		}
+		entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
 		if _, err := c.Journal.Resume(ctx, entry); err != nil {
 			return nil, err
 		}
 	}
 	c.updateRecord(o, func(r *claimRecord) {
 		r.resumed, r.openedAt, r.writtenAt = false, time.Now(), time.Now()
-		r.entry, r.creation = provision.Adopted(r.entry)
+		r.entry, r.creation = provision.Adopted(r.entry), provision.Requested
 	})
 	return o.next(o.claim), nil
 }
@@ -265,7 +264,7 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 		return nil, c.notWritten(ctx, o, s, fmt.Errorf("the driver is not called without a journal entry: %w", err))
 	}
 	c.updateRecord(o, func(r *claimRecord) {
-		r.entry, r.stored, r.superseded, r.claim = provision.Durable, o.plan.withoutCredentials(), entry.Superseded, o.claim
+		r.entry, r.stored, r.superseded, r.claim, r.discarded = provision.Durable, o.plan.withoutCredentials(), entry.Superseded, o.claim, ""
 		if s.OldFinalizer && r.creation == provision.NotRequested {
 			r.creation, r.plan, r.node, r.openedAt = provision.Requested, o.plan.withoutCredentials(), o.plan.selected, time.Now()
 		}
@@ -335,9 +334,7 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s prov
 // removeEntry removes the entry, and forgets the call of the entry.
 func (c *Controller) removeEntry(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
-	// An earlier process was discarding the volume, and the recorded one has another disk.
-	hasOther := r.volume != nil && o.volume != nil && !c.Deletion.SameDisk(r.volume, o.volume)
-	if s.Creation == provision.Created || hasOther { // the volume is recorded, or the claim is bound
+	if s.Creation == provision.Created { // the volume is recorded, or the claim is bound
 		c.reportLeftAlone(o, volumeNamed)
 	}
 	if reason == provision.ClaimBoundOrLost && !s.Record.IsOfClaim() {

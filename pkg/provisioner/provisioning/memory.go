@@ -60,6 +60,11 @@ type claimRecord struct {
 	// requested: this process called the driver; recorded: this process wrote the
 	// PersistentVolume, or an event showed it.
 	requested, recorded bool
+	// inherited: an earlier process requested the volume. unwatched: the claim was not seen to wait for the volume
+	// since: the volume may have been recorded, used and kept.
+	inherited, unwatched bool
+	// discarded is the volume handle in an inherited entry of a volume that was being discarded.
+	discarded string
 	// announced: the entry says that a PersistentVolume without the finalizer may exist.
 	// published: it may, by a write of this process without an answer, or of an earlier process.
 	// appeared: an event showed the PersistentVolume after the request for a waiting claim began.
@@ -109,7 +114,7 @@ func (r *claimRecord) forgetVolume() {
 // forgetEntry resets the facts about the journal entry.
 func (r *claimRecord) forgetEntry() {
 	r.entry, r.stored, r.superseded, r.resumed = provision.NoEntry, nil, nil, false
-	r.announced = false
+	r.announced, r.discarded = false, ""
 }
 
 // update changes the record of the claim.

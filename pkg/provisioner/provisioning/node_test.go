@@ -14,16 +14,21 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// zonal is a driver with topology. It stores the zone of the last volume.
+// zonal is a driver with topology. It stores the zone of the last volume, and returns found, unless nil, instead of a new volume.
 type zonal struct {
 	local
-	zone string
+	zone  string
+	found *spec.Volume
 }
 
 func (*zonal) HasTopology() bool { return true }
 
 func (z *zonal) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	z.zone = request.GetAccessibilityRequirements().GetPreferred()[0].GetSegments()["zone"]
+	if z.found != nil {
+		z.made++
+		return &spec.CreateVolumeResponse{Volume: z.found}, nil
+	}
 	return z.local.CreateVolume(ctx, request)
 }
 

@@ -91,6 +91,14 @@ func (c *Controller) isLongRequested(r claimRecord) bool {
 	return r.creation == provision.Requested && r.entry == provision.Durable && time.Since(r.openedAt) >= c.Timeouts.RepeatedFailure
 }
 
+// isMade reports whether a volume of the claim is certainly one of this process's requests: the creation of the claim was
+// seen, and no PersistentVolume of it. The volume of an older claim may hold data: a restore of etcd brings
+// back claims whose disk was in use.
+func (c *Controller) isMade(o *observation) bool {
+	r := o.record
+	return c.Creations.Has(o.claim.UID) && !r.inherited && !r.recorded
+}
+
 // isWriteOpen reports whether a write of the PersistentVolume without an answer may still take effect.
 func (c *Controller) isWriteOpen(r claimRecord) bool {
 	return time.Since(r.writtenAt) < c.Timeouts.OpenWrite
@@ -124,14 +132,15 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		Entry:         entryOf(o),
 		Read:          o.read,
 		Journaled:     c.journaled.Load() && r.bypass == "",
+		Made:          c.isMade(o),
 		Unusable:      r.unusable != "",
-		MayBeKept:     r.mayBeKept(),
+		MayBeKept:     r.mayBeKept() || r.unwatched && o.gone,
 		Unannounced:   r.volume != nil && !r.announced && !isProtected(r.volume),
 		OldFinalizer:  !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning) && c.serverOf(o) != provision.OtherProcess,
 		Stored:        r.plan != nil,
 		NodeRead:      o.nodeRead,
 		Called:        o.called,
-		LongRequested: c.isLongRequested(r) && (want != provision.Misplaced || !c.servesOwnNode()),
+		LongRequested: c.isLongRequested(r) && (want != provision.Misplaced || !c.servesOwnNode() || r.unfit != "" && r.unfit == o.claim.Annotations[storage.AnnSelectedNode]),
 		WriteOpen:     c.isWriteOpen(r),
 		Leading:       c.Leading == nil || c.Leading(),
 		Overdue:       r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Timeouts.Unresolved,

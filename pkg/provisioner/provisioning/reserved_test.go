@@ -11,25 +11,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-func TestHandleOfInheritedDiscardIsReserved(t *testing.T) {
-	f := newFlow(t)
-	f.failNext("create", "persistentvolumes", false)
-	f.reconcile(true)
-	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "another" })
-	f.must(f.mock.Inject(csimock.Fault{Method: "DeleteVolume", Code: codes.Internal, Times: 1}))
-	f.reconcile(true)
-	handle := f.mock.Volumes()[0].ID
-	f.terms++
-	f.restart()
-	if f.memory.reserve(handle, "other") {
-		t.Error("a volume with the handle of a volume that is being discarded is accepted")
-	}
-	f.reconcile(false)
-	if !f.memory.reserve(handle, "other") {
-		t.Error("the handle is still reserved after the discard")
-	}
-}
-
 func TestHandleOfUnresolvedDiscardIsReleased(t *testing.T) {
 	f := newFlow(t)
 	f.failNext("create", "persistentvolumes", false)

@@ -21,7 +21,7 @@ func TestFailedRequestDoesNotEndAnUnansweredOne(t *testing.T) {
 		f.reconcile(true)
 		f.Timeouts.RepeatedFailure = time.Nanosecond
 		f.setClassParameter("pool", "unknown")
-		f.injectFault(codes.ResourceExhausted, false, failures)
+		f.injectFault(codes.OutOfRange, false, failures)
 		f.reconcile(true)
 		f.deleteClaim()
 		for range failures + 2 {
@@ -42,7 +42,7 @@ func TestEveryRequestFailsTwiceBeforeTheEntryEnds(t *testing.T) {
 	f.reconcile(true)
 	f.Timeouts.RepeatedFailure = time.Nanosecond
 	f.setClassParameter("pool", "unknown")
-	f.injectFault(codes.ResourceExhausted, false, 9)
+	f.injectFault(codes.OutOfRange, false, 9)
 	f.reconcile(true)
 	f.deleteClaim()
 	for calls := 3; calls <= 4; calls++ {

@@ -13,19 +13,25 @@ import (
 func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
 	entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
-	if s.Entry == provision.UntrustedDiscarding || s.Entry == provision.InheritedDiscarding || s.Entry == provision.Discarding {
-		entry.State, entry.Handle = journal.Discarding, r.handle
+	if s.Entry == provision.Discarding || r.discarded != "" {
+		entry.State, entry.Handle = journal.Discarding, cmp.Or(r.discarded, r.handle)
 	}
 	why := r.unresolved
 	if reason == provision.CustodyBroken {
 		entry.CustodyBroken, why = true, ledByAnother
 	}
-	if reason == provision.VolumeElsewhere {
+	switch reason {
+	case provision.VolumeElsewhere:
 		why = elsewhere
+	case provision.NameInUse:
+		why = nameInUse
+	case provision.DiscardInterrupted:
+		why = discardInterrupted
+	default:
 	}
 	if reason == provision.VolumeMayBeKept {
-		why = mayBeKept
-		if err := c.keepInEntry(ctx, entry, r.announced); err != nil {
+		why, entry.Announced = mayBeKept, true
+		if err := c.keepInEntry(ctx, entry, r.announced || r.unwatched); err != nil {
 			return nil, err
 		}
 	}
@@ -34,6 +40,9 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	}
 	c.releaseHandle(r)
 	c.memory.forget(o.claim.UID, o.name)
+	if !o.gone { // a later request may find the volume of this one
+		c.updateRecord(o, func(r *claimRecord) { r.inherited = true })
+	}
 	c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial) // a living claim is served again
 	return nil, nil
 }

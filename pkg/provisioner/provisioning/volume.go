@@ -33,7 +33,8 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 			r.openedAt = time.Now() // one denial leaves the outcome open
 		}
 		r.creation, r.requested = provision.Requested, true
-		r.appeared = r.appeared && s.Want != provision.Wanted // a claim that waits has used no volume
+		isWaiting := s.Want == provision.Wanted // such a claim has used no volume
+		r.appeared, r.unwatched = r.appeared && !isWaiting, r.unwatched && !isWaiting
 		r.claim, r.node = o.claim, o.plan.selected
 		if !o.plan.alternative {
 			r.plan = o.plan.withoutCredentials()
@@ -44,21 +45,47 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 	if failed == nil {
 		failed = c.checkHandle(answer, o)
 	}
+	flaw := ""
+	if failed == nil {
+		flaw = c.flawOf(o, s, answer)
+		failed = c.checkAge(o, s, answer, flaw)
+	}
 	if failed != nil {
 		return c.recordFailure(ctx, o, s, failed), nil
 	}
 	o.plan.assign(answer.Volume, c.Honor)
 	if !c.recordResult(ctx, o, func(r *claimRecord) {
 		r.creation = provision.Created
-		r.volume, r.unusable, r.handle, r.shown = answer.Volume, answer.Unusable, answer.Handle, answer.Shown
-		if o.plan.alternative && s.Want == provision.Wanted {
-			r.unusable = "the volume was created by an earlier request for the claim, which asked for something else"
-		}
+		r.volume, r.unusable, r.handle, r.shown = answer.Volume, flaw, answer.Handle, answer.Shown
 	}) {
 		return o.afterCall(provision.NoCause, nil), nil
 	}
 	klog.FromContext(ctx).V(2).Info("Volume created in the storage system", "volume", o.name, "handle", answer.Shown)
 	return o.afterCall(provision.NoCause, nil), nil
+}
+
+// flawOf returns why the claim cannot use the created volume, "" if it can. A volume in another place than the
+// requested one is recorded where it is, as csi-provisioner does, unless it is certainly new.
+func (c *Controller) flawOf(o *observation, s provision.State, answer backend.Answer) string {
+	switch {
+	case o.plan.alternative && s.Want == provision.Wanted:
+		return "the volume was created by an earlier request for the claim, which asked for something else"
+	case answer.Unusable == "" && s.Made:
+		return answer.Elsewhere
+	}
+	return answer.Unusable
+}
+
+// checkAge refuses a volume with a flaw that may be older than the requests of this process. It may hold data, and is left
+// alone; the request is repeated, in case somebody moves the volume away.
+func (c *Controller) checkAge(o *observation, s provision.State, answer backend.Answer, flaw string) *backend.Failure {
+	if flaw == "" || s.Made {
+		return nil
+	}
+	c.memory.release(c.Deletion.HandleOf(answer.Volume))
+	reason := fmt.Sprintf("%s; the volume with the handle %q may be older than this request and hold data, as after a restore of etcd, and is left alone: delete it in the storage system if nobody needs it",
+		flaw, answer.Shown)
+	return &backend.Failure{Err: errors.New(reason), Outcome: provision.Uncertain, Unresolved: reason}
 }
 
 // recordResult records the result of a call. It returns false, and records nothing, if an
@@ -195,7 +222,7 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return c.readBoth(ctx, o)
-	case c.DiscardRefused && apierrors.IsInvalid(err):
+	case c.DiscardRefused && c.isMade(o) && apierrors.IsInvalid(err):
 		return c.refused(o, err), nil
 	case err != nil:
 		if !writeerror.IsDefinite(err) {
@@ -204,6 +231,8 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 			})
 		}
 		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
+	case storage.RecordOf(created, o.claim.UID) != storage.RecordPresent || !c.Deletion.SameDisk(o.record.volume, created):
+		return c.readBoth(ctx, o) // an admission webhook has changed what is stored
 	}
 	return c.recordSaved(o), nil
 }
@@ -277,7 +306,7 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 		r.forgetVolume()
 		r.creation = provision.Failed
 	})
-	if r.unusable == "" || r.unusable == discardedBefore {
+	if r.unusable == "" {
 		return o.afterCall(provision.NoCause, nil), nil
 	}
 	return o.afterCall(provision.VolumeDiscarded, errors.New(r.unusable)), nil

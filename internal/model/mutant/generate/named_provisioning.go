@@ -3,7 +3,8 @@ package main
 var provisioningDefects = []defect{
 	{"discard-after-restart", "the disk of a bound claim whose volume object vanished is deleted after a restart", []change{
 		{provisionObserve, "\tcase !o.gone && isBoundOrLost(o.claim, o.name):", "\tcase !ON && !o.gone && isBoundOrLost(o.claim, o.name):"},
-		{provisionDecide, "!s.Unusable && (s.Want == Wanted || s.Want == Unwanted)\n", "!s.Unusable && (s.Want == Wanted || !ON && s.Want == Unwanted)\n"},
+		{provisionObserve, "c.isMade(o),", "ON || c.isMade(o),"},
+		{provisionDecide, "!s.Unusable && (s.Want == Wanted || s.Want == Unwanted ||", "!s.Unusable && (s.Want == Wanted || !ON && s.Want == Unwanted ||"},
 		{provisionVolume, "\treturn anyClaim(", "\tif ON { return false, nil }; return anyClaim("},
 	}},
 	{"second-volume-for-bound-claim", "a bound claim whose volume object vanished gets a new, empty volume", []change{
