@@ -53,7 +53,7 @@ func (c *chaos) act(ctx context.Context, a Action) error {
 		c.note("etcd is copied", topicEtcd, "snapshots")
 		return c.restart(ctx, c.world.saveEtcd, false)
 	case Restore:
-		return c.restore(ctx)
+		return c.restore(ctx, a.Revision)
 	case ChangePhase:
 		return c.changePhase(ctx, a.Phase)
 	}
@@ -110,7 +110,7 @@ func (c *chaos) changePhase(ctx context.Context, phase Phase) error {
 }
 
 // restart kills and starts the control plane, and watches it again.
-func (c *chaos) restart(ctx context.Context, change func() error, restored bool) error {
+func (c *chaos) restart(ctx context.Context, change func(*sandbox.ControlPlane) error, restored bool) error {
 	c.view.disconnect()
 	c.view.record.resumed(restored)
 	began := time.Now()
@@ -123,12 +123,12 @@ func (c *chaos) restart(ctx context.Context, change func() error, restored bool)
 
 // restore stops all programs and users, replaces the data of etcd with the copy, and starts
 // them again. What was created since the copy has no record any more.
-func (c *chaos) restore(ctx context.Context) error {
-	c.note("etcd is restored", topicEtcd, "restores")
+func (c *chaos) restore(ctx context.Context, revision Revision) error {
+	c.note("etcd is restored with the "+string(revision), topicEtcd, "restores with the "+string(revision))
 	c.users.abortAll()
 	c.world.haltPrograms()
 	c.watch.drain(ctx)
-	if err := c.restart(ctx, c.world.loadEtcd, true); err != nil {
+	if err := c.restart(ctx, c.world.loadEtcd(ctx, revision), true); err != nil {
 		return err
 	}
 	missing, err := c.watch.excuse()

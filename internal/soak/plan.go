@@ -35,6 +35,17 @@ const (
 	ChangePhase ActionKind = "change phase"
 )
 
+// Revision is that of etcd after a restore.
+type Revision string
+
+// The revisions.
+const (
+	// SameRevision is that of the copy, so that revisions are used twice.
+	SameRevision Revision = "same revision"
+	// RaisedRevision is higher than any before, and watches from earlier ones end: the way that upstream recommends.
+	RaisedRevision Revision = "raised revision"
+)
+
 // Action is one disturbance.
 type Action struct {
 	// At is the time since the start of the run.
@@ -47,6 +58,8 @@ type Action struct {
 	For time.Duration
 	// Phase is what fails from now on.
 	Phase Phase
+	// Revision is that of a restore.
+	Revision Revision
 }
 
 // Program is one of the two programs.
@@ -149,7 +162,8 @@ func restores(random *rand.Rand, duration time.Duration) []Action {
 		start := time.Duration(i) * part
 		snapshot := start + part/3 + time.Duration(random.Int64N(int64(part/6)))
 		age := 5*time.Second + time.Duration(random.Int64N(int64(30*time.Second)))
-		actions = append(actions, Action{At: snapshot, Kind: Snapshot}, Action{At: snapshot + age, Kind: Restore})
+		revision := []Revision{SameRevision, RaisedRevision}[random.IntN(2)]
+		actions = append(actions, Action{At: snapshot, Kind: Snapshot}, Action{At: snapshot + age, Kind: Restore, Revision: revision})
 	}
 	return actions
 }

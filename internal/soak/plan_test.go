@@ -21,6 +21,7 @@ func TestPlanDependsOnSeedOnly(t *testing.T) {
 }
 
 func TestPlanHasEveryKindWithinTheRun(t *testing.T) {
+	revisions := map[Revision]int{}
 	for seed := range uint64(50) {
 		count := map[ActionKind]int{}
 		last := time.Duration(0)
@@ -30,6 +31,7 @@ func TestPlanHasEveryKindWithinTheRun(t *testing.T) {
 				t.Fatalf("seed %d: %s at %s after %s", seed, action.Kind, action.At, last)
 			}
 			last = action.At
+			revisions[action.Revision]++
 		}
 		for _, kind := range []ActionKind{KillLeader, FreezeLeader, Snapshot, Restore, ChangePhase} {
 			if count[kind] == 0 {
@@ -39,6 +41,9 @@ func TestPlanHasEveryKindWithinTheRun(t *testing.T) {
 		if count[Snapshot] != 1 || count[Restore] != 1 {
 			t.Errorf("seed %d has %d snapshots and %d restores, want 1 of each", seed, count[Snapshot], count[Restore])
 		}
+	}
+	if same, raised := revisions[SameRevision], revisions[RaisedRevision]; same < 10 || raised < 10 || same+raised != 50 {
+		t.Errorf("%d restores with the same revision and %d with a raised one, want about as many", same, raised)
 	}
 }
 

@@ -2,15 +2,17 @@ package soak
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
+
+	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
+
+// raised is by how much a restore raises the revision of etcd, as upstream recommends.
+const raised = 1_000_000_000
 
 // restartPlane kills etcd and kube-apiserver, changes the data by the function, and starts
 // them again.
-func (w *world) restartPlane(ctx context.Context, change func() error) error {
+func (w *world) restartPlane(ctx context.Context, change func(*sandbox.ControlPlane) error) error {
 	w.mu.Lock()
 	plane := w.plane
 	w.mu.Unlock()
@@ -18,26 +20,23 @@ func (w *world) restartPlane(ctx context.Context, change func() error) error {
 		return err
 	}
 	if change != nil {
-		if err := change(); err != nil {
+		if err := change(plane); err != nil {
 			return err
 		}
 	}
 	return w.startPlane(ctx)
 }
 
-func (w *world) etcdDir() string     { return filepath.Join(w.dir, "data", "etcd") }
 func (w *world) snapshotDir() string { return filepath.Join(w.dir, "snapshot") }
 
 // saveEtcd copies the data of etcd, which does not run.
-func (w *world) saveEtcd() error { return replaceDir(w.snapshotDir(), w.etcdDir()) }
+func (w *world) saveEtcd(plane *sandbox.ControlPlane) error { return plane.SaveEtcd(w.snapshotDir()) }
 
-// loadEtcd replaces the data of etcd, which does not run, with the copy.
-func (w *world) loadEtcd() error { return replaceDir(w.etcdDir(), w.snapshotDir()) }
-
-// replaceDir makes the directory to a copy of the directory from.
-func replaceDir(to, from string) error {
-	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
-		return fmt.Errorf("copy %s to %s: %w", from, to, err)
+// loadEtcd returns the function that replaces the data of etcd, which does not run, with the copy.
+func (w *world) loadEtcd(ctx context.Context, revision Revision) func(*sandbox.ControlPlane) error {
+	bump := uint64(0)
+	if revision == RaisedRevision {
+		bump = raised
 	}
-	return nil
+	return func(plane *sandbox.ControlPlane) error { return plane.RestoreEtcd(ctx, w.snapshotDir(), bump) }
 }
