@@ -41,6 +41,21 @@ func (c *ControlPlane) StartProvisioner(ctx context.Context, driver *Driver, con
 	return c.startController(ctx, provisionerProgram, ProvisionerAccount, controller, args)
 }
 
+// StartGarbageCollector starts the collector with leader election. The manifests of the collector are applied.
+func (c *ControlPlane) StartGarbageCollector(ctx context.Context, controller Controller) (*Process, error) {
+	path, err := c.config.Binaries.Path(deploy.GarbageCollectorAccount)
+	if err != nil {
+		return nil, err
+	}
+	if controller.Kubeconfig, err = c.Kubeconfig(ctx, ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount)); err != nil {
+		return nil, err
+	}
+	return Start(ctx, Program{
+		Name: controller.Name, Path: path, Args: append([]string{"--kubeconfig=" + controller.Kubeconfig}, controller.Args...),
+		Env: controller.Env, LogFile: filepath.Join(c.config.Dir, controller.Name+".log"),
+	})
+}
+
 // startController starts program with args, the common flags of controllers and the flags
 // of the caller.
 func (c *ControlPlane) startController(ctx context.Context, program string, account Identity, controller Controller, args []string) (*Process, error) {

@@ -82,7 +82,7 @@ func startWorld(ctx context.Context, config Config, counts *counters) (w *world,
 	if w.disks, err = startDisks(ctx, config.Binaries, dir); err != nil {
 		return w, err
 	}
-	if err = chooseAddress(filepath.Join(dir, "data")); err != nil {
+	if err = sandbox.ChooseAddress(dir); err != nil {
 		return w, err
 	}
 	if err = w.startPlane(ctx); err != nil {

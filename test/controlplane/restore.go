@@ -17,7 +17,7 @@ func newRestoreCommand() *cobra.Command {
 		Use:   "restore --data-dir D --from E [--bump-revision N]",
 		Short: "Replace the data of etcd in a stopped control plane by a copy of its directory etcd, as etcdutl snapshot restore does",
 		Args:  rejectArguments,
-		RunE: func(*cobra.Command, []string) (err error) {
+		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if dataDir == "" || from == "" {
 				return errors.New("--data-dir and --from must not be empty")
 			}
@@ -26,7 +26,7 @@ func newRestoreCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, release()) }()
-			return server.Restore(directory, from, bump)
+			return server.Restore(command.Context(), directory, from, bump)
 		},
 		DisableFlagsInUseLine: true,
 	}

@@ -1,4 +1,4 @@
-package soak
+package sandbox
 
 import (
 	"net/netip"
@@ -8,11 +8,11 @@ import (
 )
 
 func TestAddressIsBelowAssignedPorts(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	if err := chooseAddress(dir); err != nil {
+	dir := t.TempDir()
+	if err := ChooseAddress(dir); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "address"))
+	text, err := os.ReadFile(filepath.Join(dir, "data", "address"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package soak
+package sandbox
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 // Ports below those that systems assign to connections.
 const firstPort, lastPort = 20_000, 32_000
 
-// chooseAddress sets the address of a control plane that has not run on the data directory. A port
+// ChooseAddress sets the address of a control plane that has not run on the directory, see Config.Dir. A port
 // that the system assigned could be assigned to a connection of a program while the API
 // server is down, and the API server could not return to it.
-func chooseAddress(dataDir string) error {
+func ChooseAddress(dir string) error {
+	dataDir := filepath.Join(dir, "data")
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort))
 		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
