@@ -48,7 +48,7 @@ func (s *observation) addClaim(claim *corev1.PersistentVolumeClaim) {
 	driver := provisionerOf(claim)
 	server := s.serverOnce(driver)
 	for _, name := range ownFinalizers(claim) {
-		remove := func(ctx context.Context) error {
+		remove := func(ctx context.Context) (metav1.Object, error) {
 			return s.patchClaim(ctx, claim, finalizer.Edit(patch.ForVersion(claim), claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Name(name)}}))
 		}
 		state := rollback.ClaimFinalizerState{
@@ -72,13 +72,12 @@ func provisionerOf(claim *corev1.PersistentVolumeClaim) string {
 	return cmp.Or(claim.Annotations[storage.AnnMigratedTo], storage.ClaimProvisioner(claim))
 }
 
-func (s *observation) patchClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, p *patch.Patch) error {
+func (s *observation) patchClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, p *patch.Patch) (metav1.Object, error) {
 	body, err := p.Bytes()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.reader.Kubernetes().CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.JSONPatchType, body, metav1.PatchOptions{})
-	return err
+	return s.reader.Kubernetes().CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 }
 
 // readRecycler decides about the annotation of a recycler pod.
@@ -93,13 +92,12 @@ func (s *observation) addRecyclers() {
 	s.own.unread = s.own.unread || !s.programs.podsSeen
 	for _, pod := range s.recyclers {
 		object := blocker.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
-		remove := func(ctx context.Context) error {
+		remove := func(ctx context.Context) (metav1.Object, error) {
 			body, err := removeAnnotation(pod, plugin.RecyclerAnnotation, false).Bytes()
 			if err != nil {
-				return err
+				return nil, err
 			}
-			_, err = s.reader.Kubernetes().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.JSONPatchType, body, metav1.PatchOptions{})
-			return err
+			return s.reader.Kubernetes().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 		}
 		decision := rollback.DecideAnnotation(rollback.AnnotationState{Known: true, Server: s.pvController().Server()})
 		s.own.items = append(s.own.items, newItem(object, "annotation "+plugin.RecyclerAnnotation, decision, remove))

@@ -6,9 +6,14 @@ import (
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/internal/terminal"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 )
@@ -47,20 +52,55 @@ func (o *Options) execute(ctx context.Context, seen *observation) (changed bool,
 func (o *Options) removeItem(ctx context.Context, item Item) error {
 	writing, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	err := item.remove(writing)
+	object, err := item.remove(writing)
 	switch {
-	case absent.Is(err, item.Object.Name):
-		o.report("already gone: %s", item)
-	case patch.IsStale(err):
-		o.report("left as it is, because it has changed meanwhile: %s", item)
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err != nil:
-		return fmt.Errorf("remove %s: %w", terminal.Printable(item.String()), err)
-	default:
+	case err == nil && object != nil && item.remains(object):
+		return fmt.Errorf("remove %s: the API server accepted the write and left the object as it was, as an admission webhook can", terminal.Printable(item.String()))
+	case err == nil:
 		o.report("removed: %s", item)
+		return nil
 	}
-	return nil
+	return o.refused(writing, item, err)
+}
+
+// refused says what became of an item that the API server did not remove. The answer to a write may be that
+// of an admission webhook, also "not found": only a read proves that the object is gone.
+func (o *Options) refused(ctx context.Context, item Item, refusal error) error {
+	refusal = fmt.Errorf("remove %s: %w", terminal.Printable(item.String()), refusal)
+	if !apierrors.IsNotFound(refusal) && !patch.IsStale(refusal) {
+		return refusal
+	}
+	exists, err := o.exists(ctx, item.Object)
+	switch {
+	case err != nil:
+		return errors.Join(refusal, fmt.Errorf("read %s: %w", terminal.Printable(item.Object.String()), err))
+	case !exists:
+		o.report("already gone: %s", item)
+		return nil
+	case patch.IsStale(refusal):
+		o.report("left as it is, because it has changed meanwhile or a webhook refuses the change: %s: %v", item, refusal)
+		return nil
+	}
+	return fmt.Errorf("%w; but the object exists: an admission webhook may refuse the change", refusal)
+}
+
+// exists reads whether the object exists, and not another of its name.
+func (o *Options) exists(ctx context.Context, object blocker.Object) (bool, error) {
+	reader, err := o.Connect()
+	if err != nil {
+		return false, err
+	}
+	mapping, err := reader.Mapper().RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
+	if err != nil {
+		return false, err
+	}
+	objects := reader.Dynamic().Resource(mapping.Resource).Namespace(object.Namespace)
+	found, exists, err := absent.Get(ctx, object.Name, func(ctx context.Context, name string, options metav1.GetOptions) (*unstructured.Unstructured, error) {
+		return objects.Get(ctx, name, options)
+	})
+	return exists && string(found.GetUID()) == object.UID, err
 }
 
 // saveOpenEntries writes the entries of Leases that are about to be removed to a file.

@@ -3,8 +3,11 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
@@ -22,13 +25,13 @@ type Item struct {
 	Note string `json:"note"`
 
 	decision rollback.Decision
-	// remove removes it. lease is the Lease of the journal to save first.
-	remove func(context.Context) error
+	// remove removes it, and returns the object as it is then, nil if the object itself is deleted. lease is the Lease of the journal to save first.
+	remove func(context.Context) (metav1.Object, error)
 	lease  *coordinationv1.Lease
 }
 
 // newItem returns the item with its decision.
-func newItem(object blocker.Object, part string, decision rollback.Decision, remove func(context.Context) error) Item {
+func newItem(object blocker.Object, part string, decision rollback.Decision, remove func(context.Context) (metav1.Object, error)) Item {
 	return Item{
 		Object: object, Part: part, Action: decision.Action.String(), Reason: decision.Reason.String(),
 		decision: decision, remove: remove,
@@ -41,6 +44,17 @@ func (i Item) String() string {
 		return i.Object.String()
 	}
 	return fmt.Sprintf("%s of %s", i.Part, i.Object)
+}
+
+// remains reports whether the object still has the part: an admission webhook can undo a write.
+func (i Item) remains(object metav1.Object) bool {
+	kind, name, _ := strings.Cut(i.Part, " ")
+	if kind == "annotation" {
+		name, _, _ = strings.Cut(name, ":")
+		_, has := object.GetAnnotations()[name]
+		return has
+	}
+	return slices.ContainsFunc(strings.Fields(name), func(name string) bool { return slices.Contains(object.GetFinalizers(), name) })
 }
 
 // sentence says what happens with the item, and why.

@@ -55,9 +55,9 @@ func isOwnLeader(lease *coordinationv1.Lease) bool {
 
 // leaseItem returns the item of a Lease that is deleted only in the version that was read.
 func (s *observation) leaseItem(lease *coordinationv1.Lease, decision rollback.Decision) Item {
-	object := blocker.Object{Kind: "Lease", Namespace: lease.Namespace, Name: lease.Name, UID: string(lease.UID)}
-	return newItem(object, "", decision, func(ctx context.Context) error {
-		return s.reader.Kubernetes().CoordinationV1().Leases(lease.Namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{
+	object := blocker.Object{Kind: "Lease", Group: coordinationv1.GroupName, Namespace: lease.Namespace, Name: lease.Name, UID: string(lease.UID)}
+	return newItem(object, "", decision, func(ctx context.Context) (metav1.Object, error) {
+		return nil, s.reader.Kubernetes().CoordinationV1().Leases(lease.Namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: ptr.To(lease.ResourceVersion)},
 		})
 	})

@@ -52,7 +52,7 @@ func (s *observation) readPolicyObject(ctx context.Context, refs ...cluster.Ref)
 		case cluster.Unseen:
 			s.policy.unread = true
 		case cluster.Present:
-			remove := func(ctx context.Context) error { return s.deleteObject(ctx, ref, object) }
+			remove := func(ctx context.Context) (metav1.Object, error) { return nil, s.deleteObject(ctx, ref, object) }
 			return policyObject{object, []Item{newItem(cluster.ObjectOf(object), "", rollback.Decision{Action: rollback.Remove, Reason: rollback.Unneeded}, remove)}}
 		case cluster.Absent:
 		}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
@@ -44,7 +45,7 @@ func (s *observation) addSharedFinalizers(ctx context.Context, object blocker.Ob
 	if len(removed) == 0 {
 		return
 	}
-	remove := func(ctx context.Context) error {
+	remove := func(ctx context.Context) (metav1.Object, error) {
 		return s.patchVolume(ctx, volume.Name, finalizer.Edit(patch.ForVersion(volume), volume, finalizer.Change{Remove: removed}))
 	}
 	part := "finalizer"

@@ -115,7 +115,7 @@ func (s *observation) addVolumeAnnotation(object blocker.Object, volume *corev1.
 		state.Known = state.Status != reclaim.StatusNone // a later version may have further values
 	}
 	decision := rollback.DecideAnnotation(state)
-	remove := func(ctx context.Context) error {
+	remove := func(ctx context.Context) (metav1.Object, error) {
 		return s.patchVolume(ctx, volume.Name, removeAnnotation(volume, key, state.Status == reclaim.StatusPending))
 	}
 	item := newItem(object, "annotation "+key+": "+value, decision, remove)
@@ -145,11 +145,10 @@ func diskOf(volume *corev1.PersistentVolume) string {
 	return "disk " + volume.Spec.CSI.VolumeHandle + " of " + volume.Spec.CSI.Driver
 }
 
-func (s *observation) patchVolume(ctx context.Context, name string, p *patch.Patch) error {
+func (s *observation) patchVolume(ctx context.Context, name string, p *patch.Patch) (metav1.Object, error) {
 	body, err := p.Bytes()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.reader.Kubernetes().CoreV1().PersistentVolumes().Patch(ctx, name, types.JSONPatchType, body, metav1.PatchOptions{})
-	return err
+	return s.reader.Kubernetes().CoreV1().PersistentVolumes().Patch(ctx, name, types.JSONPatchType, body, metav1.PatchOptions{})
 }
