@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -228,5 +230,27 @@ func TestLoopsOfOtherClustersRemoveNoFinalizer(t *testing.T) {
 		if got := s.loopsRemover(); got != want {
 			t.Errorf("kube-controller-manager in %s: remover %v, want %v", namespace, got, want)
 		}
+	}
+}
+
+// A first run has removed the journal. The leader Lease, which upstream's sidecar takes over, is left.
+func TestRepeatedRunLeavesNothing(t *testing.T) {
+	for name, journals := range map[string]bool{"before": true, "again": false} {
+		t.Run(name, func(t *testing.T) {
+			s := observed(t, named("n", lease("pod_exeunt", time.Hour)), "n")
+			if !journals {
+				s.programs.journals = nil
+			}
+			s.known.addDriver(driver)
+			s.decideLeases()
+			plan := newPlan(s)
+			text := strings.Join(strings.Fields(string(plan.text(80))), " ")
+			if want := map[bool]rollback.Outcome{true: rollback.SomethingLeft, false: rollback.NothingLeft}[journals]; plan.Outcome() != want {
+				t.Errorf("outcome %v, want %v:\n%s", plan.Outcome(), want, text)
+			}
+			if !strings.Contains(text, driver+":") || strings.Contains(text, identity.LeaseName(driver)+":") || strings.Contains(text, "such as this one") || strings.Contains(text, "--stopped DRIVER") {
+				t.Errorf("the plan names the driver by its Lease, or a command that is not there:\n%s", text)
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -33,10 +34,14 @@ func (s *observation) stepProvisioners(early bool) Step {
 		step.State = rollback.Blocked
 	}
 	for _, driver := range s.programs.drivers() {
-		server := s.server(driver)
+		server, name := s.server(driver), s.nameOf(driver)
+		if server == rollback.ServerNone && !s.hasJournal(driver) {
+			step.Text = append(step.Text, name+": the provisioner of Exeunt has ended, and nothing of it is left. Whether csi-provisioner runs is not visible without a Lease of it.")
+			continue
+		}
 		state := rollback.DecideSwap(rollback.SwapState{Server: server, Replaced: s.options.named(driver), Used: true, Early: early})
 		if state != rollback.Done {
-			step.Text = append(step.Text, fmt.Sprintf("%s: %s", driver, swapAdvice(server)))
+			step.Text = append(step.Text, fmt.Sprintf("%s: %s", name, swapAdvice(server, name)))
 		}
 		step.State = max(step.State, state)
 	}
@@ -47,8 +52,9 @@ func (s *observation) stepProvisioners(early bool) Step {
 		step.Text = append(step.Text, "First finish the steps above.")
 	}
 	if step.State == rollback.Pending {
-		step.Commands = s.imageCommands()
-		step.Text = append(step.Text, "Change the image in the chart or the manifests that own the workload; a command such as this one is undone by their next release:")
+		if step.Commands = s.imageCommands(); len(step.Commands) > 0 {
+			step.Text = append(step.Text, "Change the image in the chart or the manifests that own the workload; a command such as this one is undone by their next release:")
+		}
 	}
 	return step
 }
@@ -65,14 +71,30 @@ func (s *observation) swapByPods(early bool) rollback.StepState {
 	return rollback.Done
 }
 
-func swapAdvice(server rollback.Server) string {
+// nameOf returns the name of the driver. Of one that only its leader Lease shows it is found by the volumes and
+// claims that name the driver; else it is the name of the Lease.
+func (s *observation) nameOf(driver string) string {
+	for name := range s.known.drivers {
+		if identity.LeaseName(name) == driver {
+			return name
+		}
+	}
+	return driver
+}
+
+// hasJournal reports whether a journal of the driver is left.
+func (s *observation) hasJournal(driver string) bool {
+	return slices.ContainsFunc(s.programs.journals, func(lease journalLease) bool { return lease.owner.Driver == driver })
+}
+
+func swapAdvice(server rollback.Server, driver string) string {
 	switch server {
 	case rollback.ServerExeunt:
 		return "the provisioner of Exeunt runs."
 	case rollback.ServerNone:
-		return "the provisioner of Exeunt has ended, and no other was seen: start csi-provisioner. If it runs without leader election, say so by --stopped DRIVER."
+		return "the provisioner of Exeunt has ended, and no other was seen: start csi-provisioner. If it runs without leader election, say so by --stopped " + driver + "."
 	default:
-		return "neither Lease nor pod shows which provisioner runs. Once it is replaced, say so by --stopped DRIVER."
+		return "neither Lease nor pod shows which provisioner runs. Once it is replaced, say so by --stopped " + driver + "."
 	}
 }
 
