@@ -44,6 +44,7 @@ type examined struct {
 // listed, and returns the PersistentVolumes of the first cluster that have no volume.
 func (s *survey) examineRecords(ctx context.Context) []Ghost {
 	if s.Driver == nil {
+		s.compareFile(ctx)
 		return nil
 	}
 	var mu sync.Mutex
@@ -75,6 +76,30 @@ func (s *survey) examineRecords(ctx context.Context) []Ghost {
 	s.missRecords(all)
 	slices.SortFunc(all.ghosts, func(a, b Ghost) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.Compact(all.ghosts) // a list that started over has objects twice
+}
+
+// compareFile looks whether the file lists the volume of each PersistentVolume that exists. No driver says
+// whether a volume that is not listed exists: the file may be the list of another zone, node or account.
+func (s *survey) compareFile(ctx context.Context) {
+	alike := set{}
+	for _, handle := range s.first.handles {
+		alike.add(verdict.Spelling(handle))
+	}
+	for _, candidate := range s.unlisted {
+		if s.second.handles.has(candidate.handle) || alike.has(verdict.Spelling(candidate.handle)) {
+			continue
+		}
+		volume, err := candidate.read(ctx)
+		switch {
+		case err != nil:
+			s.refs.miss(err.Error())
+			return
+		case volume != nil:
+			s.enumerated = false
+			s.refs.miss(fmt.Sprintf("the file %s does not list the volumes of all PersistentVolumes, such as %s: it may be the list of another zone, node or account, or older than the PersistentVolume", s.File, candidate.name))
+			return
+		}
+	}
 }
 
 // count adds what was found out about one PersistentVolume.

@@ -2,8 +2,10 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
@@ -72,6 +76,58 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 			}
 			if (len(ghosts) == records) != (tc.want == "") {
 				t.Errorf("%d ghosts", len(ghosts))
+			}
+		})
+	}
+}
+
+// filedServer has PersistentVolumes of the driver, with their names as their UIDs and handles.
+type filedServer []string
+
+func (s filedServer) RoundTrip(request *http.Request) (*http.Response, error) {
+	path := request.URL.Path
+	switch name := path[strings.LastIndex(path, "/")+1:]; {
+	case strings.HasSuffix(path, "/persistentvolumes"):
+		list := &v1.PersistentVolumeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		for _, name := range s {
+			list.Items = append(list.Items, *newRecord(name, name, types.UID(name), ""))
+		}
+		return answerWith(request, http.StatusOK, list)
+	case slices.Contains(s, name):
+		return answerWith(request, http.StatusOK, typed("v1", "PersistentVolume", newRecord(name, name, types.UID(name), "")))
+	}
+	return answerWith(request, http.StatusNotFound, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Details: &metav1.StatusDetails{Name: path[strings.LastIndex(path, "/")+1:]}})
+}
+
+// A file with the volumes of another zone would make every volume in it an orphan.
+func TestFileWithoutRecordedVolumeNamesNoOrphan(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file    string
+		records []string
+		want    bool
+	}{
+		"all are listed":              {`[{"handle":"a"},{"handle":"b"},{"handle":"planted"}]`, []string{"a", "b"}, true},
+		"another spelling":            {`[{"handle":"zones/z/a"},{"handle":"b"}]`, []string{"a", "b"}, true},
+		"no PersistentVolume exists":  {`[{"handle":"planted"}]`, nil, true},
+		"one is not listed":           {`[{"handle":"a"},{"handle":"planted"}]`, []string{"a", "b"}, false},
+		"the volumes of another zone": {`[{"handle":"planted"}]`, []string{"a", "b"}, false},
+		"no volume":                   {`[]`, []string{"a"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, err := NewCluster("c", &rest.Config{Host: "http://c", Transport: filedServer(tc.records)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &survey{
+				Config: Config{DriverName: worldDriver, File: writeFile(t, tc.file), Clusters: []*Cluster{cluster}}, driverName: worldDriver,
+				refs: newReferences(worldDriver), listed: set{}, names: map[string][]sharedRecord{},
+			}
+			if err := errors.Join(s.selectLister(), s.firstPass(t.Context()), s.secondPass(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			report := s.report(s.examineRecords(t.Context()))
+			if report.Enumerated != tc.want || (len(report.Orphans) > 0) && !tc.want || strings.Contains(strings.Join(report.Incomplete, ""), "another zone") == tc.want {
+				t.Errorf("enumerated %t, orphans %v, incomplete %q; want enumerated %t", report.Enumerated, report.Orphans, report.Incomplete, tc.want)
 			}
 		})
 	}

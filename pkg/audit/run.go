@@ -151,7 +151,7 @@ func (s *survey) firstPass(ctx context.Context) error {
 		}
 	}
 	s.readClusters(ctx, func(cluster *Cluster, handle string, volume *v1.PersistentVolume) {
-		if s.Driver != nil && !s.listed.has(handle) {
+		if !s.listed.has(handle) {
 			s.unlisted = append(s.unlisted, unlisted{cluster, volume.Name, handle, volume.UID})
 		}
 	})
