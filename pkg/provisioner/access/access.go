@@ -19,23 +19,27 @@ import (
 // MayWatch reports whether this process may list and watch the resource in the
 // namespace, "" for all namespaces. Without the right to ask, the answer is false.
 func MayWatch(ctx context.Context, client kubernetes.Interface, resource schema.GroupResource, namespace string) (bool, error) {
-	reviews := client.AuthorizationV1().SelfSubjectAccessReviews()
 	for _, verb := range []string{"list", "watch"} {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: resource.Group, Resource: resource.Resource, Namespace: namespace, Verb: verb},
-		}}
-		answer, err := reviews.Create(ctx, review, metav1.CreateOptions{})
-		if apierrors.IsForbidden(err) {
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("ask the API server for the right to %s %s: %w", verb, resource, err)
-		}
-		if !answer.Status.Allowed {
-			return false, nil
+		if may, err := May(ctx, client, verb, resource, namespace); !may || err != nil {
+			return false, err
 		}
 	}
 	return true, nil
+}
+
+// May reports whether this process has the right. Without the right to ask, the answer is false.
+func May(ctx context.Context, client kubernetes.Interface, verb string, resource schema.GroupResource, namespace string) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: resource.Group, Resource: resource.Resource, Namespace: namespace, Verb: verb},
+	}}
+	answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("ask the API server for the right to %s %s: %w", verb, resource, err)
+	}
+	return answer.Status.Allowed, nil
 }
 
 // Serves reports whether the API server serves the resource in the version.

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/capacity"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
@@ -85,9 +85,10 @@ func (c *Controller) update(ctx context.Context, object *storagev1.CSIStorageCap
 	if err != nil {
 		return fmt.Errorf("encode patch of capacity object %s: %w", object.Name, err)
 	}
-	updated, err := c.Client.StorageV1().CSIStorageCapacities(object.Namespace).Patch(ctx, object.Name, types.JSONPatchType, body, metav1.PatchOptions{})
-	switch {
-	case absent.Is(err, object.Name): // the event of the deletion requeues the item
+	client := c.Client.StorageV1().CSIStorageCapacities(object.Namespace)
+	updated, err := client.Patch(ctx, object.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+	switch err = controller.CheckRefusal(ctx, err, "capacity object", object, client.Get); {
+	case errors.Is(err, controller.ErrGone): // the event of the deletion requeues the item
 		return nil
 	case err != nil:
 		return fmt.Errorf("patch capacity object %s: %w", object.Name, err)
@@ -101,8 +102,9 @@ func (c *Controller) update(ctx context.Context, object *storagev1.CSIStorageCap
 func (c *Controller) remove(ctx context.Context, objects []*storagev1.CSIStorageCapacity) error {
 	for _, object := range objects {
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.UID))}
-		err := c.Client.StorageV1().CSIStorageCapacities(object.Namespace).Delete(ctx, object.Name, options)
-		if err != nil && !absent.Is(err, object.Name) {
+		client := c.Client.StorageV1().CSIStorageCapacities(object.Namespace)
+		err := controller.CheckRefusal(ctx, client.Delete(ctx, object.Name, options), "capacity object", object, client.Get)
+		if err != nil && !errors.Is(err, controller.ErrGone) {
 			return fmt.Errorf("delete capacity object %s: %w", object.Name, err)
 		}
 		klog.FromContext(ctx).V(4).Info("Capacity object deleted", "object", object.Name)

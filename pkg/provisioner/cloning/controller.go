@@ -73,9 +73,8 @@ func (c *Controller) read(ctx context.Context, namespace, name string) (*v1.Pers
 	return c.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-func (c *Controller) edit(ctx context.Context, claim *v1.PersistentVolumeClaim, change finalizer.Change) error {
-	_, err := c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
-	return err
+func (c *Controller) edit(ctx context.Context, claim *v1.PersistentVolumeClaim, change finalizer.Change) (*v1.PersistentVolumeClaim, error) {
+	return c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
 }
 
 // Reconcile removes the finalizer of one claim if no clone needs the claim.

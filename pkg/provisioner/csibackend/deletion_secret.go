@@ -42,7 +42,8 @@ func (d *Deleter) credentials(ctx context.Context, volume *v1.PersistentVolume) 
 	}
 }
 
-// readSecret reads the secret and, if it does not exist, its namespace.
+// readSecret reads the secret and, if it does not exist, its namespace. Only a read that names the namespace proves
+// that it is gone: the answer to a write may be that of an admission webhook.
 func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference) (external.Secret, map[string]string, error) {
 	if reference == nil {
 		return external.SecretNone, nil, nil
@@ -59,33 +60,13 @@ func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference)
 	case absent.Is(err, reference.Namespace):
 		return external.SecretNamespaceGone, nil, nil
 	case apierrors.IsForbidden(err):
-		return d.tryNamespace(ctx, reference.Namespace), nil, nil
+		return external.SecretMissingNamespaceUnknown, nil, nil
 	case err != nil:
 		return 0, nil, fmt.Errorf("read namespace %s of the deletion secret %s: %w", reference.Namespace, reference.Name, err)
 	case namespace.DeletionTimestamp != nil:
 		return external.SecretNamespaceTerminating, nil, nil
 	}
 	return external.SecretMissing, nil, nil
-}
-
-// tryNamespace finds out about the namespace of a missing secret without the right to read namespaces, which upstream's
-// manifests do not grant: the API server answers a dry run of an event in it. It creates nothing.
-func (d *Deleter) tryNamespace(ctx context.Context, namespace string) external.Secret {
-	event := &v1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: "deletion-secret-", Namespace: namespace},
-		InvolvedObject: v1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: namespace},
-		Type:           v1.EventTypeNormal, Reason: "DryRun", Message: "Whether the namespace of a deletion secret exists.",
-	}
-	_, err := d.Client.CoreV1().Events(namespace).Create(ctx, event, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	switch {
-	case err == nil:
-		return external.SecretMissing
-	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause):
-		return external.SecretNamespaceTerminating
-	case absent.IsOfKind(err, namespace, "namespaces"):
-		return external.SecretNamespaceGone
-	}
-	return external.SecretMissingNamespaceUnknown
 }
 
 // secretOf returns the secret that the volume names, nil for none. A volume without both

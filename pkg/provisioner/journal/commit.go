@@ -213,29 +213,60 @@ func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string)
 		if !writeerror.IsDefinite(err) {
 			l.unknown = time.Now()
 			l.unanswered++
+			l.try(entries)
 		}
 		return err
 	}
 	l.version, s.forbiddenSince = now.ResourceVersion, time.Time{}
 	s.Metrics.countCommit(entries)
-	if err := checkStored(now, entries); err != nil {
+	if err := s.checkStored(now, object); err != nil {
+		l.try(entries)
 		l.changed, l.unknown = true, time.Now()
 		return err
 	}
-	l.durable, l.changed, l.unknown = maps.Clone(entries), false, time.Time{}
+	l.durable, l.changed, l.unknown, l.tried = maps.Clone(entries), false, time.Time{}, nil
 	return nil
 }
 
-// checkStored returns an error if the response to a successful write shows other entries, or
-// a Lease that is being deleted.
-func checkStored(now *coordinationv1.Lease, entries map[types.UID]string) error {
+// try notes entries that may be stored.
+func (l *lease) try(entries map[types.UID]string) {
+	if l.tried == nil {
+		l.tried = map[types.UID]bool{}
+	}
+	for claim := range entries {
+		l.tried[claim] = true
+	}
+}
+
+// checkStored returns an error if the response to a successful write is not what was written, or shows a Lease
+// that is being deleted. The next leader relies on holder, term and owner as well.
+func (s *Store) checkStored(now, written *coordinationv1.Lease) error {
+	_, _, ours := s.Journal.KindOf(now)
 	switch {
 	case now.DeletionTimestamp != nil: // the write removed the finalizers: the Lease is gone
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), now.Name, errors.New("it is being deleted"))
-	case !maps.Equal(journal.Encoded(now), entries):
+	case !maps.Equal(journal.Encoded(now), journal.Encoded(written)):
 		return fmt.Errorf("lease %s/%s: its entries were changed on admission", now.Namespace, now.Name)
+	case !ours || journal.HolderOf(now) != journal.HolderOf(written) || now.Annotations[journal.CustodyAnnotation] != written.Annotations[journal.CustodyAnnotation]:
+		return fmt.Errorf("lease %s/%s: its holder, term or owner was changed on admission", now.Namespace, now.Name)
 	}
 	return nil
+}
+
+// wentBack reports whether the stored Lease is from before the last write of this process: it has an older version, or an
+// entry that this process does not know, as after a restore of etcd with a raised revision, or after an edit. What
+// this process remembers is of no use then, and an unknown entry may be all that is known of a disk.
+func (l *lease) wentBack(stored *coordinationv1.Lease) bool {
+	if isOlder(stored.ResourceVersion, l.version) {
+		return true
+	}
+	for claim := range journal.Encoded(stored) {
+		_, wanted := l.entries[claim]
+		if _, durable := l.durable[claim]; !wanted && !durable && !l.tried[claim] {
+			return true
+		}
+	}
+	return false
 }
 
 // currentCustody returns the custody for a write at this time.
@@ -250,21 +281,22 @@ func (s *Store) currentCustody() journal.Custody {
 // reread reads the Lease, and records its version. It returns nil if the Lease does not exist.
 func (s *Store) reread(ctx context.Context, l *lease) (*coordinationv1.Lease, error) {
 	name := s.Journal.LeaseName(journal.KindActive, l.number)
-	object, err := s.Client.CoordinationV1().Leases(s.Journal.Namespace).Get(ctx, name, metav1.GetOptions{})
-	missing := absent.Is(err, name)
-	if err != nil && !missing {
+	object, exists, err := absent.Get(ctx, name, s.Client.CoordinationV1().Leases(s.Journal.Namespace).Get)
+	if err != nil {
 		return nil, fmt.Errorf("read lease %s/%s: %w", s.Journal.Namespace, name, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case missing:
+	case !exists:
 		l.version = ""
 	case l.version == "" && s.isUnread(object):
 		l.number = s.freeNumber()
 		s.numbers[l.number] = true
 	case journal.HolderOf(object) != s.Holder && journal.HolderOf(object) != "":
 		return nil, s.endJournal(fmt.Errorf("lease %s/%s is held by %s: %w", s.Journal.Namespace, name, journal.HolderOf(object), ErrLost))
+	case !l.inherited && l.wentBack(object):
+		return nil, s.endJournal(fmt.Errorf("lease %s/%s is older than the last write of this process, or has an entry of another writer: %w", s.Journal.Namespace, name, ErrLost))
 	default:
 		l.version = object.ResourceVersion
 		return object, nil

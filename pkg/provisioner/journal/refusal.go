@@ -140,7 +140,7 @@ func (s *Store) settle(ctx context.Context, l *lease) error {
 			durable[claim] = text
 		}
 	}
-	l.durable, l.unknown = durable, time.Time{}
+	l.durable, l.unknown, l.tried = durable, time.Time{}, nil
 	l.changed = object == nil && len(durable) > 0 || object != nil && !s.isAsWritten(l, object)
 	return nil
 }

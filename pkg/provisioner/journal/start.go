@@ -180,16 +180,12 @@ func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, numb
 		texts, inherited, unreadable := s.inherit(object)
 		l.version = object.ResourceVersion
 		err = s.put(ctx, l, texts)
-		if absent.Is(err, object.Name) {
-			l.version = ""
-			err = s.put(ctx, l, texts)
-		}
 		if err == nil {
 			s.addEntries(l, texts, inherited)
 			s.warnUnreadable(l, unreadable)
 			return nil
 		}
-		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("take over lease %s/%s: %w", object.Namespace, object.Name, err)
 		}
 		if object, err = s.readAgain(ctx, object); err != nil {
@@ -199,16 +195,19 @@ func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, numb
 	return fmt.Errorf("take over lease %s/%s: another process keeps writing it", object.Namespace, object.Name)
 }
 
-// readAgain returns the Lease as it is now, or as it was if it is gone.
+// readAgain returns the Lease as it is now. If the Lease is gone, it returns the Lease as it was, without a version: it is
+// created again.
 func (s *Store) readAgain(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	again, err := s.Client.CoordinationV1().Leases(object.Namespace).Get(ctx, object.Name, metav1.GetOptions{})
+	again, exists, err := absent.Get(ctx, object.Name, s.Client.CoordinationV1().Leases(object.Namespace).Get)
 	switch {
-	case err == nil:
-		return again, nil
-	case !absent.Is(err, object.Name):
+	case err != nil:
 		return nil, fmt.Errorf("read a lease of the journal again: %w", err)
+	case exists:
+		return again, nil
 	}
-	return object, nil
+	gone := object.DeepCopy()
+	gone.ResourceVersion = ""
+	return gone, nil
 }
 
 // checkTerm returns [ErrLost] if the Lease was written in a later term: this process is a former

@@ -17,8 +17,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
-// ErrLost: another process writes the journal; this process must not call the driver.
-var ErrLost = errors.New("another process has taken over the provisioning journal")
+// ErrLost: another process writes the journal, or it went back to an earlier state; this process must not call the
+// driver.
+var ErrLost = errors.New("another process has taken over the provisioning journal, or it was restored from a backup")
 
 // Limits of the journal's Leases.
 const (
@@ -95,8 +96,10 @@ type lease struct {
 	size             int
 	// changed: another writer changed the Lease; the next write undoes the change.
 	changed bool
-	// unknown is the time of the last write if its outcome is unknown, else zero.
+	// unknown is the time of the last write if its outcome is unknown, else zero. tried are the entries of the writes
+	// since the last one with an answer.
 	unknown time.Time
+	tried   map[types.UID]bool
 	// unanswered counts the writes without an answer. Each later write records the count, so it changes the
 	// Lease, and the API server refuses an unanswered write from then on.
 	unanswered int

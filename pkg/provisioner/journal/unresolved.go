@@ -97,7 +97,7 @@ func (s *Store) writeUnresolved(ctx context.Context, claim types.UID, text strin
 		}
 		object := s.Journal.Lease(journal.KindUnresolved, free, s.Holder, s.currentCustody(), map[types.UID]string{claim: text})
 		now, err := s.Client.CoordinationV1().Leases(object.Namespace).Create(ctx, object, metav1.CreateOptions{})
-		return s.checkUnresolvedWrite(now, journal.Encoded(object), err)
+		return s.checkUnresolvedWrite(now, object, err)
 	})
 }
 
@@ -122,12 +122,12 @@ func (s *Store) updateUnresolved(ctx context.Context, object *coordinationv1.Lea
 	next := s.Journal.Lease(journal.KindUnresolved, number, s.Holder, s.currentCustody(), texts)
 	next.ResourceVersion = object.ResourceVersion
 	now, err := s.Client.CoordinationV1().Leases(next.Namespace).Update(ctx, next, metav1.UpdateOptions{})
-	return s.checkUnresolvedWrite(now, texts, err)
+	return s.checkUnresolvedWrite(now, next, err)
 }
 
-func (s *Store) checkUnresolvedWrite(now *coordinationv1.Lease, texts map[types.UID]string, err error) error {
+func (s *Store) checkUnresolvedWrite(now, written *coordinationv1.Lease, err error) error {
 	if err == nil {
-		err = checkStored(now, texts)
+		err = s.checkStored(now, written)
 	}
 	if err == nil {
 		s.recordUnresolved(now, false)

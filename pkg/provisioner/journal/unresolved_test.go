@@ -162,7 +162,6 @@ func TestChangedLeaseIsWrittenAgain(t *testing.T) {
 	for what, change := range map[string]func(*server){
 		"deleted":              func(api *server) { api.remove(leaseName) },
 		"entry removed":        editLease(func(l *coordinationv1.Lease) { delete(l.Annotations, journal.EntryPrefix+string(newEntry(1).UID)) }),
-		"entry added":          editLease(func(l *coordinationv1.Lease) { l.Annotations[journal.EntryPrefix+"forged"] = "?" }),
 		"label removed":        editLease(func(l *coordinationv1.Lease) { l.Labels = nil }),
 		"owner changed":        editLease(func(l *coordinationv1.Lease) { l.Annotations[journal.OwnerAnnotation] = "another" }),
 		"custody changed":      editLease(func(l *coordinationv1.Lease) { l.Annotations[journal.CustodyAnnotation] = custodyAt(9).String() }),

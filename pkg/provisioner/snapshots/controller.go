@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -173,9 +174,9 @@ func (c *Controller) isNeeded(ctx context.Context, snapshot metav1.Object) (bool
 func (c *Controller) unprotect(ctx context.Context, snapshot *metav1.PartialObjectMetadata) error {
 	err := c.protection.Remove(ctx, snapshot)
 	switch {
-	case apierrors.IsNotFound(err):
+	case errors.Is(err, controller.ErrGone):
 		return nil
-	case c.isForbidden(ctx, err):
+	case c.mayNotWrite(ctx, snapshot.Namespace, err):
 		c.warn(snapshot, "The finalizer "+string(finalizer.SnapshotSource)+" stays on the snapshot, although no volume is restored from the snapshot any more: the provisioner may neither patch nor update volumesnapshots")
 		return nil
 	case err != nil:

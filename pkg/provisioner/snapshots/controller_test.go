@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +62,11 @@ func newWorld(t *testing.T, interval time.Duration, objects ...runtime.Object) *
 		t.Fatal(err)
 	}
 	w := &world{t: t, events: record.NewFakeRecorder(10), metadata: metadatafake.NewSimpleMetadataClient(scheme, objects...), client: fake.NewClientset()}
+	w.client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+		review.Status.Allowed = w.rights.allowed
+		return true, review, nil
+	})
 	w.claims = informers.NewSharedInformerFactory(w.client, 0).Core().V1().PersistentVolumeClaims().Informer()
 	var err error
 	w.Controller, err = snapshots.New(snapshots.Config{
@@ -214,7 +220,7 @@ func TestProtectReadsStaleSnapshotAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := snapshot("snap", tc.now)
-			now.UID = tc.uid
+			now.UID, now.ResourceVersion = tc.uid, "2"
 			w := newWorld(t, 0, now)
 			w.metadata.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 				stale := strings.Contains(string(action.(clienttesting.PatchAction).GetPatch()), "example.com/gone-since")

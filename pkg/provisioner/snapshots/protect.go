@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 )
 
 // Resource is the resource of VolumeSnapshots.
@@ -26,7 +28,7 @@ func (c *Controller) AwaitRemoval(source string) { c.protection.AwaitRemoval(sou
 // update snapshots, an event on the snapshot says that the snapshot is not protected.
 func (c *Controller) Protect(ctx context.Context, snapshot metav1.Object) error {
 	err := c.protection.Protect(ctx, snapshot)
-	if c.isForbidden(ctx, err) {
+	if c.mayNotWrite(ctx, snapshot.GetNamespace(), err) {
 		c.warn(snapshot, "The snapshot is not protected while a volume is restored from the snapshot: the provisioner may neither patch nor update volumesnapshots")
 		return nil
 	}
@@ -37,24 +39,45 @@ func (c *Controller) readSource(ctx context.Context, namespace, name string) (me
 	return c.get(ctx, namespace, name)
 }
 
-// edit patches the snapshot, or updates it where patches are forbidden.
-func (c *Controller) edit(ctx context.Context, snapshot metav1.Object, change finalizer.Change) error {
+// edit patches the snapshot, or updates it where patches are forbidden, and returns it as stored.
+func (c *Controller) edit(ctx context.Context, snapshot metav1.Object, change finalizer.Change) (metav1.Object, error) {
 	edited := finalizer.Edit(patch.For(snapshot), snapshot, change)
 	if edited.Empty() {
-		return nil
+		return snapshot, nil
 	}
 	body, err := edited.Bytes()
 	if err != nil {
-		return fmt.Errorf("encode patch of snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), err)
+		return nil, fmt.Errorf("encode patch of snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), err)
 	}
-	err = c.updates.PatchOrUpdate(ctx, snapshot, body, &metav1.PartialObjectMetadata{}, func() error {
-		_, err := c.Metadata.Resource(Resource).Namespace(snapshot.GetNamespace()).Patch(ctx, snapshot.GetName(), types.JSONPatchType, body, metav1.PatchOptions{})
+	now := &metav1.PartialObjectMetadata{}
+	err = c.updates.PatchOrUpdate(ctx, snapshot, body, now, func() error {
+		patched, err := c.Metadata.Resource(Resource).Namespace(snapshot.GetNamespace()).Patch(ctx, snapshot.GetName(), types.JSONPatchType, body, metav1.PatchOptions{})
+		if err == nil {
+			*now = *patched
+		}
 		return err
 	})
+	err = controller.CheckRefusal(ctx, err, "snapshot", snapshot, func(ctx context.Context, name string, _ metav1.GetOptions) (metav1.Object, error) {
+		return c.readSource(ctx, snapshot.GetNamespace(), name)
+	})
 	if err != nil {
-		return fmt.Errorf("patch snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), err)
+		return nil, fmt.Errorf("patch snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), err)
 	}
-	return nil
+	return now, nil
+}
+
+// mayNotWrite reports whether a write was forbidden for lack of rights. An admission webhook answers alike, and may
+// answer otherwise next time.
+func (c *Controller) mayNotWrite(ctx context.Context, namespace string, err error) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+	for _, verb := range []string{"patch", "update"} {
+		if may, failed := access.May(ctx, c.Client, verb, Resource.GroupResource(), namespace); may || failed != nil {
+			return false
+		}
+	}
+	return c.isForbidden(ctx, err)
 }
 
 // isForbidden reports whether a request was forbidden, and logs the first one.

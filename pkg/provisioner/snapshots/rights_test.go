@@ -18,10 +18,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
 )
 
-// rights say whether snapshots may be updated, and hold the snapshot as stored and as
-// written.
+// rights say whether snapshots may be updated, and what the API server says of the rights, and hold the snapshot as
+// stored and as written.
 type rights struct {
 	update  bool
+	allowed bool
 	stored  string
 	written []byte
 }
@@ -105,7 +106,9 @@ func TestUpdateReplacesForbiddenPatch(t *testing.T) {
 }
 
 func TestUpdateKeepsChangedFinalizers(t *testing.T) {
-	w := newWorld(t, 0, snapshot("snap", foreign, "example.com/since"))
+	now := snapshot("snap", foreign, "example.com/since")
+	now.ResourceVersion = "2"
+	w := newWorld(t, 0, now)
 	w.forbidPatches(true, foreign, "example.com/since")
 	must(t, w.Protect(t.Context(), snapshot("snap", foreign)))
 	if got := w.wrote(); got != foreign+" example.com/since "+ours {
@@ -114,9 +117,11 @@ func TestUpdateKeepsChangedFinalizers(t *testing.T) {
 }
 
 func TestUpdateFailsForChangedFinalizers(t *testing.T) {
-	w := newWorld(t, 0, snapshot("snap", foreign, "example.com/read-again"))
+	now := snapshot("snap", foreign, "example.com/read-again")
+	now.ResourceVersion = "2"
+	w := newWorld(t, 0, now)
 	w.forbidPatches(true, foreign, "example.com/since")
-	if err := w.Protect(t.Context(), snapshot("snap", foreign)); !apierrors.IsConflict(err) || w.rights.written != nil {
+	if err := w.Protect(t.Context(), snapshot("snap", foreign)); err == nil || w.rights.written != nil {
 		t.Errorf("err = %v, written: %s", err, w.rights.written)
 	}
 }
@@ -132,5 +137,34 @@ func TestForbiddenProtectionIsReportedOnSnapshot(t *testing.T) {
 	must(t, w.Reconcile(t.Context(), "ns/snap"))
 	if said := <-w.events.Events; !strings.Contains(said, ours+" stays on the snapshot") {
 		t.Errorf("event %s", said)
+	}
+}
+
+// An admission webhook answers 403 as well. The snapshot is not left without protection for that.
+func TestForbiddingWebhookIsNoMissingRight(t *testing.T) {
+	w := newWorld(t, 0, snapshot("snap", ours))
+	w.forbidPatches(false, foreign)
+	w.rights.allowed = true
+	if err := w.Protect(t.Context(), snapshot("snap", foreign)); !apierrors.IsForbidden(err) {
+		t.Errorf("Protect = %v", err)
+	}
+	w.forbidPatches(false, ours)
+	w.rights.allowed = true
+	if err := w.Reconcile(t.Context(), "ns/snap"); !apierrors.IsForbidden(err) {
+		t.Errorf("Reconcile = %v", err)
+	}
+	if len(w.events.Events) > 0 {
+		t.Errorf("event %s", <-w.events.Events)
+	}
+}
+
+// A webhook denies the removal with the 404 of another object. The snapshot lives, and the removal is repeated.
+func TestDeniedRemovalIsRepeated(t *testing.T) {
+	w := newWorld(t, 0, snapshot("snap", ours))
+	w.metadata.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewNotFound(snapshots.Resource.GroupResource(), "snap")
+	})
+	if err := w.Reconcile(t.Context(), "ns/snap"); err == nil {
+		t.Error("no error, so that nobody tries again, and the snapshot has its finalizer")
 	}
 }

@@ -20,9 +20,9 @@ type Protection[T metav1.Object] struct {
 	// Kind is the kind of the sources in errors.
 	Kind      string
 	Finalizer finalizer.Name
-	// Read reads a source live. Edit changes its finalizers.
+	// Read reads a source live. Edit changes its finalizers, and returns the source as stored.
 	Read func(ctx context.Context, namespace, name string) (T, error)
-	Edit func(ctx context.Context, source T, change finalizer.Change) error
+	Edit func(ctx context.Context, source T, change finalizer.Change) (T, error)
 	// removals has the sources whose finalizer is being removed.
 	removals controller.KeyLocks
 	// open has the time of each removal without an answer, by source.
@@ -33,6 +33,7 @@ var (
 	// errBeingDeleted is returned because the API server refuses new finalizers then.
 	errBeingDeleted = errors.New("it is being deleted")
 	errReplaced     = errors.New("another object has the name")
+	errUndone       = errors.New("the finalizer is missing after its write: an admission webhook or another program removed it")
 	errRemovalOpen  = errors.New("an earlier removal of its finalizer has no answer and may still take effect; trying again until it cannot")
 )
 
@@ -76,7 +77,7 @@ func (p *Protection[T]) AwaitRemoval(source string) {
 
 // Remove removes the finalizer. The caller holds the lock of LockRemoval.
 func (p *Protection[T]) Remove(ctx context.Context, source T) error {
-	err := p.Edit(ctx, source, finalizer.Change{Remove: []finalizer.Name{p.Finalizer}})
+	_, err := p.Edit(ctx, source, finalizer.Change{Remove: []finalizer.Name{p.Finalizer}})
 	if err != nil && !writeerror.IsDefinite(err) {
 		key, began := keyOf(source), time.Now()
 		p.open.Store(key, began)
@@ -94,7 +95,11 @@ func (p *Protection[T]) addFinalizer(ctx context.Context, source T) error {
 	case source.GetDeletionTimestamp() != nil:
 		return p.failed(source, errBeingDeleted)
 	}
-	return p.Edit(ctx, source, finalizer.Change{Add: []finalizer.Name{p.Finalizer}})
+	now, err := p.Edit(ctx, source, finalizer.Change{Add: []finalizer.Name{p.Finalizer}})
+	if err == nil && !finalizer.Has(now.GetFinalizers(), p.Finalizer) {
+		return p.failed(source, errUndone)
+	}
+	return err
 }
 
 func (p *Protection[T]) failed(source T, err error) error {

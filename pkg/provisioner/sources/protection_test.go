@@ -27,7 +27,9 @@ func TestProtectionAwaitsOpenRemoval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &Protection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource,
-					Edit: func(context.Context, *v1.PersistentVolumeClaim, finalizer.Change) error { return tc.failure }}
+					Edit: func(_ context.Context, source *v1.PersistentVolumeClaim, _ finalizer.Change) (*v1.PersistentVolumeClaim, error) {
+						return source, tc.failure
+					}}
 				source := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "source", Finalizers: []string{string(finalizer.CloneSource)}}}
 				if err := p.Remove(t.Context(), source); !errors.Is(err, tc.failure) {
 					t.Fatal(err)
@@ -42,5 +44,24 @@ func TestProtectionAwaitsOpenRemoval(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A mutating webhook removes the finalizer, and the write is answered with success.
+func TestSourceWithoutItsFinalizerIsNotProtected(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stored    []string
+		protected bool
+	}{"stored": {[]string{string(finalizer.CloneSource)}, true}, "removed on admission": {nil, false}} {
+		source := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "source"}}
+		p := &Protection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource,
+			Edit: func(_ context.Context, source *v1.PersistentVolumeClaim, _ finalizer.Change) (*v1.PersistentVolumeClaim, error) {
+				now := source.DeepCopy()
+				now.Finalizers = tc.stored
+				return now, nil
+			}}
+		if err := p.Protect(t.Context(), source); (err == nil) != tc.protected {
+			t.Errorf("%s: Protect = %v", name, err)
+		}
 	}
 }

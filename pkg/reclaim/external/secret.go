@@ -12,8 +12,8 @@ const (
 	SecretPresent
 	// SecretMissing: the secret does not exist, its namespace does.
 	SecretMissing
-	// SecretMissingNamespaceUnknown: the secret does not exist, and the provisioner may neither
-	// read namespaces nor create events in this one.
+	// SecretMissingNamespaceUnknown: the secret does not exist, and the provisioner may not read
+	// namespaces.
 	SecretMissingNamespaceUnknown
 	// SecretNamespaceTerminating: the secret does not exist and cannot be created again,
 	// because its namespace is being deleted.

@@ -1,0 +1,104 @@
+package journal_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+)
+
+// etcd is restored from a backup of the time when a call for a claim that is gone had no answer. Since then the volume was
+// recorded with the policy Retain, and its PersistentVolume is gone again. The entry alone knows the disk, and the process has
+// lived on.
+func TestJournalThatWentBackEndsTheTerm(t *testing.T) {
+	for name, tc := range map[string]struct {
+		watches bool
+		version int  // of the API server after the restore
+		entry   bool // the Lease of the backup has the entry
+		lost    bool // a write of the time of the restore has no answer
+	}{
+		"with a watch":                      {true, 500, true, false},
+		"without a watch":                   {false, 500, true, false},
+		"raised revision":                   {false, 5000, true, false},
+		"raised revision, with a watch":     {true, 5000, true, false},
+		"older, without entries":            {false, 500, false, false},
+		"during a write without an answer":  {false, 500, true, true},
+		"raised, a write without an answer": {false, 5000, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				api := newServer()
+				api.version = 1000
+				settings, ended := config(api, pod, 5), false
+				settings.Lost = func(error) { ended = true }
+				store := New(settings)
+				run(t, store)
+				if tc.watches {
+					startWatch(t, store)
+				}
+				ctx := contextWithTimeout(t, time.Hour)
+				must(t, store.Write(ctx, newEntry(1)))
+				if !tc.entry {
+					must(t, store.RemoveNow(ctx, newEntry(1).UID))
+				}
+				api.mu.Lock()
+				backup := api.leases[leaseName].DeepCopy()
+				api.mu.Unlock()
+				must(t, store.RemoveNow(ctx, newEntry(1).UID))
+				must(t, store.Write(ctx, newEntry(3)))
+				<-time.After(time.Minute)
+				if tc.lost {
+					api.before = func(verb string, _ *coordinationv1.Lease) error {
+						if verb == "list" || verb == "get" {
+							return nil
+						}
+						return context.DeadlineExceeded
+					}
+					store.Remove(newEntry(3).UID)
+					<-time.After(10 * time.Second)
+					api.before = nil
+				}
+				api.mu.Lock()
+				api.version = tc.version
+				api.mu.Unlock()
+				api.edit(leaseName, func(now *coordinationv1.Lease) { *now = *backup })
+				<-time.After(time.Minute)
+				_ = store.Write(ctx, newEntry(2))
+				_, stored := api.entries(journal.KindActive)[newEntry(1).UID]
+				if !ended || stored != tc.entry {
+					t.Errorf("the term has ended: %t, the entry of the backup is stored: %t", ended, stored)
+				}
+			})
+		})
+	}
+}
+
+// The next leader would misjudge an entry whose holder or term a webhook has changed.
+func TestLeaseChangedOnAdmissionIsNotDurable(t *testing.T) {
+	for what, change := range map[string]func(*coordinationv1.Lease){
+		"holder": func(l *coordinationv1.Lease) { *l.Spec.HolderIdentity = otherPod },
+		"term":   func(l *coordinationv1.Lease) { l.Annotations[journal.CustodyAnnotation] = custodyAt(9).String() },
+		"owner":  func(l *coordinationv1.Lease) { l.Annotations[journal.OwnerAnnotation] = "another" },
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				api := newServer()
+				store := New(config(api, pod, 1))
+				run(t, store)
+				api.before = func(verb string, lease *coordinationv1.Lease) error {
+					if verb == "create" || verb == "update" {
+						change(lease)
+					}
+					return nil
+				}
+				if err := store.Write(contextWithTimeout(t, time.Minute), newEntry(1)); err == nil {
+					t.Error("the write counts as durable")
+				}
+			})
+		})
+	}
+}
