@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -20,9 +21,21 @@ func seed(f *testing.F) {
 	fuzzobj.AddSeeds(f, 100, 1500)
 }
 
+// bytesOf returns the storage in whole bytes.
+func bytesOf(list v1.ResourceList) resource.Quantity {
+	quantity := list[v1.ResourceStorage]
+	quantity.RoundUp(0)
+	return quantity
+}
+
+func compareBytes(a, b *v1.PersistentVolume) int {
+	size := bytesOf(a.Spec.Capacity)
+	return size.Cmp(bytesOf(b.Spec.Capacity))
+}
+
 // fits is a simple twin of the rules: it tests one condition after the other.
 func fits(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
-	size, requested := volume.Spec.Capacity[v1.ResourceStorage], claim.Spec.Resources.Requests[v1.ResourceStorage]
+	size, requested := bytesOf(volume.Spec.Capacity), bytesOf(claim.Spec.Resources.Requests)
 	mode := func(m *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
 		if m == nil {
 			return v1.PersistentVolumeFilesystem
@@ -77,7 +90,7 @@ func expectReserved(t *testing.T, got *v1.PersistentVolume, candidates []*v1.Per
 		case got.Spec.ClaimRef.UID != "" && c.Spec.ClaimRef.UID == "":
 		case got.Spec.ClaimRef.UID == "" && c.Spec.ClaimRef.UID != "":
 			t.Fatalf("%s is reserved, though %s names the UID", got.Name, c.Name)
-		case c.Spec.Capacity.Storage().Cmp(*got.Spec.Capacity.Storage()) < 0:
+		case compareBytes(c, got) < 0:
 			t.Fatalf("%s is reserved, though %s is smaller", got.Name, c.Name)
 		}
 	}
@@ -126,7 +139,7 @@ func better(a, b *v1.PersistentVolume) bool {
 	if order := different(a.Spec.AccessModes) - different(b.Spec.AccessModes); order != 0 {
 		return order < 0
 	}
-	if order := a.Spec.Capacity.Storage().Cmp(*b.Spec.Capacity.Storage()); order != 0 {
+	if order := compareBytes(a, b); order != 0 {
 		return order < 0
 	}
 	return strings.Compare(a.Name, b.Name) < 0

@@ -84,9 +84,18 @@ func offersModes(offered, requested []v1.PersistentVolumeAccessMode) bool {
 }
 
 func capacity(volume *v1.PersistentVolume) *resource.Quantity {
-	return volume.Spec.Capacity.Storage()
+	bytes := wholeBytes(volume.Spec.Capacity.Storage())
+	return &bytes
 }
 
 func request(claim *v1.PersistentVolumeClaim) resource.Quantity {
-	return *claim.Spec.Resources.Requests.Storage()
+	return wholeBytes(claim.Spec.Resources.Requests.Storage())
+}
+
+// wholeBytes returns the quantity rounded up to whole bytes, as in the request that a CSI driver gets.
+// Quantity.Value would be 0 for 1e30.
+func wholeBytes(quantity *resource.Quantity) resource.Quantity {
+	rounded := quantity.DeepCopy()
+	rounded.RoundUp(0)
+	return rounded
 }
