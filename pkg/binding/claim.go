@@ -198,14 +198,15 @@ type Waiting struct {
 const LongWait = 30 * time.Second
 
 // ReportDelay returns after what time to ask again, 0 if the event with the reason is due. A
-// fast provisioner ends the wait before. Every other wait is reported at once.
+// fast provisioner ends the wait before, and a volume is often created right after a claim that names it.
+// Every other wait is reported at once.
 func (r Reason) ReportDelay(w Waiting) time.Duration {
 	switch {
-	case r != AwaitsProvisioner, w.ExistedAtStart, w.Waited >= LongWait:
+	case r != AwaitsProvisioner && r != VolumeMissing, w.ExistedAtStart, w.Waited >= LongWait:
 		return 0
 	case w.Waited < storage.QuietWait:
 		return storage.QuietWait - w.Waited
-	case w.Served:
+	case w.Served && r == AwaitsProvisioner:
 		return storage.QuietWait
 	}
 	return 0

@@ -89,6 +89,13 @@ func TestReportDelay(t *testing.T) {
 			if got := AwaitsProvisioner.ReportDelay(tc.wait); got != tc.want {
 				t.Errorf("ReportDelay(%+v) = %s, want %s", tc.wait, got, tc.want)
 			}
+			want := tc.want
+			if tc.wait.Served && tc.wait.Waited >= storage.QuietWait {
+				want = 0
+			}
+			if got := VolumeMissing.ReportDelay(tc.wait); got != want {
+				t.Errorf("missing volume: ReportDelay(%+v) = %s, want %s", tc.wait, got, want)
+			}
 			for _, other := range []Reason{NothingFits, AwaitsConsumer, ClassMissing, ProvisionerMissing, VolumeMismatched, VolumeLost} {
 				if got := other.ReportDelay(tc.wait); got != 0 {
 					t.Errorf("%s: ReportDelay(%+v) = %s, want 0", other, tc.wait, got)

@@ -30,6 +30,8 @@ const (
 func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller.Event, bool) {
 	class := storage.ClaimClass(o.claim)
 	switch reason {
+	case binding.VolumeMissing:
+		return controller.NormalEvent(failedBinding, fmt.Sprintf("The requested volume %q does not exist; the claim waits until a PersistentVolume of this name is created", o.claim.Spec.VolumeName)), true
 	case binding.VolumeMismatched:
 		return controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
 	case binding.VolumeBoundToOther:
@@ -52,7 +54,7 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 		return controller.WarningEvent(provisioningFailed, c.pluginNotFound(class)), true
 	case binding.AwaitsProvisioner:
 		return controller.NormalEvent(externalProvisioning, fmt.Sprintf("Waiting for a volume to be created by the external provisioner '%s' or manually by the system administrator; if this takes long, verify that the provisioner is running and correctly registered", o.provisioner)), true
-	case binding.ClaimDeleting, binding.IsBound, binding.FromOldVersion, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.VolumeMissing, binding.DefaultClass, binding.ProvisioningOff:
+	case binding.ClaimDeleting, binding.IsBound, binding.FromOldVersion, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false
 }

@@ -190,7 +190,7 @@ var reasonCases = map[string]struct {
 		pendingClaim(naming("v")), []runtime.Object{free("v", "1", referringTo("other", "other"))}, "Warning FailedBinding"},
 	"named volume does not fit": {
 		pendingClaim(naming("v")), []runtime.Object{free("v", "1", inClass("other"))}, "Warning VolumeMismatch"},
-	"named volume does not exist": {pendingClaim(naming("v")), nil, ""},
+	"named volume does not exist": {pendingClaim(naming("v")), nil, "Normal FailedBinding"},
 	"volume fits":                 {pendingClaim(), []runtime.Object{free("v", "1")}, ""},
 	"bound, volume gone":          {pendingClaim(naming("v"), boundOnce), nil, "Warning ClaimLost"},
 	"bound, names no volume":      {pendingClaim(boundOnce), nil, "Warning ClaimLost"},
