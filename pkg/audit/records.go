@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
@@ -168,15 +167,13 @@ func (s *survey) examine(ctx context.Context, candidate unlisted) (finding, erro
 func (u unlisted) read(ctx context.Context) (*v1.PersistentVolume, error) {
 	ctx, cancel := context.WithTimeout(ctx, u.cluster.Timeout)
 	defer cancel()
-	volume, err := u.cluster.client.CoreV1().PersistentVolumes().Get(ctx, u.name, metav1.GetOptions{})
+	volume, exists, err := absent.Get(ctx, u.name, u.cluster.client.CoreV1().PersistentVolumes().Get)
 	switch {
-	case absent.Is(err, u.name):
-		return nil, nil
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("no right to get persistentvolumes in cluster %s: grant the verb get on resource persistentvolumes of apiGroup \"\"", u.cluster.Name)
 	case err != nil:
 		return nil, fmt.Errorf("could not read PersistentVolume %s in cluster %s: %w", u.name, u.cluster.Name, err)
-	case volume.UID != u.uid:
+	case !exists || volume.UID != u.uid:
 		return nil, nil
 	}
 	return volume, nil

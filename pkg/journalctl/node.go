@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/internal/absent"
 )
@@ -16,10 +15,10 @@ func (r Resolver) checkActive(ctx context.Context, c command, item entryItem) er
 	if item.journalNode == "" {
 		return works
 	}
-	switch _, err := r.Client.CoreV1().Nodes().Get(ctx, item.journalNode, metav1.GetOptions{}); {
-	case err == nil:
+	switch _, exists, err := absent.Get(ctx, item.journalNode, r.Client.CoreV1().Nodes().Get); {
+	case exists:
 		return fmt.Errorf("%w; once Node %s is removed for good, drop ends the entry", works, item.journalNode)
-	case !absent.Is(err, item.journalNode):
+	case err != nil:
 		return fmt.Errorf("claim UID %s: its entry in Lease %s is not unresolved but %s, and can be dropped only if its node is gone: read Node %s, nothing was changed: %w", item.ClaimUID, item.Lease, item.State, item.journalNode, err)
 	case c == finish:
 		return fmt.Errorf("claim UID %s: its entry in Lease %s is of Node %s, which does not exist, so no provisioner can finish the entry; if the node never comes back, drop the entry instead", item.ClaimUID, item.Lease, item.journalNode)
