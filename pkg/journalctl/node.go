@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-
 	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
