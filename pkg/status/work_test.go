@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -136,12 +138,14 @@ func workCases(t *testing.T) map[string]workCase {
 	return map[string]workCase{
 		"loops off, pv-controller on standby": {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}},
 			"persistentvolumeclaim-protection-controller: a Lease keeps pv-controller on standby. Delete it:\nkubectl delete lease pv-controller -n kube-system", ""},
-		"loops on, pv-controller on standby":    {clustertest.Objects{"pods": {loopsPod(loopsOn)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}}, "", ""},
-		"loops off, pv-controller leads":        {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, ours}}, "", ""},
-		"loops off, pv-controller stopped":      {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(0)}, "leases": {upstream}}, "no program runs persistentvolume-binder-controller, persistentvolume-protection-controller", ""},
-		"loops off, pv-controller not there":    {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "leases": {upstream}}, "start pv-controller, or switch them on", ""},
-		"binder off, pv-controller not there":   {clustertest.Objects{"pods": {loopsPod("--controllers=*,-persistentvolume-binder")}, "leases": {upstream}}, "no program runs persistentvolume-binder-controller: start", ""},
-		"process without a pod, on standby":     {clustertest.Objects{"deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}}, "", "a Lease keeps pv-controller on standby"},
+		"loops on, pv-controller on standby":  {clustertest.Objects{"pods": {loopsPod(loopsOn)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}}, "", ""},
+		"loops off, pv-controller leads":      {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, ours}}, "", ""},
+		"loops off, pv-controller stopped":    {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(0)}, "leases": {upstream}}, "no program runs persistentvolume-binder-controller, persistentvolume-protection-controller", ""},
+		"loops off, pv-controller not there":  {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "leases": {upstream}}, "start pv-controller, or switch them on", ""},
+		"binder off, pv-controller not there": {clustertest.Objects{"pods": {loopsPod("--controllers=*,-persistentvolume-binder")}, "leases": {upstream}}, "no program runs persistentvolume-binder-controller: start", ""},
+		"process without a pod, on standby":   {clustertest.Objects{"deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}}, "", "a Lease keeps pv-controller on standby"},
+		"both wrote in turn, and have ended": {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "leases": {upstream}, "persistentvolumes": writtenInTurn()},
+			"no program runs persistentvolume-binder-controller", ""},
 		"managed control plane":                 {clustertest.Objects{}, "", ""},
 		"managed control plane, with its Lease": {clustertest.Objects{"leases": {upstream}}, "", ""},
 		"kube-controller-manager ended":         {clustertest.Objects{"leases": {stale}}, "no program runs", ""},
@@ -156,6 +160,18 @@ func workCases(t *testing.T) map[string]workCase {
 		"provisioner without elections": {clustertest.Objects{"deployments": {deployed("storage", "csi", 1, sidecar)}, "leases": {ended}, "persistentvolumes": {csiVolume(corev1.VolumeReleased, "x")}}, "", ""},
 		"provisioner not visible":       {clustertest.Objects{"persistentvolumes": {csiVolume(corev1.VolumeBound, "x")}}, "", ""},
 	}
+}
+
+// writtenInTurn returns volumes whose phases both sets of loops wrote within the last minutes.
+func writtenInTurn() []metav1.Object {
+	var all []metav1.Object
+	for i, manager := range []string{"kube-controller-manager", "pv-controller", "kube-controller-manager"} {
+		volume := csiVolume(corev1.VolumeBound, manager)
+		volume.Name, volume.UID = manager, types.UID(fmt.Sprint(i))
+		volume.ManagedFields[0].Time = &metav1.Time{Time: time.Now().Add(time.Duration(i-3) * time.Minute)}
+		all = append(all, volume)
+	}
+	return all
 }
 
 func TestWorkThatNoProgramDoesIsFound(t *testing.T) {

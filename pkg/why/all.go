@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type candidate struct {
 	ref   cluster.Ref
 	uid   types.UID
 	since time.Time
+	likeness
 }
 
 type waitingItem struct {
@@ -58,8 +60,8 @@ type finding struct {
 }
 
 // All explains all that waits: objects of all kinds that are being deleted, and volumes that
-// are Released or Failed with the reclaim policy Delete. Of more than a thousand objects the
-// oldest are explained, the others are in the survey without blockers. The error says why
+// are Released or Failed with the reclaim policy Delete. Of more than a thousand objects a
+// sample of each kind, driver, phase and finalizers is explained; the others have its root blocker, and are unknown. The error says why
 // nothing could be listed.
 func (e *Explorer) All(ctx context.Context, scope Scope) (Survey, error) {
 	resources, _ := e.reader.Resources()
@@ -121,7 +123,7 @@ func (f *finding) list(ctx context.Context, reader *cluster.Reader, resource clu
 	reader.EachMetadata(ctx, resource.GroupVersionResource, namespace, func(page []metav1.PartialObjectMetadata) {
 		for _, object := range page {
 			if object.DeletionTimestamp != nil {
-				f.add(resource, object.ObjectMeta, object.DeletionTimestamp.Time)
+				f.add(resource, object.ObjectMeta, object.DeletionTimestamp.Time, "", "")
 			}
 		}
 	})
@@ -133,20 +135,21 @@ func (f *finding) addVolume(resource cluster.Resource, volume *corev1.Persistent
 	if f.scope.Namespace != "" && (claim == nil || claim.Namespace != f.scope.Namespace) {
 		return
 	}
+	driver, phase := driverOf(volume), string(volume.Status.Phase)
 	released := volume.Status.Phase == corev1.VolumeReleased || volume.Status.Phase == corev1.VolumeFailed
 	switch {
 	case volume.DeletionTimestamp != nil:
-		f.add(resource, volume.ObjectMeta, volume.DeletionTimestamp.Time)
+		f.add(resource, volume.ObjectMeta, volume.DeletionTimestamp.Time, driver, phase)
 	case !released || volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
 	case volume.Status.LastPhaseTransitionTime != nil:
-		f.add(resource, volume.ObjectMeta, volume.Status.LastPhaseTransitionTime.Time)
+		f.add(resource, volume.ObjectMeta, volume.Status.LastPhaseTransitionTime.Time, driver, phase)
 	default:
-		f.add(resource, volume.ObjectMeta, volume.CreationTimestamp.Time)
+		f.add(resource, volume.ObjectMeta, volume.CreationTimestamp.Time, driver, phase)
 	}
 }
 
 // add adds an object unless it waits for too short a time, or is known by another group.
-func (f *finding) add(resource cluster.Resource, object metav1.ObjectMeta, since time.Time) {
+func (f *finding) add(resource cluster.Resource, object metav1.ObjectMeta, since time.Time, driver, phase string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if since.Add(f.scope.OlderThan).After(f.now) {
@@ -160,5 +163,6 @@ func (f *finding) add(resource cluster.Resource, object metav1.ObjectMeta, since
 	f.found = append(f.found, candidate{
 		ref: cluster.Ref{Resource: resource.GroupVersionResource, Kind: resource.Kind, Namespace: object.Namespace, Name: object.Name},
 		uid: object.UID, since: since,
+		likeness: likeness{resource.GroupResource().String(), driver, phase, strings.Join(object.Finalizers, " ")},
 	})
 }

@@ -34,27 +34,37 @@ func (e *Explorer) Several(ctx context.Context, refs []cluster.Ref) []Answer {
 	return answers
 }
 
-// explainAll explains the oldest candidates. What could not be read for one of them belongs to the survey: the
-// explanations share what was read.
+// explainAll explains the candidates, of very many a sample of each likeness. What could not be read for one of
+// them belongs to the survey: the explanations share what was read.
 func (e *Explorer) explainAll(ctx context.Context, found []candidate) []waitingItem {
 	slices.SortFunc(found, func(a, b candidate) int { return a.since.Compare(b.since) })
-	refs := make([]cluster.Ref, min(len(found), maxExplained))
-	for i := range refs {
-		refs[i] = found[i].ref
+	chosen := sample(found, maxExplained)
+	refs := make([]cluster.Ref, len(chosen))
+	for i, at := range chosen {
+		refs[i] = found[at].ref
 	}
 	var items []waitingItem
+	explained, all, seen := map[int]bool{}, map[likeness]int{}, map[likeness]*causes{}
+	for _, one := range found {
+		all[one.likeness]++
+		seen[one.likeness] = &causes{}
+	}
 	for i, answer := range e.Several(ctx, refs) {
-		if report := answer.report(found[i]); report.Verdict >= blocker.Waiting {
+		one := found[chosen[i]]
+		explained[chosen[i]] = true
+		if report := answer.report(one); report.Verdict >= blocker.Waiting {
 			if answer.Err == nil {
 				report.Incomplete = []string{}
 			}
-			report.Since = blocker.Time(found[i].since)
-			items = append(items, waitingItem{report, found[i].since})
+			report.Since = blocker.Time(one.since)
+			items = append(items, waitingItem{report, one.since})
+			seen[one.likeness].add(report)
 		}
 	}
-	note := fmt.Sprintf("not explained: only the oldest %d objects were", maxExplained)
-	for _, rest := range found[len(refs):] {
-		items = append(items, waitingItem{rest.unknown(note), rest.since})
+	for i, rest := range found {
+		if !explained[i] {
+			items = append(items, waitingItem{seen[rest.likeness].likely(rest, all[rest.likeness]), rest.since})
+		}
 	}
 	return items
 }

@@ -10,8 +10,8 @@ import (
 
 // Survey is what waits for its deletion in a cluster or a namespace.
 type Survey struct {
-	// Items are the reports by root blocker: the group that waits longest first, within a group
-	// the oldest first.
+	// Items are the reports by root blocker: what is stuck first, then the group that waits longest, within
+	// a group the oldest first.
 	Items []blocker.Report `json:"items"`
 	// Younger is the number of objects that wait for less than the survey was asked for.
 	Younger int `json:"younger,omitempty"`
@@ -23,7 +23,7 @@ type Survey struct {
 
 // Group is what waits for the same root blocker.
 type Group struct {
-	// Root is the worst root blocker of the group's oldest object, nil if none is known.
+	// Root is the worst root blocker of the group's objects, nil if none is known.
 	Root    *blocker.Blocker
 	Verdict blocker.Verdict
 	Items   []blocker.Report
@@ -49,6 +49,9 @@ func (s Survey) Groups() []Group {
 			at = len(groups)
 			index[key] = at
 			groups = append(groups, Group{Root: root})
+		}
+		if root != nil && root.Verdict > groups[at].Root.Verdict {
+			groups[at].Root = root
 		}
 		groups[at].Items = append(groups[at].Items, item)
 		groups[at].Verdict = max(groups[at].Verdict, item.Verdict)
@@ -120,7 +123,9 @@ func grouped(items []waitingItem) []blocker.Report {
 		survey.Items = append(survey.Items, item.report)
 	}
 	all := []blocker.Report{}
-	for _, group := range survey.Groups() {
+	groups := survey.Groups()
+	slices.SortStableFunc(groups, func(a, b Group) int { return cmp.Compare(b.Verdict, a.Verdict) })
+	for _, group := range groups {
 		all = append(all, group.Items...)
 	}
 	return all

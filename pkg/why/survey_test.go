@@ -16,7 +16,7 @@ func waitingFor(name string, second int, roots ...blocker.Blocker) waitingItem {
 	}
 }
 
-func TestItemsAreGroupedOldestFirst(t *testing.T) {
+func TestItemsAreGroupedStuckAndOldestFirst(t *testing.T) {
 	refuses := blocker.Blocker{Reason: blocker.DriverRefuses, Holder: "a", Verdict: blocker.Stuck}
 	other := blocker.Blocker{Reason: blocker.DriverRefuses, Holder: "b", Verdict: blocker.Stuck}
 	waits := blocker.Blocker{Reason: blocker.GracePeriod, Verdict: blocker.Waiting}
@@ -28,11 +28,11 @@ func TestItemsAreGroupedOldestFirst(t *testing.T) {
 	for _, item := range items {
 		names = append(names, item.Object.Name)
 	}
-	if want := []string{"old", "late", "none", "middle", "both", "young"}; !slices.Equal(names, want) {
+	if want := []string{"old", "late", "middle", "both", "young", "none"}; !slices.Equal(names, want) {
 		t.Errorf("the order is %q, want %q", names, want)
 	}
 	groups := Survey{Items: items}.Groups()
-	if len(groups) != 3 || groups[0].Root.Holder != "b" || groups[1].Root != nil || len(groups[2].Items) != 3 || groups[2].Verdict != blocker.Stuck {
+	if len(groups) != 3 || groups[0].Root.Holder != "b" || len(groups[1].Items) != 3 || groups[1].Verdict != blocker.Stuck || groups[2].Root != nil {
 		t.Errorf("the groups are %+v", groups)
 	}
 }
