@@ -13,7 +13,7 @@ import (
 )
 
 // watchLease adds an entry to released whenever the lease is released or deleted, until
-// the context ends.
+// the context ends. It records each version that the watch shows.
 func (e *election) watchLease(ctx context.Context, client kubernetes.Interface) {
 	notify := func() {
 		select {
@@ -26,7 +26,9 @@ func (e *election) watchLease(ctx context.Context, client kubernetes.Interface) 
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.FieldSelector = byName }))
 	informer := factory.Coordination().V1().Leases().Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: e.see,
 		UpdateFunc: func(before, after any) {
+			e.see(after)
 			if isHeld(before) && !isHeld(after) {
 				notify()
 			}
@@ -38,6 +40,12 @@ func (e *election) watchLease(ctx context.Context, client kubernetes.Interface) 
 		return
 	}
 	informer.RunWithContext(ctx)
+}
+
+func (e *election) see(object any) {
+	if lease, ok := object.(*coordinationv1.Lease); ok {
+		e.term.see(lease)
+	}
 }
 
 func isHeld(object any) bool {

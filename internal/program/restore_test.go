@@ -520,3 +520,38 @@ func TestReadBesideRenewalIsNoRestore(t *testing.T) {
 		t.Errorf("a read after the renewals: %v, want ErrRestored", err)
 	}
 }
+
+// The backup is younger than the last read of a standby, whose watch has shown later renewals.
+func TestWatchOfTheLeaseShowsRestores(t *testing.T) {
+	t.Parallel()
+	version := func(version, acquiredFrom string) *coordinationv1.Lease {
+		lease := heldBy("another pod")
+		lease.UID, lease.ResourceVersion, lease.Annotations = "lease", version, map[string]string{AcquiredFrom: acquiredFrom}
+		return lease
+	}
+	for name, tc := range map[string]struct {
+		shown, next *coordinationv1.Lease
+		want        error
+	}{
+		"same revision":          {version("900", "100"), version("800", "100"), ErrRestored},
+		"raised revision":        {version("900", "100"), version("5000", "800"), ErrRestored},
+		"takeover":               {version("900", "100"), version("950", "900"), nil},
+		"watch that is late":     {version("600", "50"), version("770", "100"), nil},
+		"watch of another store": {version("1000", "700"), version("1001", "700"), ErrRestored},
+	} {
+		t.Run(name, func(t *testing.T) {
+			term := newTestTerm("pod")
+			if err := term.observe(version("750", "100"), term.begin()); err != nil {
+				t.Fatal(err)
+			}
+			overtaken := term.begin()
+			term.see(tc.shown)
+			if err := term.observe(version("760", "100"), overtaken); err != nil && term.lostBy() == nil {
+				t.Errorf("a read beside the watch: %v", err)
+			}
+			if err := term.observe(tc.next, term.begin()); !errors.Is(err, tc.want) {
+				t.Errorf("the next read: %v, want %v", err, tc.want)
+			}
+		})
+	}
+}

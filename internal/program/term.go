@@ -120,7 +120,9 @@ func (t *term) observe(lease *coordinationv1.Lease, r request) error {
 	case r.seen.contradicts(now):
 		t.lose(ErrRestored)
 	case t.renewed.IsZero():
-		t.seen = now
+		if !isOlder(now.version, t.seen.version) { // a watch may have shown a later one meanwhile
+			t.seen = now
+		}
 	case !t.holds(lease) || lease.UID != t.id.LeaseUID:
 		t.lose(ErrLeaseLost)
 	case isNewer(now.version, t.seen.version) && !slices.ContainsFunc(t.renewTimes, renewTimeOf(lease).Equal):
@@ -132,6 +134,21 @@ func (t *term) observe(lease *coordinationv1.Lease, r request) error {
 		return t.cause
 	}
 	return nil
+}
+
+// see records a version of the lease that a watch has shown on standby. A watch may go back in time, so an older
+// version proves nothing.
+func (t *term) see(lease *coordinationv1.Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := sightOf(lease)
+	switch {
+	case t.cause != nil || !t.renewed.IsZero() || t.seen.version != "" && !isNewer(now.version, t.seen.version):
+	case t.seen.contradicts(now):
+		t.lose(ErrRestored)
+	default:
+		t.seen = now
+	}
 }
 
 // confirm records that the request found the lease unchanged.

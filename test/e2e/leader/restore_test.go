@@ -2,6 +2,9 @@ package leader
 
 import (
 	"fmt"
+	"maps"
+	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,6 +104,7 @@ func TestRestoreOfEtcdEndsAllProcesses(t *testing.T) {
 			s.AwaitBound("after")
 			patchConfigMap(s, "kept", `{"metadata":{"ownerReferences":null}}`)
 			awaitCollected(s, "seen-by-the-collector")
+			awaitStandbys(s, time.Now())
 			for _, c := range containers {
 				if err := c.first.Err(); err != nil {
 					t.Errorf("the restart of the API server ended %s: %v", c.first.Name(), err)
@@ -164,6 +168,21 @@ func awaitCollected(s *harness.Session, name string) {
 	})
 }
 
+// awaitStandbys waits until each program has read its Lease twice since the time: the standby has seen a renewal that is newer
+// than the copy.
+func awaitStandbys(s *harness.Session, since time.Time) {
+	s.T.Helper()
+	s.Until("the standbys have read their Leases", func() bool {
+		reads := map[string]int{}
+		for _, event := range s.Requests() {
+			if event.Verb == "get" && event.Resource == "leases" && event.Code == http.StatusOK && event.Time.After(since) {
+				reads[event.User]++
+			}
+		}
+		return len(reads) == 3 && slices.Min(slices.Collect(maps.Values(reads))) >= 2
+	})
+}
+
 func patchConfigMap(s *harness.Session, name, patch string) {
 	s.T.Helper()
 	_, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Patch(s.Ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
@@ -189,7 +208,8 @@ func expectRestarts(s *harness.Session, containers []*container, restored time.T
 		select {
 		case <-c.done:
 		case <-s.Ctx.Done():
-			s.T.Fatalf("%s goes on after the restore", c.first.Name())
+			text, _ := os.ReadFile(c.first.LogFile())
+			s.T.Fatalf("%s goes on after the restore: %s", c.first.Name(), text)
 		}
 		if !s.LogContains(c.first, "etcd was restored from a backup") {
 			s.T.Errorf("%s ended for another reason: %v", c.first.Name(), c.first.Err())
