@@ -255,7 +255,7 @@ var descriptions = [...]Description{
 	},
 	OwnerUnresolvable: {
 		Name:    "OwnerUnresolvable",
-		Meaning: "An owner reference names a kind that is not served, or that cannot own the object: the garbage collector keeps the object. Nothing waits.",
+		Meaning: "An owner reference names a kind that is not served, or that cannot own the object: the garbage collector keeps the object. Nothing waits, but an owner that is deleted in the foreground and that the object blocks.",
 		Look:    "metadata.ownerReferences of the object; kubectl api-resources.",
 		Force:   "Nothing: delete the object, or remove the reference to keep the object for good.",
 	},

@@ -60,6 +60,7 @@ func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured
 		found.Evidence = append(found.Evidence, collector.Evidence...)
 		found.Next = nextOfDependent(e.Commands(), collector.Holder, owner.GetUID(), others[0])
 	}
+	found.Blockers = append(found.Blockers, keptDependents(e, owner, others)...)
 	if len(others) == 0 {
 		found.Evidence = append(found.Evidence, collector.told("")...)
 	}

@@ -16,17 +16,7 @@ import (
 // Unresolvable returns why no garbage collector deletes an object that nobody deleted: the
 // kind of an owner is not served, or cannot own the object. It is nil if no reference is so.
 func Unresolvable(e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
-	references := object.GetOwnerReferences()
-	if len(references) == 0 {
-		return nil
-	}
-	served, complete := e.Reader().Served()
-	var facts []blocker.Evidence
-	for _, owner := range references {
-		if text := unresolvable(owner, object.GetNamespace(), served, complete); text != "" {
-			facts = append(facts, evidence(blocker.FromField, "ownerReferences name %s %s of %s, and %s", owner.Kind, owner.Name, owner.APIVersion, text))
-		}
-	}
+	facts := unresolvableOwners(e, object)
 	if len(facts) == 0 {
 		return nil
 	}
@@ -35,6 +25,41 @@ func Unresolvable(e chain.Explorer, object *unstructured.Unstructured) []blocker
 		Next: cluster.Steps("no garbage collector deletes the object; if its owner is gone, delete the object yourself",
 			get(e.Commands(), object.GetNamespace(), resourceWord(e, object), object.GetName(), "-o", "yaml")),
 	}}
+}
+
+// unresolvableOwners returns, as evidence, the owner references of the object that prove nothing.
+func unresolvableOwners(e chain.Explorer, object metav1.Object) []blocker.Evidence {
+	if len(object.GetOwnerReferences()) == 0 {
+		return nil
+	}
+	served, complete := e.Reader().Served()
+	var facts []blocker.Evidence
+	for _, owner := range object.GetOwnerReferences() {
+		if text := unresolvable(owner, object.GetNamespace(), served, complete); text != "" {
+			facts = append(facts, evidence(blocker.FromField, "ownerReferences name %s %s of %s, and %s", owner.Kind, owner.Name, owner.APIVersion, text))
+		}
+	}
+	return facts
+}
+
+// keptDependents returns a blocker for each dependent that nobody deleted and that no garbage
+// collector deletes: an owner that is deleted in the foreground waits for it for ever.
+func keptDependents(e chain.Explorer, owner *unstructured.Unstructured, dependents []item) []blocker.Blocker {
+	var kept []blocker.Blocker
+	for _, dependent := range dependents {
+		facts := unresolvableOwners(e, dependent)
+		if len(facts) == 0 || len(kept) == explainedOfGroup {
+			continue
+		}
+		kept = append(kept, blocker.Blocker{
+			Object: objectOf(dependent), Reason: blocker.OwnerUnresolvable, Verdict: blocker.Stuck, Since: askedAt(owner), Evidence: facts,
+			Holder: "the user of " + objectOf(dependent).String(),
+			Next: cluster.Steps("no garbage collector deletes the object, and its owner waits for it: take the reference that proves nothing off, or delete the object if it is to go",
+				get(e.Commands(), dependent.Namespace, dependent.resource.GroupResource().String(), dependent.Name, "-o", "yaml")) + "\n" +
+				deletion(e.Commands(), dependent),
+		})
+	}
+	return kept
 }
 
 // unresolvable says why the reference proves nothing about its owner, "" if it may.

@@ -212,6 +212,24 @@ func chains() []exhibit {
 			},
 		},
 		{
+			number: "f2", name: "a dependent has another owner of a kind that is not served", alone: true,
+			build: func(r *room) []string {
+				r.leadManager()
+				stranger := &unstructured.Unstructured{}
+				stranger.SetAPIVersion("gone.museum.example/v1")
+				stranger.SetKind("Forgotten")
+				stranger.SetName("forgotten")
+				stranger.SetUID("f")
+				r.createOwned(widgets, "Widget", "dependent", nil, r.createOwner("owner"), stranger)
+				return r.deleteBy(widgets, "owner", foreground)
+			},
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.OwnerUnresolvable}, next: "take the reference", evidence: []string{"no version of this kind is served"},
+			step: func(r *room) {
+				r.deleteCustom(widgets, "dependent")
+				r.removeFinalizers(widgets, "owner")
+			},
+		},
+		{
 			number: "f1", name: "a dependent is not deleted yet, and the collector lives", alone: true,
 			build: func(r *room) []string {
 				r.leadManager()
