@@ -35,7 +35,7 @@ func (s *survey) addBeforeSwitch(ctx context.Context) {
 	found := &BeforeSwitch{Complete: s.seen.volumes && s.seen.claims, Deletes: []DoomedVolume{}, MissingRights: []string{}}
 	for _, facts := range s.sortedVolumes() {
 		when := deletionOf(facts.state)
-		if when == deletesNothing || facts.driver == "" {
+		if when == deletesNothing || facts.driver == "" || facts.reclaimer == otherReclaims { // another program deletes these disks
 			continue
 		}
 		doomed := DoomedVolume{Name: facts.name, Phase: string(facts.phase), Driver: facts.driver, When: when.String()}

@@ -39,7 +39,7 @@ func (s *survey) addDrivers(ctx context.Context) {
 	s.report.Drivers = []Driver{}
 	for _, name := range slices.Sorted(maps.Keys(drivers)) {
 		driver := drivers[name]
-		driver.Provisioner, driver.work = s.provisionerOf(ctx, name)
+		driver.Provisioner, driver.work = s.provisionerOf(ctx, name, driver.external)
 		s.report.Drivers = append(s.report.Drivers, *driver)
 		s.judgeDriver(driver)
 	}
@@ -73,9 +73,8 @@ func (s *survey) countVolumes() map[string]*Driver {
 			continue
 		}
 		driver.Dynamic++
-		if facts.reclaimer == driverReclaims {
-			driver.reclaims++
-		}
+		driver.reclaims++
+		driver.external = driver.external || facts.reclaimer == otherReclaims
 		driver.addExample(protection, facts.name)
 	}
 	for _, driver := range drivers {
@@ -115,9 +114,14 @@ func (s *survey) judgeDriver(d *Driver) {
 
 // provisionerOf finds who provisions for the driver: by pods, else by the Lease, else by the
 // volume that was created last.
-func (s *survey) provisionerOf(ctx context.Context, driver string) (Provisioner, work) {
+func (s *survey) provisionerOf(ctx context.Context, driver string, external bool) (Provisioner, work) {
 	family, _ := families.Find(string(finalizer.External), "PersistentVolume", "")
-	finding := s.finder.LookAll(ctx, family.Controllers(), driver)
+	finding := holder.Finding{}
+	if external { // no CSI driver
+		finding = s.finder.Look(ctx, families.Provisioner(driver), "")
+	} else {
+		finding = s.finder.LookAll(ctx, family.Controllers(), driver)
+	}
 	_, verdict := blocker.JudgeController(finding.State)
 	return s.describe(finding, driver), workOf(workState{Verdict: verdict, Idle: finding.State.IsIdle()})
 }

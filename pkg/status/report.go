@@ -55,8 +55,10 @@ type Driver struct {
 	Examples []string `json:"examples"`
 
 	unprotected, tooLate []string
-	// reclaims is the number of these volumes whose disks a CSI provisioner deletes. work tells whether one runs.
+	// reclaims is the number of these volumes whose disks the provisioner deletes. work tells whether it
+	// runs. external: it is no CSI driver.
 	reclaims int
+	external bool
 	work     work
 }
 

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
 )
 
 // volumeStates yields every value of external.State as stateOf returns it.
@@ -91,13 +93,33 @@ func TestReclaimerOfVolume(t *testing.T) {
 	}
 }
 
+// A switch to Exeunt changes nothing for volumes of a provisioner that is no CSI driver.
+func TestSwitchDeletesNoVolumeOfOtherProvisioner(t *testing.T) {
+	volume := csiVolume(corev1.VolumeReleased, "x")
+	volume.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/opt/v"}}
+	volume.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: "rancher.io/local-path"}
+	volume.Finalizers = nil
+	objects := clustertest.Objects{
+		"persistentvolumes": {volume},
+		"deployments":       {deployed("local-path-storage", "local-path-provisioner", 0, corev1.Container{Image: "rancher/local-path-provisioner:v0.0.31"})},
+	}
+	report := Read(t.Context(), Options{Reader: clustertest.NewReader(t, objects.ServeHTTP), BeforeSwitch: true})
+	if len(report.BeforeSwitch.Deletes) != 0 {
+		t.Errorf("the switch deletes %+v", report.BeforeSwitch.Deletes)
+	}
+	want := "rancher.io/local-path: its provisioner does not run, or crashes: the disks of 1 volumes stay in storage until it works"
+	if !slices.Contains(report.Findings, want) || report.Drivers[0].Provisioner.Where != "Deployment local-path-storage/local-path-provisioner" {
+		t.Errorf("findings %q, drivers %+v", report.Findings, report.Drivers)
+	}
+}
+
 func TestVolumesThatNobodyReclaimsAreNotCounted(t *testing.T) {
 	state := external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound, Claim: storage.ClaimBound}
 	s := &survey{volumes: map[types.UID]volumeFacts{
 		"1": {name: "by-hand", driver: "d", state: state}, "2": {name: "in-tree", driver: "d", state: state, reclaimer: driverReclaimsLater},
 		"3": {name: "nfs", driver: "d", state: state, reclaimer: otherReclaims},
 	}}
-	if d := s.countVolumes()["d"]; d.Dynamic != 2 || d.Unprotected != 2 || d.reclaims != 1 {
+	if d := s.countVolumes()["d"]; d.Dynamic != 2 || d.Unprotected != 2 || d.reclaims != 2 || !d.external {
 		t.Errorf("driver %+v", *d)
 	}
 }

@@ -17,6 +17,9 @@ type Controller struct {
 	Commands []string
 	// Labels are labels of its pods or workloads, all of which must match.
 	Labels map[string]string
+	// Provisioner is the name that its containers are set to. A container of its images that is set to
+	// another name is another program.
+	Provisioner string
 	// Leases are names of its leader Leases; * stands for any text, {driver} for the sanitized
 	// name of the CSI driver.
 	Leases []string
@@ -35,6 +38,9 @@ type Controller struct {
 	ElectsByFlag bool
 	// ControlPlane: it is part of the control plane, which managed clusters run outside.
 	ControlPlane bool
+	// RunsIn says where it may run outside of the cluster, such as "the cluster of Rancher"; "" for the
+	// cluster itself, or its control plane.
+	RunsIn string
 	// InAPIServer: it runs in the API server, and lives if the API server answers.
 	InAPIServer bool
 	// Loops are the names of its loop in the flag --controllers of the program, old ones included.
@@ -46,7 +52,7 @@ type Controller struct {
 // IsRecognizable reports whether a workload of the controller can be told from others. If
 // not, no list of workloads says that the controller is absent; a missing one of Needs does.
 func (c Controller) IsRecognizable() bool {
-	return len(c.Images)+len(c.Commands)+len(c.Labels) > 0
+	return len(c.Images)+len(c.Commands)+len(c.Labels) > 0 || c.Provisioner != ""
 }
 
 // HasImage reports whether the image of a container is an image of the controller.

@@ -159,13 +159,16 @@ func (s ReclaimState) isAsked() bool {
 	return s.Attached != Unseen && s.Secret != SecretUnseen && s.Journal != JournalUnseen
 }
 
-// PluginState is the observed state of a released volume whose in-tree plugin has to delete the disk.
+// PluginState is the observed state of a released volume whose in-tree plugin, or provisioner without
+// a CSI driver, has to delete the disk.
 type PluginState struct {
+	// External: a provisioner outside of Kubernetes.
+	External bool
 	// Missing: the message of the Failed volume says that no plugin can delete it.
 	Missing bool
 	// Error: the plugin reports an error now.
 	Error Fact
-	// Controller runs the plugins.
+	// Controller runs the plugins, or is the provisioner.
 	Controller blocker.ControllerState
 }
 
@@ -173,7 +176,7 @@ type PluginState struct {
 func Plugin(s PluginState) Judgment {
 	reason, verdict := blocker.JudgeController(s.Controller)
 	switch {
-	case s.Missing:
+	case s.Missing, s.External && reason == blocker.ControllerGone:
 		return Judgment{blocker.DriverMissing, blocker.Stuck}
 	case reason == blocker.ControllerGone:
 		return Judgment{reason, verdict}

@@ -8,8 +8,8 @@ import (
 
 func TestPluginIsStuckOnlyWithEvidence(t *testing.T) {
 	for controller := range controllers() {
-		for n := range 6 {
-			s := PluginState{Missing: n%2 == 1, Error: Fact(n / 2), Controller: controller}
+		for n := range 12 {
+			s := PluginState{Missing: n%2 == 1, Error: Fact(n / 2 % 3), External: n/6 == 1, Controller: controller}
 			got := Plugin(s)
 			if got.Verdict == blocker.Stuck && !s.Missing && s.Error != Yes && !isProven(controller) {
 				t.Fatalf("Plugin(%+v) = %v without evidence", s, got)

@@ -2,6 +2,7 @@ package holder
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,7 +18,11 @@ func fittingContainers(controller families.Controller, w workload) []corev1.Cont
 	all := slices.Concat(w.spec.Containers, restartableInits(w.spec))
 	var fitting []corev1.Container
 	for _, container := range all {
-		if controller.HasImage(container.Image) || startsController(controller, container) {
+		known := controller.HasImage(container.Image) || startsController(controller, container)
+		if name := provisionerOf(container); controller.Provisioner != "" && name != "" {
+			known = name == controller.Provisioner
+		}
+		if known {
 			fitting = append(fitting, container)
 		}
 	}
@@ -25,6 +30,23 @@ func fittingContainers(controller families.Controller, w workload) []corev1.Cont
 		return all
 	}
 	return fitting
+}
+
+// provisionerOf returns the name of a provisioner that an argument or a variable sets, as
+// PROVISIONER_NAME or --provisioner, or "".
+func provisionerOf(container corev1.Container) string {
+	settings := slices.Concat(container.Command, container.Args)
+	for _, env := range container.Env {
+		settings = append(settings, env.Name+"="+env.Value)
+	}
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(strings.TrimLeft(setting, "-"), "=")
+		key = strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
+		if slices.Contains([]string{"provisioner", "provisionername"}, key) && value != "" && !strings.Contains(value, "$") {
+			return value
+		}
+	}
+	return ""
 }
 
 // hasName reports whether the workload has the name of the controller, in a namespace where

@@ -2,6 +2,7 @@ package holder
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,4 +52,35 @@ func TestFittingContainers(t *testing.T) {
 
 func withContainers(containers ...corev1.Container) workload {
 	return workload{spec: corev1.PodSpec{Containers: containers}}
+}
+
+func TestProvisionerIsFoundByItsName(t *testing.T) {
+	set := func(image string, settings ...string) corev1.Container {
+		c := corev1.Container{Name: "c", Image: image}
+		for _, setting := range settings {
+			if name, value, isVariable := strings.Cut(setting, "="); isVariable && !strings.HasPrefix(setting, "-") {
+				c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: value})
+			} else {
+				c.Args = append(c.Args, setting)
+			}
+		}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		provisioner string
+		container   corev1.Container
+		want        bool
+	}{
+		"by its image":               {"rancher.io/local-path", set("rancher/local-path-provisioner:v0.0.31"), true},
+		"image, set to another name": {"rancher.io/local-path", set("rancher/local-path-provisioner:v0.0.31", "--provisioner-name=other.io/path"), false},
+		"image, set to its name":     {"other.io/path", set("rancher/local-path-provisioner:v0.0.31", "--provisioner-name=other.io/path"), true},
+		"by a variable":              {"cluster.local/nfs", set("r/nfs-subdir-external-provisioner:v4", "PROVISIONER_NAME=cluster.local/nfs", "NFS_PATH=/data"), true},
+		"by an argument":             {"example.com/nfs", set("r/x", "-provisioner=example.com/nfs"), true},
+		"a program that names it":    {"example.com/nfs", set("r/x", "--storage-class-of=example.com/nfs"), false},
+		"another provisioner":        {"example.com/nfs", set("r/x", "PROVISIONER_NAME=example.com/other"), false},
+	} {
+		if got := len(fittingContainers(families.Provisioner(tc.provisioner), withContainers(tc.container))) == 1; got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
 }

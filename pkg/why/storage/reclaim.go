@@ -81,7 +81,7 @@ func (r *reclaimed) observe(ctx context.Context) {
 // an in-tree plugin, which is repeated: no provisioner of a CSI driver writes the phase.
 func (r *reclaimed) observeFailure(ctx context.Context) {
 	if v := r.typed; v.Status.Phase == corev1.VolumeFailed && v.Status.Message != "" && volume.IsRefusal(v.Status.Message) {
-		if r.driver == "" {
+		if r.driver == "" && r.external == "" {
 			r.state.Error = volume.Yes
 		}
 		r.failure = append(r.failure, evidence(blocker.FromField, "status.phase is Failed: %s", v.Status.Message))
@@ -100,7 +100,10 @@ func (r *reclaimed) observeFailure(ctx context.Context) {
 
 // deleters returns the controllers whose events tell of the deletion of the disk.
 func (r *reclaimed) deleters() []families.Controller {
-	if r.driver == "" {
+	switch {
+	case r.external != "":
+		return []families.Controller{families.Provisioner(r.external)}
+	case r.driver == "":
 		return binders()
 	}
 	return provisioners()
@@ -161,6 +164,21 @@ func (c *volumeChain) plugin(ctx context.Context) []blocker.Blocker {
 		Error:   r.state.Error, Controller: r.finding.State,
 	})
 	return r.keepForClaim(ctx, []blocker.Blocker{r.blockerOf(judgment)})
+}
+
+// externally explains a released volume whose disk a provisioner without a CSI driver has to delete.
+func (c *volumeChain) externally(ctx context.Context) []blocker.Blocker {
+	name := ""
+	if finalizer.Has(c.typed.Finalizers, finalizer.External) {
+		name = string(finalizer.External)
+	}
+	r := &reclaimed{volumeChain: c, finalizer: name, finding: c.Holders().Look(ctx, families.Provisioner(c.external), "")}
+	r.observeFailure(ctx)
+	b := r.blockerOf(volume.Plugin(volume.PluginState{External: true, Error: r.state.Error, Controller: r.finding.State}))
+	b.Evidence = append([]blocker.Evidence{
+		evidence(blocker.FromField, "annotation %s is %s, which deletes the disk: Kubernetes does not", storage.AnnDynamicallyProvisioned, c.external),
+	}, b.Evidence...)
+	return []blocker.Blocker{b}
 }
 
 // provisionerOf returns the name of the plugin or driver, for texts.

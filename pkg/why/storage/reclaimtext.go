@@ -62,6 +62,9 @@ func nonEmpty(next string) []string {
 }
 
 func (r *reclaimed) nextForMissingDriver(next string) string {
+	if r.external != "" && next != "" { // its program is known
+		return next
+	}
 	if r.driver == "" {
 		return cluster.Steps("no plugin can delete the disk of "+r.provisionerOf()+". Find out whether the data is still wanted, and note the place of the disk: the disk stays in storage until somebody deletes it there",
 			r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()

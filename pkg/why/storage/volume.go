@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/migration"
@@ -24,10 +25,12 @@ const attacherPrefix = "external-attacher/"
 // volumeChain explains one PersistentVolume.
 type volumeChain struct {
 	subject[corev1.PersistentVolume]
-	// driver is the CSI driver that deletes the disk, "" for an in-tree plugin.
+	// driver is the CSI driver that deletes the disk, "" for none.
 	driver string
-	claim  *unstructured.Unstructured // nil if absent or unseen
-	stage  volume.Stage
+	// external is the provisioner without a CSI driver that deletes the disk, "" for an in-tree plugin.
+	external string
+	claim    *unstructured.Unstructured // nil if absent or unseen
+	stage    volume.Stage
 }
 
 // explainVolume returns what the deletion of a PersistentVolume waits for.
@@ -37,6 +40,9 @@ func explainVolume(ctx context.Context, e chain.Explorer, object *unstructured.U
 		return chain.FinalizerBlockers(ctx, e, object)
 	}
 	c := &volumeChain{subject: s, driver: driverOf(s.typed)}
+	if name := s.typed.Annotations[storage.AnnDynamicallyProvisioned]; c.driver == "" && families.IsProvisioner(name) {
+		c.external = name
+	}
 	c.stage = volume.StageOf(c.observe(ctx))
 	switch c.stage {
 	case volume.Kept:
@@ -161,6 +167,9 @@ func (c *volumeChain) attacherFinalizer(ctx context.Context) func(string) ([]blo
 // judgeFinalizer returns the blocker of a finalizer that a program beside the driver removes.
 func (c *volumeChain) judgeFinalizer(ctx context.Context, name string) blocker.Blocker {
 	finding := look(ctx, c, name, "PersistentVolume", "", c.driver)
+	if c.external != "" && name == string(finalizer.External) {
+		finding = c.Holders().Look(ctx, families.Provisioner(c.external), "")
+	}
 	reason, verdict := blocker.JudgeController(finding.State)
 	return judged(c.blocker(name), volume.Judgment{Reason: reason, Verdict: verdict}, finding)
 }
@@ -173,9 +182,12 @@ func (c *volumeChain) blocker(name string) blocker.Blocker {
 // toReclaim explains a volume whose disk has to be deleted.
 func (c *volumeChain) toReclaim(ctx context.Context) []blocker.Blocker {
 	var found []blocker.Blocker
-	if c.driver == "" {
+	switch {
+	case c.external != "":
+		found = c.externally(ctx)
+	case c.driver == "":
 		found = c.plugin(ctx)
-	} else {
+	default:
 		found = c.reclaim(ctx)
 	}
 	if c.typed.DeletionTimestamp == nil {

@@ -113,6 +113,22 @@ var onlyProvisioners = []exhibit{
 		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },
 	},
 	{
+		number: "04n", name: "the provisioner of a volume that is no CSI volume wants no replica", alone: true,
+		build: func(r *room) []string {
+			r.leadManager()
+			r.createDeployment(r.Namespace, "local-path-provisioner", "rancher/local-path-provisioner:v0.0.31", 0, 0)
+			volume := r.releasedOnly(func(volume *v1.PersistentVolume) {
+				volume.Spec.CSI, volume.Spec.HostPath = nil, &v1.HostPathVolumeSource{Path: "/opt/local-path/v"}
+				volume.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "rancher.io/local-path"}
+				volume.Finalizers = nil
+			})
+			return []string{"pv/" + volume.Name}
+		},
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverMissing}, next: "scale deployment/local-path-provisioner", absent: "by hand",
+		evidence: []string{"provisioned-by is rancher.io/local-path"},
+		step:     func(r *room) { r.DeleteVolume(r.Namespace + "-disk") },
+	},
+	{
 		number: "04i", name: "the provisioner is ready, and its leader Lease ran out two hours ago", alone: true,
 		build: func(r *room) []string {
 			volume := r.released()
