@@ -143,7 +143,7 @@ var awsLoadBalancer = Controller{
 }
 
 // eksAutoMode sets the same finalizers, and runs outside of the cluster.
-var eksAutoMode = Controller{Name: "EKS Auto Mode", ControlPlane: true, Needs: []string{"ingressclassparams.eks.amazonaws.com"}}
+var eksAutoMode = Controller{Name: "EKS Auto Mode", ControlPlane: true, RunsIn: "AWS, outside of the cluster", Needs: []string{"ingressclassparams.eks.amazonaws.com"}}
 
 var karpenter = Controller{
 	Name: "karpenter", Images: []string{"karpenter/controller"}, Labels: map[string]string{"app.kubernetes.io/name": "karpenter"},
@@ -151,15 +151,15 @@ var karpenter = Controller{
 }
 
 var (
-	eksAutoNodes = Controller{Name: "EKS Auto Mode", ControlPlane: true, Needs: []string{"nodeclasses.eks.amazonaws.com"}}
-	aksNodes     = Controller{Name: "AKS node auto-provisioning", ControlPlane: true, Needs: []string{"aksnodeclasses.karpenter.azure.com"}}
+	eksAutoNodes = Controller{Name: "EKS Auto Mode", ControlPlane: true, RunsIn: "AWS, outside of the cluster", Needs: []string{"nodeclasses.eks.amazonaws.com"}}
+	aksNodes     = Controller{Name: "AKS node auto-provisioning", ControlPlane: true, RunsIn: "Azure, outside of the cluster", Needs: []string{"aksnodeclasses.karpenter.azure.com"}}
 )
 
 // gkeIngress has a Lease for Ingresses alone; it works on Services and endpoint groups without.
 var (
 	gkeIngress = Controller{
 		Name: "ingress-gce", Images: []string{"ingress-gce-glbc-amd64"}, Leases: []string{"ingress-gce-lock"},
-		Namespaces: []string{"kube-system"}, ControlPlane: true,
+		Namespaces: []string{"kube-system"}, ControlPlane: true, RunsIn: "Google Cloud, outside of the cluster",
 	}
-	gkeServices = Controller{Name: "ingress-gce", Images: []string{"ingress-gce-glbc-amd64"}, Namespaces: []string{"kube-system"}, ControlPlane: true}
+	gkeServices = Controller{Name: "ingress-gce", Images: []string{"ingress-gce-glbc-amd64"}, Namespaces: []string{"kube-system"}, ControlPlane: true, RunsIn: "Google Cloud, outside of the cluster"}
 )

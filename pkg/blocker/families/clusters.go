@@ -101,7 +101,7 @@ var clusters = []Family{
 		},
 		Controller: Controller{
 			Name: "karmada-controller-manager", Images: []string{"karmada-controller-manager"}, Commands: []string{"karmada-controller-manager"},
-			Namespaces: []string{"karmada-system"}, ControlPlane: true,
+			Namespaces: []string{"karmada-system"}, ControlPlane: true, RunsIn: "the host cluster of Karmada",
 		},
 		When:   "the works are removed from the member clusters",
 		Alive:  "the Deployment karmada-system/karmada-controller-manager, in the host cluster",
@@ -110,7 +110,7 @@ var clusters = []Family{
 	},
 	{
 		Name: "Gardener", Finalizers: []string{"gardener", "gardener.cloud/gardener", "garden.sapcloud.io/gardener"},
-		Controller: Controller{Name: "gardener-controller-manager", Images: []string{"gardenlet", "gardener-controller-manager"}, Namespaces: []string{"garden"}, ControlPlane: true},
+		Controller: Controller{Name: "gardener-controller-manager", Images: []string{"gardenlet", "gardener-controller-manager"}, Namespaces: []string{"garden"}, ControlPlane: true, RunsIn: "the garden cluster or the seed"},
 		When:       "the infrastructure of the shoot is deleted, or nothing uses the object",
 		Alive:      "the Deployments gardener-controller-manager in the garden and gardenlet in the seed",
 		Force:      "machines, networks and disks of the shoot stay in the cloud and are paid for",
@@ -128,6 +128,7 @@ var clusters = []Family{
 		Name: "Rancher", Finalizers: []string{"controller.cattle.io/*"},
 		Controller: Controller{
 			Name: "rancher", Images: []string{"rancher/rancher"}, Labels: map[string]string{"app": "rancher"}, Namespaces: []string{"cattle-system"}, ControlPlane: true,
+			RunsIn: "the cluster of Rancher",
 		},
 		When:   "Rancher has removed its roles and bindings of the object; in a downstream cluster Rancher does so from outside",
 		Alive:  "the Deployment cattle-system/rancher, in the cluster of Rancher",
@@ -136,7 +137,7 @@ var clusters = []Family{
 	},
 	{
 		Name: "Rancher Wrangler", Finalizers: []string{"wrangler.cattle.io/*"},
-		Controller: Controller{Name: "a program of Rancher, Harvester, k3s or rke2"},
+		Controller: Controller{Name: "a program of Rancher, Harvester, k3s or rke2", RunsIn: "the cluster of Rancher, or the server process of k3s or rke2"},
 		When:       "the handler that the finalizer names has run",
 		Alive:      "the programs of Rancher and Harvester; k3s and rke2 run their handlers in the server",
 		Force:      "whatever the handler removes stays behind",

@@ -187,6 +187,8 @@ func (f Finder) nextWithoutProgram(s sighting) string {
 			f.Commands.Kubectl(s.lease.Namespace, "get", "lease", s.lease.Name, "-o", "yaml"))
 	case s.state == blocker.WorkloadAbsent && s.leaseState == blocker.LeaseExpiredTwice, s.uninstalled != "":
 		return installStep(s.controller)
+	case s.controller.RunsIn != "":
+		return cluster.Steps("look for " + name + " where it runs, in " + s.controller.RunsIn + ", and read its log there")
 	case s.controller.ControlPlane:
 		return cluster.Steps("ask whoever runs the control plane whether " + name + " runs, and for its log")
 	}

@@ -16,7 +16,7 @@ import (
 // object. driver is the name of the CSI driver of the object, or "".
 func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, finalizer string, family families.Family, driver string) blocker.Blocker {
 	finding := f.LookAll(ctx, family.Controllers(), driver)
-	if isTraceless(finding.State) && !finding.State.Uninstalled && !family.Controller.ControlPlane && len(family.Alternatives) == 0 {
+	if isTraceless(finding.State) && !finding.State.Uninstalled && !family.Controller.ControlPlane && family.Controller.RunsIn == "" && len(family.Alternatives) == 0 {
 		finding = f.withGoneWebhook(ctx, finding, object, finalizer)
 	}
 	found, seen := f.failure(ctx, object, family.Controllers(), driver)
