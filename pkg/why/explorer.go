@@ -78,7 +78,11 @@ func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured
 	t := &tree{Explorer: e, seen: map[types.UID]bool{}}
 	found := t.Explain(ctx, object)
 	if len(found) > 0 && object.GetDeletionTimestamp() != nil {
-		found = append(found, api.Refusals(ctx, t, object)...)
+		refusals := api.Refusals(ctx, t, object)
+		if len(refusals) == 0 {
+			found = api.NameWebhooks(ctx, t, object, found)
+		}
+		found = append(found, refusals...)
 	}
 	if len(found) == 0 && object.GetDeletionTimestamp() == nil {
 		found = api.Unresolvable(t, object)

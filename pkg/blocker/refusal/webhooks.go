@@ -40,8 +40,14 @@ type Hook struct {
 // as far as rules and selectors say. MatchConditions may still exclude the write.
 func (h Hook) MustAnswer(w Write) bool {
 	ignores := h.FailurePolicy != nil && *h.FailurePolicy == admissionv1.Ignore
+	return !ignores && h.Sees(w)
+}
+
+// Sees reports whether the API server asks the webhook about the write, as far as rules and selectors
+// say. Its denial counts whatever its failurePolicy.
+func (h Hook) Sees(w Write) bool {
 	exempt := w.Resource.Group == admissionv1.GroupName // such objects are never sent to webhooks
-	if ignores || exempt || !slices.ContainsFunc(h.Rules, func(rule admissionv1.RuleWithOperations) bool { return h.covers(rule, w) }) {
+	if exempt || !slices.ContainsFunc(h.Rules, func(rule admissionv1.RuleWithOperations) bool { return h.covers(rule, w) }) {
 		return false
 	}
 	if w.HasNamespace && !w.NamespaceUnseen && !selects(h.NamespaceSelector, w.NamespaceLabels) {

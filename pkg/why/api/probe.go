@@ -69,10 +69,7 @@ func (t target) refused(ctx context.Context, e chain.Explorer, finalizer string,
 	case refusal.PolicyDenies:
 		t.policyDenies(ctx, e, &found, refusal.Policy(status.Message))
 	case refusal.WebhookDenies:
-		webhook := refusal.Webhook(status.Message)
-		found.Reason, found.Holder, found.Verdict = blocker.AdmissionDenies, "webhook "+webhook, blocker.Unknown
-		found.Evidence = append(found.Evidence, evidence(blocker.FromProbe, "the webhook may decide differently for the controller that removes the finalizer"))
-		found.Next = cluster.Steps("change the object or the rules of the webhook "+webhook+", as its message says", webhookCommand(e))
+		t.denier(ctx, e, &found, refusal.Webhook(status.Message))
 	default:
 		return found, false
 	}

@@ -21,18 +21,23 @@ type target struct {
 // Refusals returns why the API server refuses the writes that end the object's deletion:
 // admission, or an invalid object. Without probes admission is read, and at most unknown.
 func Refusals(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
-	gvk := object.GroupVersionKind()
-	mapping, err := e.Reader().Mapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
+	t, known := targetOf(e, object)
+	if !known {
 		return nil
 	}
-	t := target{object, mapping}
 	if e.Probe() && len(object.GetFinalizers()) > 0 && t.isLocal(ctx, e) {
 		if found, answered := t.probe(ctx, e); answered {
 			return found
 		}
 	}
 	return slices.Concat(t.schemaErrors(ctx, e), t.silentWebhooks(ctx, e))
+}
+
+// targetOf returns how to write to the object, and false if its kind is not known.
+func targetOf(e chain.Explorer, object *unstructured.Unstructured) (target, bool) {
+	gvk := object.GroupVersionKind()
+	mapping, err := e.Reader().Mapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	return target{object, mapping}, err == nil
 }
 
 // isLocal reports whether the API server itself stores the object. An aggregated API may

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,13 +53,14 @@ func (h hook) silent(e chain.Explorer, t target, behind server) blocker.Blocker 
 
 // next returns the next step for a webhook that does not answer.
 func (h hook) next(e chain.Explorer, behind server) string {
-	resource := "validatingwebhookconfiguration"
-	if h.configuration.Kind == "MutatingWebhookConfiguration" {
-		resource = "mutatingwebhookconfiguration"
-	}
-	commands := append([]string{e.Commands().Kubectl("", "get", resource, h.configuration.Name, "-o", "yaml")}, behind.commands(e)...)
+	commands := append([]string{h.get(e)}, behind.commands(e)...)
 	return cluster.Steps("start the service "+behind.namespace+"/"+behind.name+" of the webhook "+h.Name, commands...) + "\n" +
-		cluster.LastResort("only if its operator is uninstalled: what the webhook guards is unguarded", e.Commands().Kubectl("", "delete", resource, h.configuration.Name))
+		cluster.LastResort("only if its operator is uninstalled: what the webhook guards is unguarded", e.Commands().Kubectl("", "delete", strings.ToLower(h.configuration.Kind), h.configuration.Name))
+}
+
+// get returns the command that shows the configuration.
+func (h hook) get(e chain.Explorer) string {
+	return e.Commands().Kubectl("", "get", strings.ToLower(h.configuration.Kind), h.configuration.Name, "-o", "yaml")
 }
 
 // write returns the write that ends the deletion: the removal of a finalizer, or the last

@@ -26,7 +26,7 @@ const (
 
 // refusals returns the exhibits of writes that the API server refuses.
 func refusals() []exhibit {
-	return slices.Concat(invalidObjects(), deniedWrites(), unreadableObjects(), []exhibit{
+	return slices.Concat(invalidObjects(), deniedWrites(), deniedByWebhooks(), unreadableObjects(), []exhibit{
 		{
 			number: "66", name: "a webhook must answer, and has no endpoints",
 			build:   func(r *room) []string { return append(r.createUnansweredObject("Hooked"), "--probe") },

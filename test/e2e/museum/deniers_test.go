@@ -1,0 +1,76 @@
+package museum
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+
+	reviewv1 "k8s.io/api/admission/v1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+)
+
+// deniedByWebhooks returns the exhibits of a webhook that refuses the write of a controller.
+func deniedByWebhooks() []exhibit {
+	build := func(r *room) []string {
+		r.createCustom(r.createPulumi(), "Stack", "guarded", pulumiFinalizer)
+		args := r.deleteCustom(stacks, "guarded")
+		r.denyUpdates()
+		return args
+	}
+	step := func(r *room) {
+		r.Must(r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(r.Ctx, r.Namespace, metav1.DeleteOptions{}), "delete webhook configuration")
+		r.Until("the webhook is not called", func() bool { return r.dryRun(stacks, "guarded") == nil })
+		r.removeFinalizers(stacks, "guarded")
+	}
+	return []exhibit{
+		{
+			number: "67w", name: "a webhook refuses the removal of the finalizer by its controller", build: build, step: step,
+			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs}, next: "--probe",
+			evidence: []string{"may refuse it: guard.museum.example of ValidatingWebhookConfiguration"},
+		},
+		{
+			number: "67x", name: "the same, probed", step: step,
+			build:   func(r *room) []string { return append(build(r), "--probe") },
+			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.AdmissionDenies}, next: "kubectl get validatingwebhookconfiguration e2e-",
+			evidence: []string{"not before Monday"},
+		},
+	}
+}
+
+// denyUpdates has a webhook deny all updates of stacks in the exhibit's namespace.
+func (r *room) denyUpdates() {
+	r.T.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		var review reviewv1.AdmissionReview
+		if err := json.NewDecoder(request.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Response = &reviewv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "not before Monday"}}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			r.T.Errorf("answer the review: %v", err)
+		}
+	}))
+	r.T.Cleanup(server.Close)
+	_, err := r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(r.Ctx, &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "guard.museum.example", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
+			ClientConfig: admissionv1.WebhookClientConfig{
+				URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": r.Namespace}},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{stacks.Group}, APIVersions: []string{"*"}, Resources: []string{stacks.Resource}},
+			}},
+		}},
+	}, metav1.CreateOptions{})
+	r.Must(err, "create webhook configuration")
+	r.Until("the webhook is called", func() bool { return r.dryRun(stacks, "guarded") != nil })
+}
