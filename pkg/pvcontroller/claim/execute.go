@@ -2,6 +2,7 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,7 +66,10 @@ func (c *Controller) setStatusBound(ctx context.Context, o *observation) (*obser
 
 // assignClass sets the default class, and counts the attempt.
 func (c *Controller) assignClass(ctx context.Context, o *observation) error {
-	_, err := c.writeClaim(ctx, o, patch.ForVersion(o.claim).Set("/spec/storageClassName", o.defaultClass))
+	now, err := c.writeClaim(ctx, o, patch.ForVersion(o.claim).Set("/spec/storageClassName", o.defaultClass))
+	if err == nil && storage.ClaimClass(now.claim) == "" { // no event may follow
+		err = controller.ErrTooManySteps
+	}
 	countAssignment(err)
 	return err
 }
@@ -75,9 +79,21 @@ func (c *Controller) requestVolume(ctx context.Context, o *observation) (*observ
 	next, err := c.writeClaim(ctx, o, requestVolume(o))
 	if err != nil && !patch.IsStale(err) && ctx.Err() == nil {
 		c.Operations.Failed(o.claim.UID)
-		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(provisioningFailed, fmt.Sprintf("Error saving claim: %v", err)))
 	}
 	return next, err
+}
+
+// reportRefused reports an error that is not about a changed or stale object: the claim has no other event that says
+// why it is Pending.
+func (c *Controller) reportRefused(ctx context.Context, o *observation, action binding.ClaimAction, err error) {
+	isRefused := writeerror.IsRefused(err) || errors.Is(err, controller.ErrTooManySteps)
+	switch {
+	case patch.IsStale(err) || errors.Is(err, controller.ErrStaleCache) || errors.Is(err, controller.ErrGone) || ctx.Err() != nil:
+	case action == binding.RequestVolume:
+		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(provisioningFailed, fmt.Sprintf("Error saving claim: %v", err)))
+	case isRefused:
+		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(failedBinding, fmt.Sprintf("A write for the claim was refused, and is repeated: %v", err)))
+	}
 }
 
 func (c *Controller) setVolumePhaseBound(ctx context.Context, o *observation) (*observation, error) {

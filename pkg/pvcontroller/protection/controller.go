@@ -2,6 +2,7 @@ package protection
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -136,7 +137,10 @@ func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClai
 	if action == protection.UnprotectClaim && usedByAny(c.caches.PodsOf(controller.Key(claim)), claim) {
 		return controller.ErrStaleCache // a pod was created while this write waited for its turn
 	}
-	_, err = c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim).TestDeletion(claim), claim, change))
+	now, err := c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim).TestDeletion(claim), claim, change))
+	if err == nil && finalizer.Has(now.Finalizers, finalizer.ClaimProtection) != (action == protection.ProtectClaim) {
+		return fmt.Errorf("claim %s: %w", controller.Key(claim), controller.ErrTooManySteps) // no event may follow
+	}
 	return err
 }
 

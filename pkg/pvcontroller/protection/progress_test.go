@@ -37,7 +37,7 @@ func (s *emptyServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodPatch {
 		s.patches.Add(1)
 		namespace := strings.Split(request.URL.Path, "/")[4]
-		answer = claimOf(inDeletion, func(c *v1.PersistentVolumeClaim) {
+		answer = claimOf(inDeletion, unprotected, func(c *v1.PersistentVolumeClaim) {
 			c.Namespace, c.UID = namespace, types.UID(strings.Replace(namespace, "ns", "uid", 1))
 		})
 	} else {

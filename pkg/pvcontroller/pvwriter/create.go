@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -35,10 +36,17 @@ func (w *Writer) Create(ctx context.Context, provisioned Provisioned) (*v1.Persi
 	volume.Spec.ClaimRef = referenceTo(claim)
 	created, err := w.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
 	switch {
-	case apierrors.IsAlreadyExists(err):
+	case apierrors.IsAlreadyExists(err) && w.exists(ctx, volume.Name):
 		return nil, controller.ErrStaleCache
 	case err != nil:
 		return nil, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(claim), err)
 	}
 	return created, nil
+}
+
+// exists reports whether a read shows a PersistentVolume of the name. The answer to a write may be that of an admission
+// webhook.
+func (w *Writer) exists(ctx context.Context, name string) bool {
+	_, found, err := absent.Get(ctx, name, w.client.CoreV1().PersistentVolumes().Get)
+	return found || err != nil
 }

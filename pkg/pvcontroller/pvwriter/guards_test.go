@@ -137,7 +137,7 @@ func TestWriteOfChangedVolumeIsRefused(t *testing.T) {
 func TestDeletionNamesObservedVersion(t *testing.T) {
 	volume := cached()
 	client := fake.NewClientset(volume)
-	if err := pvwriter.New(client, controller.NewVersions()).DeleteObject(t.Context(), volume); err != nil {
+	if _, err := pvwriter.New(client, controller.NewVersions()).DeleteObject(t.Context(), volume); err != nil {
 		t.Fatal(err)
 	}
 	sent := client.Actions()[0].(kubetesting.DeleteAction).GetDeleteOptions().Preconditions

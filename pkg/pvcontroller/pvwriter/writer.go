@@ -25,13 +25,21 @@ func New(client kubernetes.Interface, versions *controller.Versions) *Writer {
 }
 
 // DeleteObject deletes this version of the PersistentVolume: another version may refer
-// to another claim. A PersistentVolume that does not exist is no error.
-func (w *Writer) DeleteObject(ctx context.Context, volume *v1.PersistentVolume) error {
+// to another claim. It returns the volume as a read shows it afterwards, nil if it is gone: the answer to the
+// deletion proves nothing.
+func (w *Writer) DeleteObject(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID, ResourceVersion: &volume.ResourceVersion}}
 	volumes := w.client.CoreV1().PersistentVolumes()
 	err := controller.CheckRefusal(ctx, volumes.Delete(ctx, volume.Name, options), "volume", volume, volumes.Get)
-	if err != nil && !errors.Is(err, controller.ErrGone) {
-		return fmt.Errorf("delete volume object %s: %w", volume.Name, err)
+	switch {
+	case errors.Is(err, controller.ErrGone):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("delete volume object %s: %w", volume.Name, err)
 	}
-	return nil
+	now, err := controller.LiveVolume(ctx, w.client, volume)
+	if err == nil && now != nil && now.DeletionTimestamp == nil {
+		return nil, fmt.Errorf("delete volume object %s: the API server answers with success, but the object is not being deleted", volume.Name)
+	}
+	return now, err
 }

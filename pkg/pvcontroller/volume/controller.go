@@ -103,11 +103,9 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	if volume == nil || !c.Versions.IsFresh(volume) {
 		return nil
 	}
-	var err error
-	if metadata := c.InTree.Metadata(volume); !metadata.IsEmpty() {
-		if volume, err = c.volumes.SetMetadata(ctx, volume, metadata); err != nil {
-			return err
-		}
+	volume, err := c.setMetadata(ctx, volume)
+	if err != nil {
+		return err
 	}
 	if volume, err = c.setPhase(ctx, volume); err != nil {
 		return err
@@ -115,4 +113,21 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	c.InTree.Enqueue(volume)
 	c.enqueueProtection(volume)
 	return nil
+}
+
+// setMetadata writes until the metadata is right: no event may follow a write that another program undoes.
+func (c *Controller) setMetadata(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	for steps := new(controller.StepCounter); ; {
+		metadata := c.InTree.Metadata(volume)
+		if metadata.IsEmpty() {
+			return volume, nil
+		}
+		err := steps.Next()
+		if err != nil {
+			return nil, err
+		}
+		if volume, err = c.volumes.SetMetadata(ctx, volume, metadata); err != nil {
+			return nil, err
+		}
+	}
 }

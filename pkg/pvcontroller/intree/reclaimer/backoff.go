@@ -15,8 +15,6 @@ type progress struct {
 	deleting bool
 	// unchecked: the data is deleted, and it is not known yet whether the volume was given away meanwhile.
 	unchecked bool
-	// objectDeleted: the PersistentVolume was deleted.
-	objectDeleted bool
 	// created is the last creation of a recycler pod, until an event shows the pod.
 	created creation
 	// reported are the events of the last recycler pod that were repeated on the volume.

@@ -141,7 +141,7 @@ func (c *Controller) Released(volume *v1.PersistentVolume) {
 	if done := c.memory.Get(volume.UID); done.deleted == "" || done.deleting || done.unchecked {
 		return
 	}
-	c.memory.Update(volume.UID, func(p *progress) { p.deleted, p.objectDeleted = "", false })
+	c.memory.Update(volume.UID, func(p *progress) { p.deleted = "" })
 }
 
 // forgetDeleted drops what was noted after the deletion event of the volume.

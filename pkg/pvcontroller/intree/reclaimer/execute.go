@@ -104,7 +104,8 @@ func (c *Controller) deleteGivenAway(ctx context.Context, volume *v1.PersistentV
 	}
 	givenAway := live != nil && plugin.DataID(live) != c.memory.Get(volume.UID).deleted
 	if givenAway {
-		err = c.volumes.DeleteObject(ctx, live)
+		_, err = c.volumes.DeleteObject(ctx, live)
+		err = c.reportRefused(ctx, live, err)
 	}
 	if err == nil {
 		c.memory.Update(volume.UID, func(p *progress) { p.unchecked = false })
@@ -155,27 +156,29 @@ func (c *Controller) lookAgain(volume *v1.PersistentVolume) {
 	}
 }
 
-// deleteObject deletes the PersistentVolume.
+// deleteObject deletes the PersistentVolume. Its finalizers are removed in the same pass.
 func (c *Controller) deleteObject(ctx context.Context, o observation) (*observation, error) {
-	if err := c.volumes.DeleteObject(ctx, o.volume); err != nil {
-		return nil, err
+	now, err := c.volumes.DeleteObject(ctx, o.volume)
+	if err != nil || now == nil {
+		return nil, c.reportRefused(ctx, o.volume, err)
 	}
-	if !o.state.Protected { // no write follows whose answer shows whether the object is being deleted
-		c.lookAgain(o.volume)
-		return nil, nil
-	}
-	c.memory.Update(o.volume.UID, func(p *progress) { p.objectDeleted = true })
+	o.volume = now
 	return c.observeAgain(o), nil
 }
 
 // removeFinalizers removes the finalizers that kept the volume for its in-tree plugin.
 func (c *Controller) removeFinalizers(ctx context.Context, volume *v1.PersistentVolume) error {
-	now, err := c.volumes.RemoveReclaimFinalizers(ctx, volume)
-	if err == nil && now.DeletionTimestamp == nil && c.memory.Get(volume.UID).objectDeleted { // whatever was answered to its deletion
-		c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = false })
-	}
+	_, err := c.volumes.RemoveReclaimFinalizers(ctx, volume)
 	if errors.Is(err, controller.ErrGone) {
 		return nil
+	}
+	return c.reportRefused(ctx, volume, err)
+}
+
+// reportRefused reports an error that is not about a changed object, and returns it: the data is gone, the object stays.
+func (c *Controller) reportRefused(ctx context.Context, volume *v1.PersistentVolume, err error) error {
+	if err != nil && !patch.IsStale(err) && ctx.Err() == nil {
+		c.Reporter.ReportFailure(volume, deletionFailure(err))
 	}
 	return err
 }
@@ -183,7 +186,10 @@ func (c *Controller) removeFinalizers(ctx context.Context, volume *v1.Persistent
 // clearClaimRef makes a recycled volume usable for another claim. Package volume sets the
 // phase Available. If the write is refused, the volume is recycled again.
 func (c *Controller) clearClaimRef(ctx context.Context, volume *v1.PersistentVolume) error {
-	_, err := c.volumes.ClearClaimRef(ctx, volume)
+	now, err := c.volumes.ClearClaimRef(ctx, volume)
+	if err == nil && storage.ClaimOf(now, nil) != storage.ClaimNone { // no event may follow
+		err = controller.ErrTooManySteps
+	}
 	switch {
 	case patch.IsStale(err):
 		return err

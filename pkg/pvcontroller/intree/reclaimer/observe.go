@@ -91,7 +91,7 @@ func (c *Controller) stateOf(o observation, confirmed bool) plugin.State {
 		Policy:     policyOf(volume),
 		Phase:      storage.PhaseOf(volume.Status.Phase),
 		Dynamic:    storage.HasProvisioner(volume),
-		Deleting:   volume.DeletionTimestamp != nil || done.objectDeleted,
+		Deleting:   volume.DeletionTimestamp != nil,
 		Protected:  external || finalizer.Has(volume.Finalizers, finalizer.InTree),
 		Claim:      storage.ClaimOf(volume, o.claim),
 		Shared:     len(o.sharing) > 0,

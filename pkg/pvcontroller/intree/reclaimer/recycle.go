@@ -119,11 +119,8 @@ func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolu
 	if wanted == nil || policyOf(volume) != storage.PolicyRecycle {
 		return nil, nil
 	}
-	pod, err := c.Client.CoreV1().Pods(wanted.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
-	switch {
-	case absent.Is(err, wanted.Name):
-		return nil, nil
-	case err != nil:
+	pod, _, err := absent.Get(ctx, wanted.Name, c.Client.CoreV1().Pods(wanted.Namespace).Get)
+	if err != nil {
 		return nil, fmt.Errorf("read recycler pod %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
 	return pod, nil
@@ -175,7 +172,7 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 		c.wakeScrubbed(o.volume.Name) // it may have been given away during the request
 	}
 	switch {
-	case apierrors.IsAlreadyExists(err):
+	case apierrors.IsAlreadyExists(err) && c.recyclerExists(ctx, o.volume):
 		return fmt.Errorf("create recycler pod %s/%s: %w", pod.Namespace, pod.Name, controller.ErrStaleCache)
 	case err != nil:
 		return c.recyclingFailed(ctx, o.volume, podRefusal(err))
@@ -187,6 +184,13 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 	c.loop.EnqueueAfter(o.volume.Name, unseenPod)
 	klog.FromContext(ctx).V(2).Info("Recycler pod created", "pod", klog.KObj(created))
 	return nil
+}
+
+// recyclerExists reports whether a read shows the recycler pod. The answer to its creation may be that of an admission
+// webhook.
+func (c *Controller) recyclerExists(ctx context.Context, volume *v1.PersistentVolume) bool {
+	pod, err := c.readRecycler(ctx, volume)
+	return pod != nil || err != nil
 }
 
 // deleteRecycler deletes a recycler pod that was created for other data or is not needed.
@@ -268,8 +272,9 @@ const recyclerGrace int64 = 1
 // deletePod deletes the pod with this UID.
 func (c *Controller) deletePod(ctx context.Context, pod *v1.Pod) error {
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID)), GracePeriodSeconds: new(recyclerGrace)}
-	err := c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)
-	if err != nil && !absent.Is(err, pod.Name) {
+	pods := c.Client.CoreV1().Pods(pod.Namespace)
+	err := controller.CheckRefusal(ctx, pods.Delete(ctx, pod.Name, options), "recycler pod", pod, pods.Get)
+	if err != nil && !errors.Is(err, controller.ErrGone) {
 		return fmt.Errorf("delete recycler pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
