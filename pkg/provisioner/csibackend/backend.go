@@ -12,7 +12,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
@@ -129,10 +128,10 @@ func (b *Backend) withCredentials(ctx context.Context, planned *request, unwante
 	if secret := planned.secret; !credentials.Known() && secret != nil {
 		values, uid, err := readSecret(ctx, b.Inputs.Client, secret.Namespace, secret.Name)
 		switch {
-		case absent.Is(err, secret.Name):
-			return nil, secretChanged(secret, "does not exist")
 		case err != nil:
 			return nil, &backend.Failure{Err: fmt.Errorf("read secret %s/%s: %w", secret.Namespace, secret.Name, err)}
+		case values == nil:
+			return nil, secretChanged(secret, "does not exist")
 		case unwanted && secret.UID != "" && uid != secret.UID:
 			return nil, secretChanged(secret, "was replaced by another one")
 		}

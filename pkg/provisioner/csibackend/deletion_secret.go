@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -50,19 +49,19 @@ func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference)
 	}
 	values, _, err := readSecret(ctx, d.Client, reference.Namespace, reference.Name)
 	switch {
-	case err == nil:
-		return external.SecretPresent, values, nil
-	case !absent.Is(err, reference.Name):
+	case err != nil:
 		return 0, nil, fmt.Errorf("read the deletion secret %s/%s of the volume: %w", reference.Namespace, reference.Name, err)
+	case values != nil:
+		return external.SecretPresent, values, nil
 	}
-	namespace, err := d.Client.CoreV1().Namespaces().Get(ctx, reference.Namespace, metav1.GetOptions{})
+	namespace, exists, err := absent.Get(ctx, reference.Namespace, d.Client.CoreV1().Namespaces().Get)
 	switch {
-	case absent.Is(err, reference.Namespace):
-		return external.SecretNamespaceGone, nil, nil
 	case apierrors.IsForbidden(err):
 		return external.SecretMissingNamespaceUnknown, nil, nil
 	case err != nil:
 		return 0, nil, fmt.Errorf("read namespace %s of the deletion secret %s: %w", reference.Namespace, reference.Name, err)
+	case !exists:
+		return external.SecretNamespaceGone, nil, nil
 	case namespace.DeletionTimestamp != nil:
 		return external.SecretNamespaceTerminating, nil, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -32,10 +31,10 @@ func (i *Inputs) credentials(ctx context.Context, in provision.Input) (provision
 	what := "secret " + reference.Namespace + "/"
 	values, uid, err := readSecret(ctx, i.Client, reference.Namespace, reference.Name)
 	switch {
-	case absent.Is(err, reference.Name):
-		return provision.Credentials{}, nil, &provision.NotReady{Sentence: fmt.Sprintf("The %s%s, which storage class %q names, does not exist", what, reference.Name, in.Class.Name)}
 	case err != nil:
 		return provision.Credentials{}, nil, fmt.Errorf("read %s%s, which storage class %q names: %w", what, reference.Name, in.Class.Name, err)
+	case values == nil:
+		return provision.Credentials{}, nil, &provision.NotReady{Sentence: fmt.Sprintf("The %s%s, which storage class %q names, does not exist", what, reference.Name, in.Class.Name)}
 	}
 	return provision.Conceal(values), &journal.Secret{Namespace: reference.Namespace, Name: reference.Name, UID: uid}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
@@ -219,13 +220,15 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 	if name == "" {
 		return nil, nil
 	}
-	node, err := c.Node(ctx, name)
+	node, exists, err := absent.Get(ctx, name, func(ctx context.Context, name string, _ metav1.GetOptions) (*v1.Node, error) {
+		return c.Node(ctx, name)
+	})
 	switch {
-	case absent.Is(err, name):
-		c.updateRecord(o, func(r *claimRecord) { r.unfit = name })
-		return nil, c.reportFailure(o, fmt.Errorf("nodes %q not found: %w", name, errNodeGone))
 	case err != nil:
 		return nil, fmt.Errorf("failed to get target node: read node %s: %w", name, err)
+	case !exists:
+		c.updateRecord(o, func(r *claimRecord) { r.unfit = name })
+		return nil, c.reportFailure(o, fmt.Errorf("nodes %q not found: %w", name, errNodeGone))
 	}
 	return node, nil
 }
