@@ -22,7 +22,7 @@ func (w *wiring) inputs(ctx context.Context) (*csibackend.Inputs, cache.SharedIn
 	flags.settings.Identity = identity.Creator(w.driver.Name(), w.options.node.name())
 	config := csibackend.InputsConfig{
 		Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), Settings: flags.settings,
-		StrictTopology: flags.strictTopology, ImmediateTopology: flags.immediateTopology,
+		Reaches: w.reaches(), StrictTopology: flags.strictTopology, ImmediateTopology: flags.immediateTopology,
 	}
 	if w.driver.HasTopology() {
 		var err error

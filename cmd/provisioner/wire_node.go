@@ -76,7 +76,7 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	selection, err := nodedeployment.New(nodedeployment.Config{
 		Client: w.clients.Objects,
 		Claims: w.factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
-		Driver: w.driver, CapacityRequest: w.capacityRequest(), Serves: w.serves,
+		Driver: w.driver, CapacityRequest: w.capacityRequest(), ReachesSource: w.reachesSource(), Serves: w.serves,
 		Node: options.name(), HasTopology: w.driver.HasTopology(), Topology: w.nodeTopology(),
 		BaseDelay: min(options.baseDelay, options.maxDelay), MaxDelay: options.maxDelay,
 	})
@@ -109,6 +109,14 @@ func (w *wiring) capacityRequest() func(context.Context, *v1.PersistentVolumeCla
 	return func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 		return inputs.CapacityRequest(ctx, claim, class, w.volumeName(claim))
 	}
+}
+
+// reachesSource returns the function that reports whether the served node reaches the volume that a claim is a clone of.
+func (w *wiring) reachesSource() func(context.Context, *v1.PersistentVolumeClaim) (bool, error) {
+	if !w.driver.Clones() {
+		return nil
+	}
+	return csibackend.NewInputs(csibackend.InputsConfig{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), Reaches: w.reaches()}).ReachesSource
 }
 
 // servedBy returns the function that tells which process serves a claim, nil if this

@@ -37,7 +37,7 @@ func clonable(claim, source *v1.PersistentVolumeClaim) error {
 		return notReady("PVC DataSource %s must have a status of Bound", source.Name)
 	case source.Spec.StorageClassName == nil || claim.Spec.StorageClassName == nil:
 		return notReady("source PVC (%s) and its clone must name a storage class, their storageclass cannot be empty", source.Name)
-	case claim.Spec.Resources.Requests.Storage().Cmp(*source.Spec.Resources.Requests.Storage()) < 0:
+	case sizeOf(claim).Cmp(*sizeOf(source)) < 0:
 		return notReady("new PVC request must be greater than or equal in size to the specified PVC data source: %s is less than the %s of claim %s",
 			claim.Spec.Resources.Requests.Storage(), source.Spec.Resources.Requests.Storage(), source.Name)
 	}

@@ -38,7 +38,7 @@ type NodeState struct {
 	ClassKnown bool
 	// Immediate: the class has Immediate binding, so that nodes select themselves.
 	Immediate bool
-	// Allowed: the allowed topologies of the class include this node.
+	// Allowed: the allowed topologies of the class include this node, and it reaches the source of a clone.
 	Allowed bool
 	// Capacity is the result of the capacity check.
 	Capacity Capacity

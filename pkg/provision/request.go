@@ -3,6 +3,7 @@ package provision
 import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -27,13 +28,20 @@ func Request(in Input) (*csi.CreateVolumeRequest, error) {
 	}
 	return &csi.CreateVolumeRequest{
 		Name:                      in.Name,
-		CapacityRange:             &csi.CapacityRange{RequiredBytes: in.Claim.Spec.Resources.Requests.Storage().Value()},
+		CapacityRange:             &csi.CapacityRange{RequiredBytes: sizeOf(in.Claim).Value()},
 		VolumeCapabilities:        capabilities(in, fsType),
 		Parameters:                parameters,
 		VolumeContentSource:       in.Source,
 		AccessibilityRequirements: in.Topology,
 		MutableParameters:         in.Mutable,
 	}, nil
+}
+
+// sizeOf returns the size that the claim requests. Bytes are whole, so a fraction is rounded up.
+func sizeOf(claim *v1.PersistentVolumeClaim) *resource.Quantity {
+	size := claim.Spec.Resources.Requests.Storage().DeepCopy()
+	size.RoundUp(0)
+	return &size
 }
 
 // capabilities returns one capability for each access mode of the claim.

@@ -89,7 +89,7 @@ func restorable(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, keepMo
 
 func largeEnough(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState) error {
 	requested := claim.Spec.Resources.Requests.Storage()
-	if snapshot.RestoreSize == nil || requested.Cmp(*snapshot.RestoreSize) >= 0 {
+	if snapshot.RestoreSize == nil || sizeOf(claim).Cmp(*snapshot.RestoreSize) >= 0 {
 		return nil
 	}
 	return notReady("requested volume size %s is less than the size %s for the source snapshot %s", requested, snapshot.RestoreSize, snapshot.Name)

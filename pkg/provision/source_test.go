@@ -59,17 +59,23 @@ var fromClaimCases = map[string]struct {
 	"source without volume name":            {func(p *pair) { p.source.Spec.VolumeName = "" }, "status of Bound"},
 	"source without a class":                {func(p *pair) { p.source.Spec.StorageClassName = nil }, "storageclass"},
 	"clone without a class":                 {func(p *pair) { p.claim.Spec.StorageClassName = nil }, "storageclass"},
-	"smaller clone":                         {func(p *pair) { p.claim.Spec.Resources = requests("1Mi") }, "1Mi"},
-	"missing volume":                        {func(p *pair) { p.volume = nil }, "does not exist"},
-	"volume without claimRef":               {func(p *pair) { p.volume.Spec.ClaimRef = nil }, "not bound to it"},
-	"volume of an earlier claim":            {func(p *pair) { p.volume.Spec.ClaimRef.UID = "old" }, "not bound to it"},
-	"volume of another namespace":           {func(p *pair) { p.volume.Spec.ClaimRef.Namespace = "other" }, "not bound to it"},
-	"volume of another claim":               {func(p *pair) { p.volume.Spec.ClaimRef.Name = "other" }, "not bound to it"},
-	"released volume":                       {func(p *pair) { p.volume.Status.Phase = v1.VolumeReleased }, "not bound to it"},
-	"volume without CSI source":             {func(p *pair) { p.volume.Spec.CSI = nil }, "not of driver"},
-	"volume of another driver":              {func(p *pair) { p.volume.Spec.CSI.Driver = "other" }, "not of driver"},
-	"file system source for block clone":    {func(p *pair) { p.claim.Spec.VolumeMode = &block }, "Filesystem"},
-	"block source for file system clone":    {func(p *pair) { p.volume.Spec.VolumeMode = &block }, "Block"},
+	"fraction of a byte, rounded up": {func(p *pair) {
+		p.claim.Spec.Resources, p.source.Spec.Resources = requests("1000000000500m"), requests("1000000001")
+	}, ""},
+	"smaller, rounded up": {func(p *pair) {
+		p.claim.Spec.Resources, p.source.Spec.Resources = requests("1000000000500m"), requests("1000000002")
+	}, "1000000002"},
+	"smaller clone":                      {func(p *pair) { p.claim.Spec.Resources = requests("1Mi") }, "1Mi"},
+	"missing volume":                     {func(p *pair) { p.volume = nil }, "does not exist"},
+	"volume without claimRef":            {func(p *pair) { p.volume.Spec.ClaimRef = nil }, "not bound to it"},
+	"volume of an earlier claim":         {func(p *pair) { p.volume.Spec.ClaimRef.UID = "old" }, "not bound to it"},
+	"volume of another namespace":        {func(p *pair) { p.volume.Spec.ClaimRef.Namespace = "other" }, "not bound to it"},
+	"volume of another claim":            {func(p *pair) { p.volume.Spec.ClaimRef.Name = "other" }, "not bound to it"},
+	"released volume":                    {func(p *pair) { p.volume.Status.Phase = v1.VolumeReleased }, "not bound to it"},
+	"volume without CSI source":          {func(p *pair) { p.volume.Spec.CSI = nil }, "not of driver"},
+	"volume of another driver":           {func(p *pair) { p.volume.Spec.CSI.Driver = "other" }, "not of driver"},
+	"file system source for block clone": {func(p *pair) { p.claim.Spec.VolumeMode = &block }, "Filesystem"},
+	"block source for file system clone": {func(p *pair) { p.volume.Spec.VolumeMode = &block }, "Block"},
 }
 
 func TestFromClaim(t *testing.T) {
@@ -109,6 +115,7 @@ var fromSnapshotCases = map[string]struct {
 }{
 	"matching volume":                            {mode: &block},
 	"larger volume":                              {mode: &block, size: "2Gi"},
+	"fraction of a byte, rounded up":             {mode: &block, size: "1000000000500m", change: func(s *provision.SnapshotState) { s.RestoreSize = pointer(resource.MustParse("1000000001")) }},
 	"unknown restore size":                       {mode: &block, size: "1", change: func(s *provision.SnapshotState) { s.RestoreSize = nil }},
 	"claim without a mode":                       {},
 	"unknown source mode":                        {mode: &files, change: func(s *provision.SnapshotState) { s.Content.Mode = nil }},

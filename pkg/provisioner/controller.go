@@ -145,12 +145,12 @@ func (c *ProvisionController) lead(ctx context.Context, w *wiring, work *engine.
 	})
 }
 
-// election describes the lease, which is called as v10's.
+// election describes the lease, which is called as v10's, but for capital letters: the API server refuses those.
 func (c *ProvisionController) election(namespace string) program.Election {
 	return program.Election{LeaderElectionConfiguration: componentconfig.LeaderElectionConfiguration{
 		LeaderElect:       c.leaderElection,
 		ResourceLock:      "leases",
-		ResourceName:      strings.ReplaceAll(c.storage.name, "/", "-"),
+		ResourceName:      strings.ToLower(strings.ReplaceAll(c.storage.name, "/", "-")),
 		ResourceNamespace: namespace,
 		LeaseDuration:     metav1.Duration{Duration: c.leaseDuration},
 		RenewDeadline:     metav1.Duration{Duration: c.renewDeadline},

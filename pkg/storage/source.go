@@ -53,11 +53,12 @@ func DataSourceRefs(claim *v1.PersistentVolumeClaim) []v1.TypedObjectReference {
 }
 
 // DataSourceOf returns the object that a reference of [DataSourceRefs] names. A
-// VolumeSnapshot without an API group counts as a snapshot.
+// VolumeSnapshot without an API group counts as a snapshot, and a claim of the group "core", which
+// users write for the group without a name, as a claim: csi-provisioner clones it.
 func DataSourceOf(ref v1.TypedObjectReference) DataSource {
 	source := DataSource{Kind: SourceOther, Namespace: ptr.Deref(ref.Namespace, ""), Name: ref.Name}
 	switch group := ptr.Deref(ref.APIGroup, ""); {
-	case ref.Kind == "PersistentVolumeClaim" && group == "":
+	case ref.Kind == "PersistentVolumeClaim" && (group == "" || group == "core"):
 		source.Kind = SourceClaim
 	case ref.Kind == "VolumeSnapshot" && (group == "" || group == SnapshotGroup):
 		source.Kind = SourceSnapshot

@@ -26,6 +26,8 @@ func TestDataSourceOf(t *testing.T) {
 		"no data source":             {nil, nil, nil},
 		"claim without group":        {local(nil, "PersistentVolumeClaim"), nil, []storage.DataSource{source(storage.SourceClaim, "ns")}},
 		"claim with empty group":     {local(ptr.To(""), "PersistentVolumeClaim"), nil, []storage.DataSource{source(storage.SourceClaim, "ns")}},
+		"claim of the group core":    {local(ptr.To("core"), "PersistentVolumeClaim"), nil, []storage.DataSource{source(storage.SourceClaim, "ns")}},
+		"reference to group core":    {nil, &v1.TypedObjectReference{APIGroup: ptr.To("core"), Kind: "PersistentVolumeClaim", Name: "from"}, []storage.DataSource{source(storage.SourceClaim, "ns")}},
 		"claim of another group":     {local(ptr.To("example.com"), "PersistentVolumeClaim"), nil, []storage.DataSource{source(storage.SourceOther, "ns")}},
 		"snapshot":                   {local(ptr.To(storage.SnapshotGroup), "VolumeSnapshot"), nil, []storage.DataSource{source(storage.SourceSnapshot, "ns")}},
 		"snapshot without group":     {local(nil, "VolumeSnapshot"), nil, []storage.DataSource{source(storage.SourceSnapshot, "ns")}},

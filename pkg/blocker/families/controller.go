@@ -99,7 +99,7 @@ func (c Controller) HasLabels(labels map[string]string) bool {
 // HasLease reports whether a Lease of the name belongs to the controller. Driver is the name
 // of the CSI driver that the controller serves, or "".
 func (c Controller) HasLease(name, driver string) bool {
-	return matchesAny(c.Leases, name, SanitizedDriver(driver))
+	return matchesAny(c.Leases, name, strings.ToLower(SanitizedDriver(driver))) // Leases have no capital letters
 }
 
 // MaySend reports whether the component of an event may be the controller: it is one of its

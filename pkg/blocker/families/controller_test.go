@@ -75,7 +75,7 @@ func TestControllerHasLease(t *testing.T) {
 		"driver is not known":    {"external-attacher-leader-ebs-csi-aws-com", "", false},
 		"pattern":                {"shard-7", "", true},
 		"of another controller":  {"external-resizer-ebs-csi-aws-com", "ebs.csi.aws.com", false},
-		"driver ends with a dot": {"external-attacher-leader-a-X", "a.", true},
+		"driver ends with a dot": {"external-attacher-leader-a-x", "a.", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := controller.HasLease(tc.lease, tc.driver); got != tc.want {

@@ -38,6 +38,8 @@ type InputsConfig struct {
 	Driver          Driver
 	Translator      Translator
 	Settings        provision.Settings
+	// Reaches reports whether the served node reaches a volume, with node deployment; nil if the driver reaches every volume.
+	Reaches func(volume *v1.PersistentVolume) bool
 	// StrictTopology requests the selected node's topology segment alone.
 	// ImmediateTopology requests the segments of all nodes with the driver if no node
 	// is selected.

@@ -43,10 +43,33 @@ func (i *Inputs) cloneOf(ctx context.Context, in provision.Input, name string) (
 	if err != nil {
 		return nil, err
 	}
-	if in.Claim.DeletionTimestamp != nil { // nothing new is made from it
+	switch {
+	case in.Claim.DeletionTimestamp != nil: // nothing new is made from it
 		return content, nil
+	case i.Reaches != nil && !i.Reaches(volume):
+		return nil, &provision.UnsuitableNode{Sentence: fmt.Sprintf("The selected node %s does not reach the volume %s of the source claim %s",
+			in.Claim.Annotations[storage.AnnSelectedNode], volume.Name, origin.Name)}
 	}
 	return content, i.CloneSources.Protect(ctx, origin)
+}
+
+// ReachesSource reports whether the served node reaches the volume that the claim is a clone of. A source that cannot be
+// cloned yet counts as reached: the provisioner of the selected node says what it lacks.
+func (i *Inputs) ReachesSource(ctx context.Context, claim *v1.PersistentVolumeClaim) (bool, error) {
+	refs := storage.DataSourceRefs(claim)
+	if i.Reaches == nil || len(refs) == 0 {
+		return true, nil
+	}
+	source := storage.DataSourceOf(refs[0])
+	if source.Kind != storage.SourceClaim || source.Namespace != claim.Namespace || source.Name == "" {
+		return true, nil
+	}
+	origin, err := controller.ReadLive(ctx, "claim", source.Name, i.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get)
+	if err != nil {
+		return false, err
+	}
+	volume, err := i.volumeOf(ctx, origin)
+	return volume == nil || i.Reaches(volume), err
 }
 
 // volumeOf returns the volume of a claim in CSI terms, nil if there is none.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // leaving returns the metadata of an object that is being deleted.
@@ -83,5 +84,59 @@ func TestSourceIsReadAfterRemovalOfFinalizer(t *testing.T) {
 				t.Errorf("For = %v, protected %v: want that the source is being deleted", err, w.protected)
 			}
 		})
+	}
+}
+
+// A provisioner runs on each node, and the volume of the source is on another one.
+func TestCloneOfUnreachedSourceGivesUpTheNode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reaches, deleting, gives bool
+		kind                     string
+	}{
+		"source on this node":           {true, false, false, "PersistentVolumeClaim"},
+		"source on another node":        {false, false, true, "PersistentVolumeClaim"},
+		"the same, claim being deleted": {false, true, false, "PersistentVolumeClaim"},
+		"snapshot, which has no node":   {false, false, false, "VolumeSnapshot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim, volume, snapshot, contents := leavingSources()
+			w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), claim, volume}, []runtime.Object{snapshot, contents})
+			w.inputs.Reaches = func(*v1.PersistentVolume) bool { return tc.reaches }
+			from := options(func(o *library.ProvisionOptions) {
+				o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: tc.kind, Name: "origin"}
+				if group := storage.SnapshotGroup; tc.kind == "VolumeSnapshot" {
+					o.PVC.Spec.DataSource.APIGroup = &group
+				}
+				if tc.deleting {
+					now := metav1.Now()
+					o.PVC.DeletionTimestamp = &now
+				}
+			})
+			_, _, _, err := w.inputs.For(t.Context(), from)
+			var unsuitable *provision.UnsuitableNode
+			if errors.As(err, &unsuitable) != tc.gives || err != nil && !tc.gives {
+				t.Errorf("For = %v, want the node given up: %t", err, tc.gives)
+			}
+			if tc.gives && len(w.protected) > 0 {
+				t.Errorf("protected %v", w.protected)
+			}
+			reaches, err := w.inputs.ReachesSource(t.Context(), from.PVC)
+			if want := tc.reaches || tc.kind != "PersistentVolumeClaim"; reaches != want || err != nil {
+				t.Errorf("ReachesSource = %t, %v; want %t", reaches, err, want)
+			}
+		})
+	}
+}
+
+func TestSourceThatCannotBeClonedYetIsNoReasonAgainstTheNode(t *testing.T) {
+	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n")}, nil)
+	w.inputs.Reaches = func(*v1.PersistentVolume) bool { return false }
+	for name, claim := range map[string]*v1.PersistentVolumeClaim{
+		"no source":      {},
+		"missing source": {ObjectMeta: metav1.ObjectMeta{Namespace: "team"}, Spec: v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "origin"}}},
+	} {
+		if reaches, err := w.inputs.ReachesSource(t.Context(), claim); !reaches || err != nil {
+			t.Errorf("%s: ReachesSource = %t, %v", name, reaches, err)
+		}
 	}
 }

@@ -25,13 +25,14 @@ func LeaseEventSource(driver, host string) string {
 var notInLeaseNames = regexp.MustCompile("[^a-zA-Z0-9-]")
 
 // LeaseName returns the name of the leader lease. Upstream's sidecar derives the same
-// name, so that one replica of either program leads.
+// name, so that one replica of either program leads. Upstream's names with capital letters are
+// refused by the API server, so that none of its replicas leads; here they are small letters.
 func LeaseName(driver string) string {
 	name := notInLeaseNames.ReplaceAllString(driver, "-")
 	if strings.HasSuffix(name, "-") {
-		return name + "X"
+		name += "X"
 	}
-	return name
+	return strings.ToLower(name)
 }
 
 // Creator returns the volume attribute that names the creating process: start time, a

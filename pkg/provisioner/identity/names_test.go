@@ -3,6 +3,8 @@ package identity
 import (
 	"regexp"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 func TestEventSourceNamesDriverHostAndProcess(t *testing.T) {
@@ -27,11 +29,15 @@ func TestLeaseNameIsUpstreams(t *testing.T) {
 		"csimock.exeunt.io": "csimock-exeunt-io",
 		"ebs.csi.aws.com":   "ebs-csi-aws-com",
 		"example.com/nfs":   "example-com-nfs",
-		"Driver_1":          "Driver-1",
-		"ends-with.":        "ends-with-X",
+		"Acme.Example.COM":  "acme-example-com",
+		"Driver_1":          "driver-1",
+		"ends-with.":        "ends-with-x",
 	} {
 		if got := LeaseName(driver); got != want {
 			t.Errorf("LeaseName(%q) = %q, want %q", driver, got, want)
+		}
+		if faults := validation.IsDNS1123Subdomain(LeaseName(driver)); len(faults) > 0 {
+			t.Errorf("LeaseName(%q): %v", driver, faults)
 		}
 	}
 }

@@ -42,6 +42,8 @@ type Config struct {
 	// CapacityRequest returns the GetCapacity request for the volume of a claim, without
 	// topology. The error [provision.LeftToOther] says that another process serves the claim.
 	CapacityRequest func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error)
+	// ReachesSource reports whether this node reaches the volume that the claim is a clone of; nil for always.
+	ReachesSource func(ctx context.Context, claim *v1.PersistentVolumeClaim) (bool, error)
 	// Serves reports whether this program serves claims of the provisioner.
 	Serves func(provisioner string) bool
 	// Node is the name of this node.
@@ -149,7 +151,9 @@ func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolu
 		state.Wanted = false
 		return
 	}
-	state.Capacity = provision.CapacityEnough
+	if state.Allowed, state.Capacity = c.reachesSource(ctx, claim); state.Capacity == provision.CapacityShort || !state.Allowed {
+		return
+	}
 	var response *spec.GetCapacityResponse
 	if err == nil {
 		if len(c.Topology) > 0 {
@@ -170,6 +174,20 @@ func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolu
 	if size > answer.Bytes || answer.Bounded && size > answer.Largest {
 		state.Capacity = provision.CapacityShort
 	}
+}
+
+// reachesSource reports whether this node reaches the source of the claim. If that cannot be found out now, the capacity is
+// short: the claim is tried again.
+func (c *Controller) reachesSource(ctx context.Context, claim *v1.PersistentVolumeClaim) (bool, provision.Capacity) {
+	if c.ReachesSource == nil {
+		return true, provision.CapacityEnough
+	}
+	reaches, err := c.ReachesSource(ctx, claim)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Whether this node reaches the source of the claim is unknown, trying again")
+		return true, provision.CapacityShort
+	}
+	return reaches, provision.CapacityEnough
 }
 
 // selectNode writes this node into the claim, in the version that was observed.

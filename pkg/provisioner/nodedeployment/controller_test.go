@@ -300,3 +300,23 @@ func TestNodeThatTheClassAllowsLaterIsSelected(t *testing.T) {
 	}
 	w.awaitSelection(ctx, t)
 }
+
+func TestNodeThatReachesTheSourceIsSelected(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reaches bool
+		err     error
+		want    string
+	}{"reaches it": {true, nil, "mine"}, "does not reach it": {false, nil, ""}, "unknown": {false, errors.New("scripted"), ""}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, time.Hour, claim(), class(), func(c *nodedeployment.Config) {
+				c.ReachesSource = func(context.Context, *v1.PersistentVolumeClaim) (bool, error) { return tc.reaches, tc.err }
+			})
+			if err := w.Reconcile(t.Context(), "ns/claim"); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.node(t); got != tc.want {
+				t.Errorf("node %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -54,7 +54,7 @@ var sidecarLeases = []string{"", "external-attacher-leader-", "external-snapshot
 
 // isSidecarLease reports whether the Lease is that of a sidecar of the driver.
 func isSidecarLease(name, driver string) bool {
-	return slices.ContainsFunc(sidecarLeases, func(prefix string) bool { return name == prefix+families.SanitizedDriver(driver) })
+	return slices.ContainsFunc(sidecarLeases, func(prefix string) bool { return strings.EqualFold(name, prefix+families.SanitizedDriver(driver)) })
 }
 
 // isOtherLease reports whether the Lease is that of a sidecar of another driver: of a

@@ -66,7 +66,7 @@ func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, dri
 	var facts []blocker.Evidence
 	for i := range leases {
 		lease := &leases[i]
-		if lease.Name != families.SanitizedDriver(driver) || blocker.JudgeLease(lease, now) != blocker.LeaseHeld {
+		if !strings.EqualFold(lease.Name, families.SanitizedDriver(driver)) || blocker.JudgeLease(lease, now) != blocker.LeaseHeld {
 			continue
 		}
 		facts = append(facts, evidence(blocker.FromLease, "Lease %s/%s is held by %s", lease.Namespace, lease.Name, blocker.LeaseHolder(lease)))
