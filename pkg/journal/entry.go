@@ -43,8 +43,8 @@ type Entry struct {
 	Volume *v1.PersistentVolume `json:"volume"`
 	// Secret is the provisioner secret that the request is sent with, nil for none.
 	Secret *Secret `json:"secret,omitempty"`
-	// Announced: the PersistentVolume of the volume was, or is about to be, created without
-	// the finalizer, so its user may have removed it to keep the volume.
+	// Announced: the PersistentVolume of the volume was, or is about to be, created, so its user
+	// may have removed it to keep the volume.
 	Announced bool `json:"announced,omitempty"`
 	// CustodyBroken: another program led after the entry was written.
 	CustodyBroken bool `json:"custodyBroken,omitempty"`

@@ -29,15 +29,15 @@ type world struct {
 	entry    Entry
 	prepared bool
 	unusable bool
-	// older: the claim is older than the process; unwatched: an earlier process may have recorded the volume, and the
-	// claim was not seen to wait since.
-	older, unwatched bool
+	// older: the claim is older than the process. announced: the entry says that a PersistentVolume may exist; told: the
+	// provisioner has written so; published: an earlier process has.
+	older, announced, told, published bool
 	// otherLed: another program has been the leader.
 	otherLed bool
 }
 
 func (w world) state() State {
-	s := State{Want: Wanted, Creation: w.creation, Entry: w.entry, Unusable: w.unusable, Made: !w.older, MayBeKept: w.unwatched && w.gone, Journaled: true, Leading: true}
+	s := State{Want: Wanted, Creation: w.creation, Entry: w.entry, Unusable: w.unusable, Made: !w.older, MayBeKept: w.published, Unannounced: w.creation == Created && !w.told, Journaled: true, Leading: true}
 	switch {
 	case w.bound && !w.gone:
 		s.Want = BoundOrLost
@@ -76,7 +76,8 @@ func (w world) nextAction() Action {
 // afterCrash returns the world after a crash and a new leader's read of the journal.
 func (w world) afterCrash() world {
 	w.creation, w.prepared, w.unusable, w.entry = NotRequested, false, false, NoEntry
-	w.older, w.unwatched = true, w.durable != NoEntry
+	w.announced = w.announced && w.durable != NoEntry
+	w.older, w.told, w.published = true, w.announced, w.announced
 	switch {
 	case w.durable != NoEntry && w.broken:
 		w.entry = Untrusted
@@ -88,7 +89,6 @@ func (w world) afterCrash() world {
 
 // afterCall returns the worlds after CreateVolume.
 func (w world) afterCall() []world {
-	w.unwatched = w.unwatched && w.gone
 	created, lost, late, refused := w, w, w, w
 	created.stored, created.working, created.creation = true, false, Created
 	lost.stored, lost.working, lost.creation = true, false, Requested // the response was lost
@@ -112,7 +112,7 @@ func (w world) afterAction() []world {
 	case Prepare, UseStored:
 		next.prepared = true
 	case WriteEntry:
-		next.durable, next.entry, next.broken = Durable, Durable, false
+		next.durable, next.entry, next.broken, next.announced = Durable, Durable, false, w.told
 	case WriteDiscarding:
 		next.durable, next.entry = Discarding, Discarding
 	case Adopt:
@@ -126,11 +126,14 @@ func (w world) afterAction() []world {
 	case Discard:
 		next.stored, next.data, next.creation, next.unusable = false, false, Failed, false
 	case RemoveEntry:
-		next.entry, next.creation, next.prepared, next.unusable = NoEntry, NotRequested, false, false
+		next.entry, next.creation, next.prepared, next.unusable, next.told = NoEntry, NotRequested, false, false, false
 		return []world{next.flushed(), next}
 	case MoveToUnresolved:
 		next.durable, next.entry, next.creation, next.unresolved = NoEntry, NoEntry, NotRequested, true
-	case Wait, ReadClaim, ReadBoth, ReadNode, Reschedule, RemoveOldFinalizer, Announce:
+		next.announced, next.told = false, false
+	case Announce:
+		next.announced, next.told = true, true
+	case Wait, ReadClaim, ReadBoth, ReadNode, Reschedule, RemoveOldFinalizer:
 	}
 	if w.entry == NoEntry && next.entry == NoEntry {
 		next = next.flushed()
@@ -140,7 +143,7 @@ func (w world) afterAction() []world {
 
 // flushed returns the world with a durable removal of the entry.
 func (w world) flushed() world {
-	w.durable, w.broken = NoEntry, false
+	w.durable, w.broken, w.announced = NoEntry, false, false
 	return w
 }
 

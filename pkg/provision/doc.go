@@ -44,9 +44,9 @@
 //     Another volume, as of a claim that came back with a restore of etcd, may hold data.
 //  4. CreateVolume is never called for a claim that is Bound or Lost.
 //  5. A volume that its user keeps is never recorded again. No finalizer keeps the
-//     PersistentVolume of a volume with the policy Retain, so the entry announces it
-//     before it is created; the volume of an announced entry without a claim is left alone,
-//     and that of an inherited one, whose finalizer a user may have removed.
+//     PersistentVolume of a volume with the policy Retain, and users remove finalizers by hand,
+//     so the entry announces each PersistentVolume before it is created; the volume of an announced
+//     entry without a claim is left alone.
 //
 // What is known of the volume after an error, by code:
 //

@@ -127,11 +127,11 @@ type State struct {
 	Made bool
 	// Unusable: the created volume cannot serve the claim. It is Made: another one is no answer to the request.
 	Unusable bool
-	// MayBeKept: a PersistentVolume may have recorded the volume, and nothing would have prevented
-	// that its user removed the object to keep the volume, which may hold data.
+	// MayBeKept: a PersistentVolume may have recorded the volume, and its user may have removed the
+	// object, and its finalizer by hand, to keep the volume, which may hold data.
 	MayBeKept bool
-	// Unannounced: the PersistentVolume of the created volume has no finalizer to keep it until a
-	// provisioner has seen it, and the entry does not say so yet.
+	// Unannounced: the entry does not say yet that a PersistentVolume of the created volume may exist, and that its
+	// user may have kept the volume.
 	Unannounced bool
 	// OldFinalizer: the claim carries the finalizer of an earlier version.
 	OldFinalizer bool
@@ -174,7 +174,7 @@ const (
 	WriteEntry
 	// WriteDiscarding makes the entry Discarding durable.
 	WriteDiscarding
-	// Announce makes durable in the entry that a PersistentVolume without the finalizer may exist.
+	// Announce makes durable in the entry that a PersistentVolume may exist.
 	Announce
 	// Create calls CreateVolume.
 	Create

@@ -7,7 +7,9 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -47,6 +49,15 @@ func (c *Controller) reportSuccess(o *observation) {
 func (c *Controller) reportFailure(o *observation, err error) error {
 	c.Reporter.ReportFailure(o.claim, controller.WarningEvent(provisioningFailed, err.Error()))
 	return err
+}
+
+// reportRefusal reports a refused write of the claim, unless the claim has only changed, and returns the error.
+func (c *Controller) reportRefusal(o *observation, err error) error {
+	if patch.IsStale(err) || !writeerror.IsRefused(err) {
+		return err
+	}
+	c.countPass(o, err)
+	return c.reportFailure(o, err)
 }
 
 // reportUnresolved reports that the driver has not answered a call for an unwanted volume.

@@ -36,6 +36,7 @@ func TestVolumeOfDeletedNodeIsDiscarded(t *testing.T) {
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: csimock.DefaultName, VolumeBindingMode: &wait}
 	_, err := f.client.StorageV1().StorageClasses().Update(f.Context(), class, metav1.UpdateOptions{})
 	f.must(err)
+	f.must(f.Classes.GetStore().Update(class))
 	f.reconcile(false)
 	f.reconcile(false)
 	f.expect(0, 0, 2, 0)

@@ -41,12 +41,11 @@ func (w *wrapped) CreateVolume(ctx context.Context, request *spec.CreateVolumeRe
 
 // The PersistentVolume comes and goes during the call, and without an entry no event enqueues
 // the claim.
-func TestCallOfGoneClaimIsRepeatedSoon(t *testing.T) {
+func TestCallWithVolumeEventsIsRepeatedSoon(t *testing.T) {
 	f := newFlow(t)
 	f.journaled.Store(false)
 	f.injectFault(codes.DeadlineExceeded, true, 1)
 	f.reconcile(true)
-	f.deleteClaim()
 	calls, recorded := 0, make(chan struct{})
 	own := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: "uid"}}}
 	f.calls.before = func() {

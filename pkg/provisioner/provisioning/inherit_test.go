@@ -79,7 +79,7 @@ func TestNewerFactsThanEntryAreKept(t *testing.T) {
 }
 
 // The process crashed between the two writes that move an entry to the unresolved ones.
-func TestEntryInBothLeasesIsRemovedFromActiveOne(t *testing.T) {
+func TestEntryInBothLeasesIsRemovedFromBoth(t *testing.T) {
 	f := newFlow(t)
 	f.injectFault(codes.DeadlineExceeded, true, 1)
 	f.reconcile(true)
@@ -90,8 +90,8 @@ func TestEntryInBothLeasesIsRemovedFromActiveOne(t *testing.T) {
 	f.terms++
 	f.restart()
 	f.reconcileDeleted(false)
-	f.expect(1, 0, 1, 0)
-	if left := f.entries(journal.KindUnresolved); len(left) != 1 {
+	f.expect(1, 1, 2, 0)
+	if left := f.entries(journal.KindUnresolved); len(left) != 0 {
 		t.Errorf("unresolved entries: %+v", left)
 	}
 }

@@ -153,8 +153,7 @@ func isProtected(volume *v1.PersistentVolume) bool {
 // after a restore of etcd.
 func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, planned *plan, unresolved bool) {
 	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
-		isApproved := entry.Unresolved != nil
-		r.resumed, r.unwatched = r.resumed || isApproved, r.unwatched && !isApproved
+		r.resumed = r.resumed || entry.Unresolved != nil
 		return
 	}
 	r.entry = provision.Inherited
@@ -174,7 +173,7 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	}
 	isApproved := entry.Unresolved != nil
 	r.resumed = unresolved || isApproved
-	r.inherited, r.unwatched = true, !isApproved && (isDiscarding || isProtected(entry.Volume)) // other PersistentVolumes are announced
+	r.inherited = true
 	r.published = entry.Announced && !isApproved
 	r.announced = r.published
 }
@@ -273,10 +272,10 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 }
 
 // bypassEntry has a request sent that is too large for the journal. The entry of an earlier request stays, and
-// says first that a PersistentVolume without the finalizer may exist: this request is not announced later.
+// says first that a PersistentVolume may exist: this request is not announced later.
 func (c *Controller) bypassEntry(ctx context.Context, o *observation, s provision.State, tooLarge error) error {
 	r := o.record
-	announces := r.entry == provision.Durable && !r.announced && !isProtected(o.plan.volume)
+	announces := r.entry == provision.Durable && !r.announced
 	if announces {
 		r.announced = true
 		if err := c.Journal.Write(ctx, c.entryFor(o, r, r.stored)); err != nil {
@@ -300,7 +299,7 @@ func (c *Controller) notWritten(ctx context.Context, o *observation, s provision
 	return c.reportFailure(o, err)
 }
 
-// announce writes into the entry that a PersistentVolume without the finalizer may exist.
+// announce writes into the entry that a PersistentVolume may exist.
 func (c *Controller) announce(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r := o.record
 	r.announced = true

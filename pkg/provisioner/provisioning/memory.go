@@ -60,12 +60,11 @@ type claimRecord struct {
 	// requested: this process called the driver; recorded: this process wrote the
 	// PersistentVolume, or an event showed it.
 	requested, recorded bool
-	// inherited: an earlier process requested the volume. unwatched: the claim was not seen to wait for the volume
-	// since: the volume may have been recorded, used and kept.
-	inherited, unwatched bool
+	// inherited: an earlier process requested the volume.
+	inherited bool
 	// discarded is the volume handle in an inherited entry of a volume that was being discarded.
 	discarded string
-	// announced: the entry says that a PersistentVolume without the finalizer may exist.
+	// announced: the entry says that a PersistentVolume may exist.
 	// published: it may, by a write of this process without an answer, or of an earlier process.
 	// appeared: an event showed the PersistentVolume after the request for a waiting claim began.
 	announced, published, appeared bool
@@ -97,10 +96,10 @@ func (m *memory) lookup(claim types.UID) (claimRecord, bool) {
 	return r, known
 }
 
-// mayBeKept reports whether a PersistentVolume without the finalizer may have recorded the
-// volume of the last request.
+// mayBeKept reports whether a PersistentVolume may have recorded the volume of the last request, and be gone again: users
+// who want to keep a volume also remove the finalizer by hand.
 func (r *claimRecord) mayBeKept() bool {
-	return r.published || r.appeared && r.plan != nil && !isProtected(r.plan.volume)
+	return r.published || r.appeared && r.plan != nil
 }
 
 // forgetVolume resets the facts about the request and the created volume.

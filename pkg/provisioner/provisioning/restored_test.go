@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,9 +11,11 @@ import (
 	"google.golang.org/grpc/codes"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
@@ -196,6 +199,35 @@ func TestAnswerToTheWriteOfTheVolumeIsChecked(t *testing.T) {
 			f.expect(1, 1, 1, 0)
 			if events := f.takeEvents(); !strings.Contains(events, tc.event) {
 				t.Errorf("events:\n%s", events)
+			}
+		})
+	}
+}
+
+// An admission webhook denies the write that removes the selected node, with the 404 or 409 of another object.
+func TestDeniedRescheduleIsReportedAndRepeated(t *testing.T) {
+	claims := v1.Resource("persistentvolumeclaims")
+	for name, denial := range map[string]*apierrors.StatusError{
+		"404": apierrors.NewNotFound(claims, "claim"), "409": apierrors.NewConflict(claims, "claim", errors.New("frozen")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, events := newZonalController(t, &zonal{}), record.NewFakeRecorder(10)
+			c.Reporter = controller.NewReporter(events)
+			c.Node = func(_ context.Context, name string) (*v1.Node, error) {
+				return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+			}
+			client, _ := c.Client.(*fake.Clientset)
+			client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, denial })
+			if err := c.Reconcile(t.Context(), "ns/claim/uid"); err == nil {
+				t.Error("no error, so that nobody tries again")
+			}
+			close(events.Events)
+			var told strings.Builder
+			for event := range events.Events {
+				told.WriteString(event + "\n")
+			}
+			if !strings.Contains(told.String(), "patch claim ns/claim") {
+				t.Errorf("no event names the refused write:\n%s", told.String())
 			}
 		})
 	}

@@ -36,5 +36,5 @@ func TestDeletedVolumeInStaleCacheRecordsNothing(t *testing.T) {
 	f.expect(1, 0, 1, 1)
 	f.must(f.Volumes.GetStore().Delete(stale))
 	f.reconcileDeleted(false)
-	f.expect(1, 0, 1, 0)
+	f.expect(1, 1, 2, 0)
 }

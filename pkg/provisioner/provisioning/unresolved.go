@@ -31,7 +31,7 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	}
 	if reason == provision.VolumeMayBeKept {
 		why, entry.Announced = mayBeKept, true
-		if err := c.keepInEntry(ctx, entry, r.announced || r.unwatched); err != nil {
+		if err := c.keepInEntry(ctx, entry, r.announced); err != nil {
 			return nil, err
 		}
 	}

@@ -33,8 +33,7 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 			r.openedAt = time.Now() // one denial leaves the outcome open
 		}
 		r.creation, r.requested = provision.Requested, true
-		isWaiting := s.Want == provision.Wanted // such a claim has used no volume
-		r.appeared, r.unwatched = r.appeared && !isWaiting, r.unwatched && !isWaiting
+		r.appeared = r.appeared && s.Want != provision.Wanted // a claim that waits has used no volume
 		r.claim, r.node = o.claim, o.plan.selected
 		if !o.plan.alternative {
 			r.plan = o.plan.withoutCredentials()
