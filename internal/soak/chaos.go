@@ -53,7 +53,7 @@ func (c *chaos) act(ctx context.Context, a Action) error {
 		c.note("etcd is copied", topicEtcd, "snapshots")
 		return c.restart(ctx, c.world.saveEtcd, false)
 	case Restore:
-		return c.restore(ctx, a.Revision)
+		return c.restore(ctx, a.Revision, a.Running && !c.world.config.Upstream)
 	case ChangePhase:
 		return c.changePhase(ctx, a.Phase)
 	}
@@ -121,26 +121,40 @@ func (c *chaos) restart(ctx context.Context, change func(*sandbox.ControlPlane) 
 	return c.view.connect(ctx, c.world.client())
 }
 
-// restore stops all programs and users, replaces the data of etcd with the copy, and starts
+// restore stops all users and, unless they are running, all programs, replaces the data of etcd with the copy, and starts
 // them again. What was created since the copy has no record any more.
-func (c *chaos) restore(ctx context.Context, revision Revision) error {
-	c.note("etcd is restored with the "+string(revision), topicEtcd, "restores with the "+string(revision))
+func (c *chaos) restore(ctx context.Context, revision Revision, running bool) error {
+	text := "the " + string(revision)
+	if running {
+		text += ", and the programs run on"
+	}
+	c.note("etcd is restored with "+text, topicEtcd, "restores with "+text)
 	c.users.abortAll()
-	c.world.haltPrograms()
+	if !running {
+		c.world.haltPrograms()
+	}
 	c.watch.drain(ctx)
-	if err := c.restart(ctx, c.world.loadEtcd(ctx, revision), true); err != nil {
+	var stored map[string]string
+	load := c.world.loadEtcd(ctx, revision)
+	change := func(plane *sandbox.ControlPlane) (err error) {
+		sandbox.Pause(ctx, callTimeout+time.Second) // until calls have ended that began before
+		if stored, err = c.world.disks.stored(); err != nil {
+			return err
+		}
+		return load(plane)
+	}
+	if err := c.restart(ctx, change, true); err != nil {
 		return err
 	}
-	missing, err := c.watch.excuse()
-	if err != nil {
-		return err
-	}
+	missing := c.watch.excuse(stored)
 	if err := c.findUnrecorded(); err != nil {
 		return err
 	}
 	c.log("after the restore %d volumes have no disk, and %d disks have no volume", missing, len(c.unrecorded))
-	if err := c.world.runPrograms(ctx); err != nil {
-		return err
+	if !running {
+		if err := c.world.runPrograms(ctx); err != nil {
+			return err
+		}
 	}
 	c.users.start(ctx, func(ctx context.Context) { c.users.sweep(ctx, c.random) })
 	return nil

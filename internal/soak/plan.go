@@ -58,8 +58,9 @@ type Action struct {
 	For time.Duration
 	// Phase is what fails from now on.
 	Phase Phase
-	// Revision is that of a restore.
+	// Revision is that of a restore. Running: programs of ours run on meanwhile, and notice it themselves.
 	Revision Revision
+	Running  bool
 }
 
 // Program is one of the two programs.
@@ -163,7 +164,7 @@ func restores(random *rand.Rand, duration time.Duration) []Action {
 		snapshot := start + part/3 + time.Duration(random.Int64N(int64(part/6)))
 		age := 5*time.Second + time.Duration(random.Int64N(int64(30*time.Second)))
 		revision := []Revision{SameRevision, RaisedRevision}[random.IntN(2)]
-		actions = append(actions, Action{At: snapshot, Kind: Snapshot}, Action{At: snapshot + age, Kind: Restore, Revision: revision})
+		actions = append(actions, Action{At: snapshot, Kind: Snapshot}, Action{At: snapshot + age, Kind: Restore, Revision: revision, Running: random.IntN(3) > 0})
 	}
 	return actions
 }

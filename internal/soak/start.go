@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/faultproxy"
+	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
 )
 
@@ -222,6 +224,9 @@ func (w *world) crashes() []string {
 // noteEnd counts the end of a process, and remembers a crash of its own.
 func (w *world) noteEnd(process *sandbox.Process) {
 	w.counts.add(topicRestarts, "program", 1)
+	if text, err := os.ReadFile(process.LogFile()); err == nil && strings.Contains(string(text), program.ErrRestored.Error()) {
+		w.counts.add(topicRestarts, "program, because etcd was restored", 1)
+	}
 	if err := crash(process); err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()

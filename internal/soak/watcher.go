@@ -191,12 +191,8 @@ func (w *watcher) boundHandles() map[string]string {
 	return bound
 }
 
-// excuse excuses the missing disks of a restored etcd.
-func (w *watcher) excuse() (int, error) {
-	stored, err := w.world.disks.stored()
-	if err != nil {
-		return 0, err
-	}
+// excuse excuses the disks of a restored etcd that were not stored when it was restored, and returns their number.
+func (w *watcher) excuse(stored map[string]string) int {
 	w.view.mu.Lock()
 	defer w.view.mu.Unlock()
 	w.mu.Lock()
@@ -208,7 +204,7 @@ func (w *watcher) excuse() (int, error) {
 			count++
 		}
 	}
-	return count, nil
+	return count
 }
 
 // report records a lost disk once.
