@@ -105,8 +105,35 @@ func TestUndoneWriteIsRepeatedWithPauses(t *testing.T) {
 	if writes != unpausedRepeats || reverted == nil {
 		t.Errorf("%d writes, last error %v", writes, reverted)
 	}
-	other := &metav1.ObjectMeta{UID: "1"}
-	if _, err := writer.PatchVolume(t.Context(), volume, patch.For(other).Set("/metadata/labels", map[string]string{"c": "d"})); err != nil {
-		t.Errorf("another write waits: %v", err)
+	before := writes
+	if _, _ = writer.PatchVolume(t.Context(), volume, patch.For(volume).Set("/metadata/labels", map[string]string{"c": "d"})); writes == before {
+		t.Error("another write waits")
+	}
+}
+
+// An answer with the version that was observed says that nothing was stored: no event will follow.
+func TestAnswerWithoutTheChangeIsAnError(t *testing.T) {
+	protected := func(version string, finalizers ...string) *v1.PersistentVolume {
+		volume := diskOf("1", "")
+		volume.ResourceVersion, volume.DeletionTimestamp, volume.Finalizers = version, &metav1.Time{}, finalizers
+		return volume
+	}
+	for name, tc := range map[string]struct {
+		answer *v1.PersistentVolume
+		undone bool
+	}{
+		"finalizer is still there":          {protected("7", "ours"), true},
+		"finalizer is there, new version":   {protected("8", "ours", "theirs"), false},
+		"last finalizer and object deleted": {protected("7"), false},
+		"finalizer is gone":                 {protected("8"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, volume := fake.NewClientset(), protected("7", "ours")
+			client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, tc.answer, nil })
+			_, err := NewWriter(client, NewVersions()).PatchVolume(t.Context(), volume, patch.For(volume).Remove("/metadata/finalizers"))
+			if errors.Is(err, ErrTooManySteps) != tc.undone || !tc.undone && err != nil {
+				t.Errorf("error %v, want undone: %v", err, tc.undone)
+			}
+		})
 	}
 }

@@ -1,10 +1,14 @@
 package controller
 
 import (
+	"encoding/json"
 	"hash/maphash"
+	"reflect"
 	"sync"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -35,9 +39,10 @@ type repeats struct {
 	last  time.Time
 }
 
-// RevertedError is the error of a write that was not sent, because equal writes had no lasting effect.
+// RevertedError is the error of a write without effect, or of one that was not sent, because equal writes had no lasting
+// effect.
 type RevertedError struct {
-	// After is the time until the write may be sent.
+	// After is the time until the write may be sent, 0 for the backoff of its loop.
 	After time.Duration
 }
 
@@ -100,4 +105,26 @@ func (r *Repeats) hash(uid types.UID, effect []byte) write {
 	_ = h.WriteByte(0)
 	_, _ = h.Write(effect)
 	return write(h.Sum64())
+}
+
+// isUndone reports whether the API server has stored nothing of a write, since an admission webhook took the change back: no
+// event follows, so that nothing else repeats the write. The removal of the last finalizer has no new version either.
+func isUndone(answer, written metav1.Object, effect []byte) bool {
+	if answer.GetResourceVersion() != written.GetResourceVersion() {
+		return false
+	}
+	document, err := json.Marshal(answer)
+	if err != nil {
+		return false
+	}
+	changed, err := apply(effect, document)
+	if err != nil { // what the write removes is gone
+		return false
+	}
+	repeated := reflect.New(reflect.TypeOf(answer).Elem()).Interface() // an empty value is none
+	if err := json.Unmarshal(changed, repeated); err != nil {
+		return false
+	}
+	changed, err = json.Marshal(repeated)
+	return err == nil && !jsonpatch.Equal(document, changed)
 }

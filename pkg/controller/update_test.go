@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,6 +45,9 @@ func newUpdater(t *testing.T, mayUpdate bool) *updater {
 			return
 		}
 		answer := []byte(stored)
+		if r.Method == http.MethodPatch {
+			answer = bytes.Replace(answer, []byte(`"7"`), []byte(`"8"`), 1)
+		}
 		if r.Method == http.MethodPut {
 			u.put, _ = io.ReadAll(r.Body)
 			answer = u.put

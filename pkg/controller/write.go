@@ -36,7 +36,7 @@ func RequirePhase(change *patch.Patch, volume *v1.PersistentVolume) *patch.Patch
 
 // PatchVolume patches a volume and returns the result. The subresource is none or
 // "status". An empty patch is not sent. The error says what a live read proved of a refusal ([CheckRefusal]), or
-// that the same patch was undone again and again ([RevertedError]).
+// that the patch was undone ([RevertedError]).
 func (w *Writer) PatchVolume(ctx context.Context, volume *v1.PersistentVolume, p *patch.Patch, subresource ...string) (*v1.PersistentVolume, error) {
 	if p.Empty() {
 		return volume, nil
@@ -73,6 +73,9 @@ func send[T metav1.Object](w *Writer, object T, p *patch.Patch, request func() (
 		return none, err
 	}
 	w.repeats.Record(object.GetUID(), effect)
+	if isUndone(now, object, effect) {
+		return none, &RevertedError{}
+	}
 	w.wrote(now)
 	return now, nil
 }

@@ -39,6 +39,7 @@ func (s *emptyServer) RoundTrip(request *http.Request) (*http.Response, error) {
 		namespace := strings.Split(request.URL.Path, "/")[4]
 		answer = claimOf(inDeletion, unprotected, func(c *v1.PersistentVolumeClaim) {
 			c.Namespace, c.UID = namespace, types.UID(strings.Replace(namespace, "ns", "uid", 1))
+			c.ResourceVersion = "2"
 		})
 	} else {
 		s.lists.Add(1)
