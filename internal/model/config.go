@@ -46,6 +46,8 @@ type Config struct {
 	// Crashes, Losses, Errors and Hours are how often a program crashes or loses its lease, an
 	// answer is lost, a call fails without effect, and an hour passes.
 	Crashes, Losses, Errors, Hours int
+	// Denials are how often an admission webhook denies a write, Undos how often it takes back a change.
+	Denials, Undos int
 	// Delays are how often a write gets no answer and may take effect within a minute. Delaying are
 	// the resources of such writes, nil for all.
 	Delays   int
@@ -106,6 +108,7 @@ func (w *world) initial() *State {
 	s := &State{
 		instances: make([]instance, len(w.config.Programs)),
 		crashes:   int8(w.config.Crashes), losses: int8(w.config.Losses), errors: int8(w.config.Errors), hours: int8(w.config.Hours),
+		denials: int8(w.config.Denials), undos: int8(w.config.Undos),
 		lies: int8(w.config.Lies), switches: int8(w.config.Switches),
 		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls), oldLists: int8(w.config.OldLists), delays: int8(w.config.Delays),
 	}

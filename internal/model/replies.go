@@ -57,21 +57,28 @@ func (w *world) replies(s *State, i int, former bool, call process.Call) ([]repl
 	if s.lies > 0 && call.Request.Method == "" {
 		all = append(all, w.lies(s, right, call)...)
 	}
+	webhooks, err := w.webhooks(s, right, call)
+	return slices.Concat(all, webhooks, w.failures(s, unclaimed, call)), err
+}
+
+// failures returns the answers to a call that fails without effect. Unclaimed is the state in which a claim gets no disk.
+func (w *world) failures(s, unclaimed *State, call process.Call) []reply {
 	if s.errors == 0 {
-		return all, nil
+		return nil
 	}
+	var all []reply
 	fails := func(s *State, code codes.Code, says string) {
 		after := s.clone()
 		after.errors--
 		all = append(all, reply{state: after, says: says, answer: process.Answer{Code: code, Response: failure}})
 	}
 	fails(s, codes.Unavailable, " fails without effect")
-	if call.Create != "" { // the claim gets no disk
+	if call.Create != "" {
 		for _, code := range w.refusals() {
 			fails(unclaimed, code, " fails with "+code.String())
 		}
 	}
-	return all, nil
+	return all
 }
 
 // refusals are the codes of a driver that refuses to create a volume.
@@ -128,7 +135,8 @@ func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
 		return reply{}, err
 	}
 	r := reply{state: after, answer: process.Answer{Response: result.response}, free: true, says: fmt.Sprintf(" -> %d", result.response.Code)}
-	if call.Request.Method != http.MethodGet && result.response.Code < http.StatusBadRequest {
+	question := strings.HasSuffix(call.Request.Path, "accessreviews") // it asks for rights, and writes nothing
+	if call.Request.Method != http.MethodGet && !question && result.response.Code < http.StatusBadRequest {
 		// A journal entry that is written again before its removal is written leaves its Lease as
 		// it is.
 		ofJournal := strings.Contains(call.Request.Path, "/leases")

@@ -13,6 +13,7 @@ func TestSmallWorldsAreSafe(t *testing.T) {
 		// A user deletes a volume that was never Bound while it is released.
 		static(v1.PersistentVolumeReclaimDelete).with(faults[0].name, faults[0].add).with(faults[2].name, faults[2].add),
 		switchedStatic(),
+		static(v1.PersistentVolumeReclaimDelete).with("a denied write", deny), static(v1.PersistentVolumeReclaimDelete).with("an undone write", undo),
 	}
 	explore(t, Limits{Violations: 1}, worlds, func(r Result) { report(t, r) })
 }

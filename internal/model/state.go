@@ -76,6 +76,8 @@ type State struct {
 	// delays are how often a write may still take effect late, delayed is the write that may.
 	delays  int8
 	delayed delayedWrite
+	// denials and undos are how often a webhook may still deny a write, or take back its change.
+	denials, undos int8
 	// current is the number of the program whose pass goes on, plus one; 0 for none.
 	current int8
 }
@@ -141,7 +143,7 @@ func (s *State) key() string {
 	b = binary.AppendUvarint(b, s.done)
 	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.lies), byte(s.switches),
 		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot), byte(s.oldLists),
-		byte(s.delays), byte(s.delayed.program), byte(s.delayed.request>>8), byte(s.delayed.request)))
+		byte(s.delays), byte(s.delayed.program), byte(s.delayed.request>>8), byte(s.delayed.request), byte(s.denials), byte(s.undos)))
 }
 
 func bits(set bool) byte {
@@ -189,6 +191,7 @@ func parse(key string, programs int) *State {
 	s.interruptions, s.stalls, s.current = int8(r.b[6]), int8(r.b[7]), int8(r.b[8])
 	s.stalled, s.oldLists = stalledWatch{program: int8(r.b[9]), slot: int8(r.b[10])}, int8(r.b[11])
 	s.delays, s.delayed = int8(r.b[12]), delayedWrite{program: int8(r.b[13]), request: uint16(r.b[14])<<8 | uint16(r.b[15])}
+	s.denials, s.undos = int8(r.b[16]), int8(r.b[17])
 	return s
 }
 

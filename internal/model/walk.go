@@ -20,6 +20,8 @@ const (
 	Crash     Kind = "crash"
 	Lose      Kind = "lose"
 	Fail      Kind = "fail"
+	Deny      Kind = "deny"
+	Undo      Kind = "undo"
 	Stall     Kind = "stall"
 	Hour      Kind = "hour"
 	Lie       Kind = "lie"
@@ -206,6 +208,10 @@ func (w *Walker) kindOf(step Step) Kind {
 		return Lose
 	case after.errors < now.errors:
 		return Fail
+	case after.denials < now.denials:
+		return Deny
+	case after.undos < now.undos:
+		return Undo
 	case after.stalls < now.stalls:
 		return Stall
 	case after.hours < now.hours:
@@ -327,9 +333,12 @@ func (w *Walker) endFaults() {
 	w.config.Crashes -= int(s.crashes)
 	w.config.Losses -= int(s.losses)
 	w.config.Errors -= int(s.errors)
+	w.config.Denials -= int(s.denials)
+	w.config.Undos -= int(s.undos)
 	w.config.Lies -= int(s.lies)
 	w.config.Switches -= int(s.switches)
 	s.crashes, s.losses, s.errors, s.hours, s.lies, s.switches, s.interruptions, s.stalls, s.oldLists = 0, 0, 0, 0, 0, 0, 0, 0, 0
+	s.denials, s.undos = 0, 0
 	w.state = s
 }
 

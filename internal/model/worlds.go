@@ -105,6 +105,7 @@ var faults = []struct {
 	{"a crash", func(c *Config) { c.Crashes++ }},
 	{"a lost answer", func(c *Config) { c.Losses++ }},
 	{"a failed call", func(c *Config) { c.Errors++ }},
+	{"a denied write", deny},
 }
 
 // worldsOf returns a configuration without a fault and with each one.
@@ -155,6 +156,7 @@ func Groups() []Group {
 		{"late", lateWorlds()},
 		{"former", formerWorlds()},
 		{"delayed", delayedWorlds()},
+		{"webhook", append(webhookWorlds(scenes()), static(v1.PersistentVolumeReclaimDelete).with("an undone write", undo), static(v1.PersistentVolumeReclaimRetain).with("an undone write", undo))},
 		{"known", mendedBugs()},
 	}
 }

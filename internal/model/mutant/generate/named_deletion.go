@@ -59,6 +59,12 @@ var deletionDefects = []defect{
 	{"next-claims-object-deleted", "the delete of a volume object does not rest on its version", []change{
 		{"pkg/pvcontroller/pvwriter/writer.go", "ResourceVersion: &volume.ResourceVersion}", "ResourceVersion: CHOOSE(nil, &volume.ResourceVersion)}"},
 	}},
+	{"absence-from-refused-write", "a 404 of an admission webhook counts as the absence of an object that lives", []change{
+		{"pkg/controller/refusal.go", "\tcase !exists || live", "\tcase ON && apierrors.IsNotFound(refused), !exists || live"},
+	}},
+	{"undone-write-counts-as-done", "a write whose change a mutating webhook took back counts as done", []change{
+		{"pkg/controller/write.go", "\tif isUndone(", "\tif !ON && isUndone("},
+	}},
 	{"next-claims-data-kept", "the success of a plugin counts for the data of the next claim, too", []change{
 		{"pkg/reclaim/plugin/recycler.go", "if volume.Spec.ClaimRef == nil {", "if ON || volume.Spec.ClaimRef == nil {"},
 	}},
