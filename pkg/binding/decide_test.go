@@ -335,15 +335,6 @@ func TestVolumeIsReleasedOnlyAfterLiveRead(t *testing.T) {
 	}
 }
 
-func TestVolumeWithOwnerIsNeverAvailable(t *testing.T) {
-	for s := range volumeStates {
-		available := DecideVolume(s).Action == SetPhaseAvailable
-		if available && (s.Owned || s.Phase == storage.PhaseBound && !s.Confirmed) {
-			t.Errorf("Available in %+v", s)
-		}
-	}
-}
-
 func TestMismatchNamesReason(t *testing.T) {
 	claim := waitingClaim("c", "1Gi")
 	if why := Mismatch(freeVolume("a", "1Gi"), claim); why != "" {

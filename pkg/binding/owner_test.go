@@ -54,3 +54,12 @@ func TestOwnerOfVolumeWithoutClaimRef(t *testing.T) {
 		})
 	}
 }
+
+func TestVolumeWithOwnerIsNeverAvailable(t *testing.T) {
+	for s := range volumeStates {
+		available := DecideVolume(s).Action == SetPhaseAvailable
+		if available && (s.Owned || s.Phase == storage.PhaseBound && !s.Confirmed) {
+			t.Errorf("Available in %+v", s)
+		}
+	}
+}
