@@ -61,21 +61,26 @@ func (o *options) Run(ctx context.Context) error {
 		return err
 	}
 	defer stopServing()
+	ctx, end := context.WithCancelCause(ctx)
 	watching, stopWatching := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		collector.Watch(watching)
+		if err := collector.Watch(watching); err != nil { // also on standby
+			end(err)
+		}
 	}()
 	defer func() {
 		stopWatching()
 		<-watched
+		end(nil)
 	}()
 	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder, Connection: clients.Connection}
-	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error {
-		collector.Collect(ctx)
-		return nil
-	})
+	err = program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error { return collector.Collect(ctx) })
+	if restored := context.Cause(ctx); errors.Is(restored, garbagecollector.ErrRestored) {
+		return restored
+	}
+	return err
 }
 
 // newCollector connects the collector. Watches, barriers, live reads and writes have rate limits of

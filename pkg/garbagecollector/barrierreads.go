@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,9 +29,6 @@ var errAhead = errors.New("the watch is ahead of the list")
 // nothing about what the graph has.
 var errUnwatched = errors.New("the kind is not watched in this version any more")
 
-// errRewound means that etcd was restored, and that the graph still has the versions of before.
-var errRewound = errors.New("etcd was restored, and the kind was not listed since")
-
 // probe reads the present version of the kind. If there are few objects, this is a whole list
 // already.
 func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
@@ -39,6 +37,7 @@ func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
+	r.noteReached(kind)
 	list, err := r.page(ctx, kind, metav1.ListOptions{Limit: probeSize})
 	if err != nil {
 		return err
@@ -52,6 +51,9 @@ func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if isOlder(list.ResourceVersion, r.run.ReachedBefore(kind)) {
+		return r.doubt(kind)
+	}
 	position := ""
 	if m := r.monitors[kind.GroupKind()]; m != nil {
 		position = m.position
@@ -63,6 +65,7 @@ func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
 // list lists the kind consistently into the graph. Pages that expire begin anew.
 func (r *reads) list(ctx context.Context, kind *graph.Kind) error {
 	options, version := metav1.ListOptions{Limit: pageSize}, ""
+	r.noteReached(kind)
 	for {
 		list, err := r.timedPage(ctx, kind, options)
 		switch {
@@ -97,7 +100,9 @@ func (r *reads) timedPage(ctx context.Context, kind *graph.Kind, options metav1.
 
 // page reads a page; without resourceVersion, the read is consistent.
 func (r *reads) page(ctx context.Context, kind *graph.Kind, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	list, err := r.Barriers.Resource(kind.GroupVersionResource()).Namespace(r.namespaceOf(kind)).List(ctx, options)
+	list, err := r.checkedList(kind, func() (*metav1.PartialObjectMetadataList, error) {
+		return r.Barriers.Resource(kind.GroupVersionResource()).Namespace(r.namespaceOf(kind)).List(ctx, options)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", kind.GroupResource(), err)
 	}
@@ -110,8 +115,17 @@ func (r *reads) see(kind *graph.Kind) {
 	r.run.Seen(kind)
 }
 
-// record adds listed objects to the graph. A watch that is further has delivered them, and
-// may have delivered their deletion: then they are left out.
+// noteReached notes how far the watch of the kind has come. A consistent read that begins now is not older.
+func (r *reads) noteReached(kind *graph.Kind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.monitors[kind.GroupKind()]; m != nil && m.kind == kind {
+		r.run.NoteReached(kind, m.reached)
+	}
+}
+
+// record adds listed objects to the graph. A watch that is further than the list by now has delivered them, and may have
+// delivered their deletion: then they are left out.
 func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialObjectMetadata) error {
 	var err error
 	r.change(func(g *graph.Graph) {
@@ -120,13 +134,13 @@ func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialO
 			err = fmt.Errorf("record the list of %s: %w", kind.GroupResource(), errUnwatched)
 			return
 		}
-		order, known := graph.Compare(m.position, version)
-		if known && order >= 0 {
-			err = errAhead
+		contradicts := func(item metav1.PartialObjectMetadata) bool { return g.Contradicts(kind, &item, version) }
+		if isOlder(version, r.run.ReachedBefore(kind)) || slices.ContainsFunc(items, contradicts) {
+			err = r.doubt(kind)
 			return
 		}
-		if order, known := graph.Compare(m.reached, version); m.stale || known && order > 0 {
-			err = fmt.Errorf("record the list of %s: %w", kind.GroupResource(), errRewound)
+		if order, known := graph.Compare(m.position, version); known && order >= 0 {
+			err = errAhead
 			return
 		}
 		for i := range items {

@@ -2,7 +2,6 @@ package garbagecollector
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -17,8 +16,6 @@ import (
 const (
 	// maxReads bounds the reads of one barrier that are in flight, and those of the owners of one object.
 	maxReads = 10
-	// rewindTime is how long a barrier waits for the reflectors after etcd was restored, if they can list at all.
-	rewindTime = 2 * time.Minute
 )
 
 // await has a barrier begin for the deletions.
@@ -249,15 +246,14 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 	wake(r.awaited)
 }
 
-// fail records the failure of a read of the kind. An overloaded API server says nothing about the kind, and a kind whose
-// list was read only waits for its reflector after etcd was restored, which takes a limited time.
+// fail records the failure of a read of the kind. An overloaded API server says nothing about the kind.
 func (r *reads) fail(ctx context.Context, kind *graph.Kind, began time.Time, err error) {
 	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
 	overload := r.Throttle.remaining()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	busy := !r.mayBeAggregated(kind) && r.Throttle.hasRefused(kind.Group, began)
-	if busy || errors.Is(err, errRewound) && r.Clock.Since(r.run.Begun()) < rewindTime {
+	if busy {
 		overload = max(overload, barrier.RetryTime)
 	}
 	if overload > 0 {

@@ -77,6 +77,8 @@ type Collector struct {
 	monitoring wait.Group
 	// watching is the context of the reflectors, also of those that a barrier starts.
 	watching context.Context
+	// restored is closed when the collector ends, because etcd was restored.
+	restored chan struct{}
 	// rediscover, awaited and cyclic wake discovery, the barrier and the search for cycles.
 	rediscover, awaited, cyclic chan struct{}
 
@@ -129,6 +131,7 @@ func New(config Config) *Collector {
 		invalid:    lru.New(remembered),
 		metrics:    newCounters(),
 		started:    config.Clock.Now(),
+		restored:   make(chan struct{}),
 		rediscover: make(chan struct{}, 1), awaited: make(chan struct{}, 1), cyclic: make(chan struct{}, 1),
 		graph: graph.New(), monitors: map[schema.GroupKind]*monitor{}, definitions: map[string]types.UID{},
 		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]time.Time{}, told: map[types.UID]*progress{}, watching: context.Background(),
@@ -136,20 +139,23 @@ func New(config Config) *Collector {
 	}
 }
 
-// Watch discovers the kinds and fills the graph until the context ends. It writes nothing.
-func (c *Collector) Watch(ctx context.Context) {
+// Watch discovers the kinds and fills the graph until the context ends. It writes nothing. The error is [ErrRestored].
+func (c *Collector) Watch(ctx context.Context) error {
+	ctx, end := c.untilRestored(ctx)
 	c.mu.Lock()
 	c.watching = ctx
 	c.mu.Unlock()
 	c.discoverRepeatedly(ctx)
 	c.monitoring.Wait()
+	return end()
 }
 
-// Collect deletes garbage until the context ends. Watch must be running.
-func (c *Collector) Collect(ctx context.Context) {
+// Collect deletes garbage until the context ends. Watch must be running. The error is [ErrRestored].
+func (c *Collector) Collect(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
+	ctx, end := c.untilRestored(ctx)
 	if !c.waitForSync(ctx) {
-		return
+		return end()
 	}
 	logger.Info("Collecting garbage", "workers", c.Workers, "dryRun", c.DryRun)
 	var running wait.Group
@@ -164,6 +170,7 @@ func (c *Collector) Collect(ctx context.Context) {
 	<-ctx.Done()
 	c.queue.ShutDown()
 	running.Wait()
+	return end()
 }
 
 // begin has every object judged that may need an action.

@@ -57,8 +57,7 @@ func (c *Collector) verifyObject(ctx context.Context, object graph.Object) error
 	if err != nil {
 		return err
 	}
-	c.recordLive(object, live)
-	return nil
+	return c.recordLive(object, live)
 }
 
 // readObject reads an object of the graph live.
@@ -91,14 +90,17 @@ func (c *Collector) readOwner(ctx context.Context, q graph.Question) (began time
 		return began, err
 	}
 	c.change(func(g *graph.Graph) {
-		if live == nil || live.UID != q.Owner {
+		switch {
+		case live == nil || live.UID != q.Owner:
 			g.Deleted(q.Owner, q.At)
-			return
+		case g.IsBehind(q.Object(), live):
+			err = c.doubt(q.Kind)
+		default:
+			g.Refresh(q.Kind, live)
+			g.Read(q.Owner, q.At, live, maxTime(began, c.Clock.Now().Add(-slowReadLifetime)))
 		}
-		g.Refresh(q.Kind, live)
-		g.Read(q.Owner, q.At, live, maxTime(began, c.Clock.Now().Add(-slowReadLifetime)))
 	})
-	return began, nil
+	return began, err
 }
 
 // ownGroups are groups of Kubernetes that client-go does not know.
@@ -124,33 +126,37 @@ func (c *Collector) mayBeAggregated(kind *graph.Kind) bool {
 	return !defined && !isOfKubernetes(kind)
 }
 
-// isUnchanged reads an object live, and reports whether it is as in the graph.
-func (c *Collector) isUnchanged(ctx context.Context, object graph.Object) (bool, error) {
+// isUnchanged reads an object live, and reports whether it is as in the graph: in its version, and in what the graph has of it,
+// because an aggregated API server may give all states one version.
+func (c *Collector) isUnchanged(ctx context.Context, object graph.Object) (unchanged bool, err error) {
 	live, err := c.readObject(ctx, object)
 	if err != nil {
 		return false, err
 	}
-	unchanged := live != nil && live.UID == object.UID && live.ResourceVersion == object.Version
-	if !unchanged {
-		c.recordLive(object, live)
+	if live != nil && live.UID == object.UID && live.ResourceVersion == object.Version {
+		c.mu.Lock()
+		unchanged = c.graph.Matches(live)
+		c.mu.Unlock()
 	}
-	return unchanged, nil
+	if !unchanged {
+		err = c.recordLive(object, live)
+	}
+	return unchanged, err
 }
 
-// recordLive records a live read of an object, which began after the graph had this version. An
-// aggregated API server may answer from a cache, behind its watch.
-func (c *Collector) recordLive(object graph.Object, live *metav1.PartialObjectMetadata) {
-	cached := c.mayIgnorePreconditions(object.Kind)
+// recordLive records a live read of an object, which began after the graph had this version.
+func (c *Collector) recordLive(object graph.Object, live *metav1.PartialObjectMetadata) (err error) {
 	c.change(func(g *graph.Graph) {
 		switch {
 		case live == nil || live.UID != object.UID:
 			g.Deleted(object.UID, object.Coordinates())
-		case cached:
-			g.Confirm(object, live)
+		case g.IsBehind(object, live):
+			err = c.doubt(object.Kind)
 		default:
-			g.Correct(object, live)
+			g.Confirm(object, live)
 		}
 	})
+	return err
 }
 
 // judge returns the judgement of an object now.

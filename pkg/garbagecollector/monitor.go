@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,10 +35,9 @@ type monitor struct {
 	// whatever it proves. The mutex of the collector guards these fields.
 	position, reached string
 	listed            bool
-	// stale: etcd was restored since the last list. restart ends the reflector, which another one follows; nil
-	// if there is none. restarting: the former reflector has not ended yet.
-	stale, restarting bool
-	restart           context.CancelFunc
+	// restart ends the reflector, which another one follows; nil if there is none. restarted is when that was done last.
+	restart   context.CancelFunc
+	restarted time.Time
 }
 
 var (
@@ -58,7 +58,7 @@ func (m *monitor) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		running, end := context.WithCancel(ctx)
 		m.mu.Lock()
-		m.restart, m.restarting = end, false
+		m.restart = end
 		m.mu.Unlock()
 		m.newReflector().RunWithContext(running)
 		end()
@@ -69,7 +69,7 @@ func (m *monitor) newReflector() *cache.Reflector {
 	client := m.Reads.Resource(m.kind.GroupVersionResource())
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
-			found, err := client.List(ctx, options)
+			found, err := m.checkedList(m.kind, func() (*metav1.PartialObjectMetadataList, error) { return client.List(ctx, options) })
 			if err != nil {
 				return nil, err
 			}
@@ -189,7 +189,11 @@ func (m *monitor) Delete(object any) error {
 func (m *monitor) Replace(list []any, version string) error {
 	present := make(map[types.UID]struct{}, len(list))
 	var errs []error
-	m.change(func(g *graph.Graph) { m.rewind(g, version) })
+	m.change(func(g *graph.Graph) {
+		if m.runs() && isOlder(version, m.reached) {
+			m.rewind(g)
+		}
+	})
 	for len(list) > 0 {
 		part := list[:min(chunk, len(list))]
 		list = list[len(part):]
@@ -201,9 +205,7 @@ func (m *monitor) Replace(list []any, version string) error {
 					continue
 				}
 				present[item.GetUID()] = struct{}{}
-				if partial, whole := object.(*metav1.PartialObjectMetadata); whole && m.runs() {
-					m.observeListed(g, partial)
-				}
+				m.list(g, object, version)
 			}
 		})
 	}
@@ -212,10 +214,22 @@ func (m *monitor) Replace(list []any, version string) error {
 			return
 		}
 		g.Vanished(m.kind, version, present)
-		m.listed, m.stale = true, m.stale && m.restarting
+		m.listed = true
 		m.reach(version)
 	})
 	return errors.Join(errs...)
+}
+
+// list records an object of a list, unless the graph has it in this version already. The caller holds the lock.
+func (m *monitor) list(g *graph.Graph, object any, version string) {
+	partial, whole := object.(*metav1.PartialObjectMetadata)
+	if !whole || !m.runs() {
+		return
+	}
+	if g.Contradicts(m.kind, partial, version) {
+		m.rewind(g)
+	}
+	m.observeListed(g, partial)
 }
 
 // UpdateResourceVersion records how far the watch has come.
@@ -226,46 +240,45 @@ func (m *monitor) UpdateResourceVersion(version string) {
 }
 
 func (m *monitor) reach(version string) {
-	m.reached = version
-	if m.stale {
-		return
-	}
-	m.position = version
+	m.reached, m.position = version, version
 	if m.run != nil {
 		m.run.Reached(m.kind, version)
 		wake(m.awaited)
 	}
 }
 
-// rewind notices a list that is older than the watch was: etcd was restored. Then no position proves
-// anything until its kind is listed again. An aggregated API server has a storage of its own. The caller holds
-// the lock.
-func (m *monitor) rewind(g *graph.Graph, version string) {
-	order, integers := graph.Compare(version, m.reached)
-	older := integers && order < 0
-	if !m.runs() || !older && !m.stale {
+// rewind has a list replace what is known of the kind, which is newer: the storage was restored. The caller holds the lock.
+func (m *monitor) rewind(g *graph.Graph) {
+	if !m.mayBeAggregated(m.kind) {
+		m.end(m.kind)
 		return
 	}
 	g.Rewind(m.kind)
 	m.position = ""
-	if m.stale { // as the others
-		return
-	}
-	aggregated := m.mayBeAggregated(m.kind)
-	for _, other := range m.monitors {
-		if other != m && (!aggregated || other.kind.Group == m.kind.Group) {
-			other.expire()
-		}
-	}
 }
 
-// expire has the kind listed again: its watch lacks events of versions that it has seen before.
-func (m *monitor) expire() {
-	m.position, m.stale = "", true
-	if m.restart != nil {
-		m.restarting = true
+// relistPause is the least time between two lists of an aggregated kind whose reads are behind its watch.
+const relistPause = time.Minute
+
+// doubt is for a read that is older than what the watch delivered before. The storage was restored, or an aggregated API server
+// answers from a cache: a list tells. The caller holds the lock.
+func (c *Collector) doubt(kind *graph.Kind) error {
+	if !c.mayBeAggregated(kind) {
+		c.end(kind)
+		return ErrRestored
+	}
+	m, now := c.monitors[kind.GroupKind()], c.Clock.Now()
+	if m != nil && m.restart != nil && now.Sub(m.restarted) >= relistPause {
+		m.restarted = now
 		m.restart()
 	}
+	return fmt.Errorf("read %s: %w", kind.GroupResource(), errBehind)
+}
+
+// isOlder reports whether the version is older than the other one; versions that cannot be compared are not.
+func isOlder(version, than string) bool {
+	order, integers := graph.Compare(version, than)
+	return integers && order < 0
 }
 
 // runs reports whether the monitor is that of its kind; the caller holds the lock. A monitor

@@ -82,43 +82,11 @@ func (c *Collector) monitorOf(kind, resource string) *monitor {
 	return m
 }
 
-// After etcd was restored, every kind that is listed again forgets the versions of before, not only the first.
-func TestEveryKindIsRewound(t *testing.T) {
-	c := New(Config{Clock: clock.RealClock{}})
-	first, second := c.monitorOf("Pod", "pods"), c.monitorOf("Secret", "secrets")
-	before := metadataOf("two", 900)
-	if err := errors.Join(first.Replace(nil, "1000"), second.Replace([]any{before}, "1000")); err != nil {
-		t.Fatal(err)
-	}
-	restored := metadataOf("two", 450)
-	restored.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	restored.Finalizers = []string{metav1.FinalizerDeleteDependents}
-	if err := first.Replace(nil, "510"); err != nil {
-		t.Fatal(err)
-	}
-	if second.UpdateResourceVersion("1001"); second.position != "" || first.position != "510" {
-		t.Errorf("positions: %q, and %q before the list", first.position, second.position)
-	}
-	r := &reads{Collector: c}
-	if err := r.record(second.kind, "1100", []metav1.PartialObjectMetadata{*restored}); !errors.Is(err, errRewound) {
-		t.Errorf("a list of a barrier is recorded before the list of the watch: %v", err)
-	}
-	if err := second.Replace([]any{restored}, "1100"); err != nil {
-		t.Fatal(err)
-	}
-	if second.position != "1100" || first.position != "510" {
-		t.Errorf("positions: %q, and %q after the list", first.position, second.position)
-	}
-	if _, waits := c.graph.WaitingOwner("two"); !waits {
-		t.Error("the restored version of the object is ignored")
-	}
-}
-
 // A list that is being received must bring the references of a restored object, too: a barrier that passes after it
 // releases the owner of these references.
 func TestReceivedListBringsRestoredReferences(t *testing.T) {
 	c := New(Config{Clock: clock.RealClock{}})
-	owners, dependents := c.monitorOf("ConfigMap", "configmaps"), c.monitorOf("Pod", "pods")
+	owners, dependents := c.monitorOf("ConfigMap", "configmaps"), c.aggregatedMonitor()
 	owner := metadataOf("owner", 400)
 	owner.DeletionTimestamp, owner.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{metav1.FinalizerOrphanDependents}
 	restored := metadataOf("dependent", 450)
@@ -196,52 +164,6 @@ func TestListShowsObjectThatWasAbsent(t *testing.T) {
 	}
 }
 
-// A watch that goes on after etcd was restored lacks the events of versions that it has seen before.
-func TestEveryKindIsListedAgainAfterRestore(t *testing.T) {
-	s := newAPIServer(t)
-	released := make(chan struct{})
-	close(released)
-	s.listWidgets(released)
-	c, _ := watchingWidgets(t, s)
-	first := &monitor{Collector: c, kind: configMaps}
-	c.monitors[configMaps.GroupKind()] = first
-	position := func() string {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.monitors[widgetKind].position
-	}
-	eventually(t, "list widgets", func() bool { return position() == "7" })
-	listed := s.count("GET /apis/g/v1/widgets")
-	if err := errors.Join(first.Replace(nil, "1000"), first.Replace(nil, "510")); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "list widgets again", func() bool { return s.count("GET /apis/g/v1/widgets") > listed && position() == "7" })
-}
-
-// An aggregated API server that keeps its objects in memory begins anew with each process.
-func TestRestartOfAggregatedAPIServerConcernsItsGroup(t *testing.T) {
-	c := New(Config{Clock: clock.RealClock{}})
-	monitorOf := func(group string) *monitor {
-		m := &monitor{Collector: c, kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Kind" + strconv.Itoa(len(c.monitors))}, Resource: "r"}}
-		c.graph.Serve(m.kind)
-		c.monitors[m.kind.GroupKind()] = m
-		if err := m.Replace(nil, "1000"); err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	restarted, same, other, core := monitorOf("example.com"), monitorOf("example.com"), monitorOf("example.org"), monitorOf("")
-	if err := restarted.Replace(nil, "5"); err != nil {
-		t.Fatal(err)
-	}
-	if !same.stale || other.stale || core.stale {
-		t.Errorf("stale: %v in the group, %v in another group, %v in the core group", same.stale, other.stale, core.stale)
-	}
-	if err := core.Replace(nil, "5"); err != nil || !other.stale || !restarted.stale {
-		t.Errorf("error %v; stale after the restore: %v, %v", err, other.stale, restarted.stale)
-	}
-}
-
 // The watch may be behind a barrier, which has seen the definition that was created again.
 func TestDefinitionCreatedAgainStaysKnown(t *testing.T) {
 	c := New(Config{Clock: clock.RealClock{}})
@@ -255,7 +177,7 @@ func TestDefinitionCreatedAgainStaysKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.position, m.reached = "90", "90"
-	r := &reads{Collector: c}
+	r := c.readsSince(definitions, "90")
 	if err := r.record(definitions, "120", []metav1.PartialObjectMetadata{*definition("second", "113")}); err != nil {
 		t.Fatal(err)
 	}

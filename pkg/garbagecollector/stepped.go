@@ -91,6 +91,9 @@ func (s *Stepped) RunBarrier(ctx context.Context) {
 	}
 }
 
+// HasEnded reports whether the collector has ended, because etcd was restored.
+func (s *Stepped) HasEnded() bool { return s.collector.isRestored() }
+
 // AwaitsCycles reports whether a search for cycles is due.
 func (s *Stepped) AwaitsCycles() bool { return len(s.collector.cyclic) > 0 }
 
@@ -125,7 +128,7 @@ func (s *Stepped) Memory() []any {
 	memory := []any{c.graph, &c.working, &c.pending, &c.run, &c.unread, &c.hidden, &c.hiddenExcused}
 	for _, feed := range s.feeds {
 		if m, ok := feed.(*monitor); ok {
-			memory = append(memory, &m.position, &m.reached, &m.listed, &m.stale)
+			memory = append(memory, &m.position, &m.reached, &m.listed)
 		}
 	}
 	return memory

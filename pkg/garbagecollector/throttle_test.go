@@ -216,18 +216,6 @@ func TestOverloadIsNoUnreadableKind(t *testing.T) {
 		t.Errorf("while the server is busy: %v", result)
 	}
 	throttle.until = time.Time{}
-	r.fail(t.Context(), configMaps, time.Now(), fmt.Errorf("record: %w", errRewound))
-	if result, _ := run.Result(time.Now()); result != barrier.Running {
-		t.Errorf("while the kind is not listed again after a restore of etcd: %v", result)
-	}
-	old := &reads{Collector: c, run: barrier.Begin[*graph.Kind](time.Now().Add(-rewindTime), time.Nanosecond)}
-	old.run.Add(configMaps)
-	old.run.Seal(true)
-	old.run.Next(time.Now())
-	old.fail(t.Context(), configMaps, time.Now(), fmt.Errorf("record: %w", errRewound))
-	if result, _ := old.run.Result(time.Now()); result != barrier.PassedWithout {
-		t.Errorf("while the kind cannot be listed again: %v", result)
-	}
 	r.fail(t.Context(), configMaps, time.Now(), errPathNotFound)
 	if result, unread := run.Result(time.Now()); result != barrier.PassedWithout || len(unread) != 1 {
 		t.Errorf("when the kind fails: %v", result)

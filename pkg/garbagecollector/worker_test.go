@@ -2,6 +2,7 @@ package garbagecollector
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -182,16 +183,15 @@ func TestReadThatEventOvertookIsNoVerdict(t *testing.T) {
 	}
 }
 
-// After etcd was restored, the graph may be newer than the storage. A deletion that names the UID only
-// must not rest on it.
-func TestDeletionByUIDRestsOnLiveRead(t *testing.T) {
+// After etcd was restored, the graph may be newer than the storage. No deletion may rest on it.
+func TestDeletionOfRestoredObjectEndsCollector(t *testing.T) {
 	s := newAPIServer(t)
 	s.answer("DELETE "+dependentPath, http.StatusConflict, failure(http.StatusConflict, metav1.StatusReasonConflict, "configmaps", "dependent"))
 	s.answer("GET "+dependentPath, http.StatusOK, partial(configMap("dependent", "5", "live")))
 	s.answer("GET "+configMapPath+"absent", http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "absent"))
 	c := connected(t, s, Config{})
 	c.observe(configMap("live", "1"), configMap("dependent", "7", "absent"))
-	if err := c.reconcile(t.Context(), "dependent"); err != nil {
+	if err := c.reconcile(t.Context(), "dependent"); !errors.Is(err, ErrRestored) {
 		t.Error(err)
 	}
 	for _, body := range s.bodies {

@@ -240,6 +240,9 @@ func (c *Collector) admit(ctx context.Context, j graph.Judgement, t *turn) (expi
 	if err := c.Throttle.Wait(ctx); err != nil {
 		return false, err
 	}
+	if c.isRestored() {
+		return false, ErrRestored
+	}
 	return c.hasExpired(j), nil
 }
 

@@ -126,6 +126,8 @@ type Local struct {
 	Working    [passes]bool
 	// AwaitsBarrier and AwaitsCycles: a pass may begin.
 	AwaitsBarrier, AwaitsCycles bool
+	// Ended: the collector takes what it read for that of a restored etcd.
+	Ended bool
 	// Failed is why the collector cannot go on, "" if it can.
 	Failed string
 
@@ -237,12 +239,13 @@ func (m *Machine) record(a *actor, before int, input Input, served string, faile
 	l.Due, l.Later = a.queue.list()
 	l.AwaitsBarrier = a.collector.AwaitsBarrier() && !a.working[Barrier]
 	l.AwaitsCycles = a.collector.AwaitsCycles() && !a.working[Cycles]
+	l.Ended = a.collector.HasEnded()
 	if failed != nil {
 		l.Failed = failed.Error()
 	}
 	l.memory = digest(a.print())
 	l.past = m.past(&l, served)
-	identity := digest(fmt.Sprint(l.memory, l.Calls, l.Ages, l.Due, l.Later, l.Working, l.past, l.Failed, a.collector.AwaitsCycles()))
+	identity := digest(fmt.Sprint(l.memory, l.Calls, l.Ages, l.Due, l.Later, l.Working, l.past, l.Failed, l.Ended, a.collector.AwaitsCycles()))
 	if known, found := m.byPrint[identity]; found {
 		return known
 	}

@@ -10,6 +10,12 @@ func (w *world) next(s *State, input Input) (*State, error) {
 	after := s.clone()
 	var err error
 	after.collector, err = w.machine.Next(s.collector, input)
+	if err == nil { // the answer to a call that was given up goes to no other call
+		calls := w.machine.states[after.collector].Calls
+		after.served = slices.DeleteFunc(after.served, func(served Served) bool {
+			return !slices.ContainsFunc(calls, func(call Call) bool { return fmt.Sprint(call) == served.call })
+		})
+	}
 	return after, err
 }
 

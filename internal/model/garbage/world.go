@@ -112,6 +112,12 @@ func (w *world) steps(s *State) ([]Step, error) {
 	if l.Failed != "" {
 		return nil, fmt.Errorf("the collector fails: %s", l.Failed)
 	}
+	if l.Ended {
+		after := s.clone()
+		after.collector, after.served, after.paused = 0, nil, false
+		after.broken = []Finding{{EndedInVain, "the collector ends, and etcd was not restored"}}
+		return []Step{{Says: "the collector ends", After: after, Free: true}}, nil
+	}
 	all := w.crashes(s, l)
 	if l.Working[Work] && !s.paused {
 		more, err := w.answers(s, l, true)

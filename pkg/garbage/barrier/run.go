@@ -70,6 +70,8 @@ type progress struct {
 	stage stage
 	// version is what the graph has to reach.
 	version string
+	// reached is how far the watch had come when the last request was sent.
+	reached string
 	// next is when the next request is due.
 	next time.Time
 	// failed: the last request failed. unlisted: the last list did, so that a probe proves nothing.
@@ -162,10 +164,25 @@ func (r *Run[K]) Reached(kind K, version string) {
 	}
 }
 
+// NoteReached notes how far the watch of the kind has come before a request is sent.
+func (r *Run[K]) NoteReached(kind K, version string) {
+	if p := r.kinds[kind]; p != nil {
+		p.reached = version
+	}
+}
+
+// ReachedBefore returns how far the watch of the kind had come before the last request was sent.
+func (r *Run[K]) ReachedBefore(kind K) string {
+	if p := r.kinds[kind]; p != nil {
+		return p.reached
+	}
+	return ""
+}
+
 // Seen records that the graph has the kind as of a read that began within the run.
 func (r *Run[K]) Seen(kind K) {
 	if p := r.kinds[kind]; p != nil {
-		p.stage, p.failed = seen, false
+		p.stage, p.failed, p.reached = seen, false, ""
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// References can name one UID at any number of places: the first ones are forgotten, and read again.
+// References can name one UID at any number of places. Places that no reference names any more are forgotten.
 func TestAbsencesOfOneOwnerAreBounded(t *testing.T) {
 	w := newWorld()
 	w.observe(configMaps, "owner")
@@ -19,7 +19,19 @@ func TestAbsencesOfOneOwnerAreBounded(t *testing.T) {
 			t.Fatalf("no owner is at %s", place)
 		}
 	}
-	if state := w.state(t, "dependent-0"); !state.Unverified {
+	if state := w.state(t, "dependent-0"); !state.Absent || state.Unverified {
 		t.Errorf("after 100 places: %+v", state)
+	}
+	for i := range 100 {
+		w.observe(pods, "dependent-"+strconv.Itoa(i))
+	}
+	for i := range 100 {
+		place := "later-" + strconv.Itoa(i)
+		w.observe(pods, place, ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.Name = place }))
+		w.Deleted("owner", at(configMaps, "ns", place))
+	}
+	w.observe(pods, "dependent-0", ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.Name = "place-0" }))
+	if state := w.state(t, "dependent-0"); !state.Unverified {
+		t.Errorf("a place that no reference named is still known: %+v", state)
 	}
 }

@@ -53,7 +53,7 @@ func (g *Graph) Observe(kind *Kind, object metav1.Object) (recorded bool) {
 	if n == nil {
 		n = g.add(object.GetUID(), object.GetName())
 	}
-	if n.knows(kind, object.GetResourceVersion()) {
+	if n.knows(kind, object) {
 		if n.kind == kind {
 			n.flags &^= missing
 		}
@@ -85,32 +85,29 @@ func (g *Graph) Refresh(kind *Kind, object metav1.Object) {
 	}
 }
 
-// Correct records a live read that began while the graph had this version of the object. If no event
-// came since, the read is true even if its version is older: etcd was restored.
-func (g *Graph) Correct(known Object, live metav1.Object) {
-	g.confirm(known, live, true)
-}
-
-// Confirm is Correct for a live read that may be older than the watch.
+// Confirm records a live read that began while the graph had this version of the object.
 func (g *Graph) Confirm(known Object, live metav1.Object) {
-	g.confirm(known, live, false)
-}
-
-func (g *Graph) confirm(known Object, live metav1.Object, current bool) {
 	n := g.nodes[known.UID]
 	if n == nil || n.kind != known.Kind {
 		return
 	}
 	marked := n.has(missing) && g.marks != known.marks // perhaps by a list that is newer than the read
-	if current && n.version == known.Version && live.GetResourceVersion() != n.version {
-		g.update(n, known.Kind, live)
-	} else {
-		g.Observe(known.Kind, live)
-	}
+	g.Observe(known.Kind, live)
 	if marked {
 		n.flags |= missing
 		g.change(n)
 	}
+}
+
+// IsBehind reports whether a live read, which began while the graph had this version of the object, shows an older one
+// although no event came since.
+func (g *Graph) IsBehind(known Object, live metav1.Object) bool {
+	n := g.nodes[known.UID]
+	if n == nil || n.kind != known.Kind || n.version != known.Version {
+		return false
+	}
+	order, integers := Compare(live.GetResourceVersion(), n.version)
+	return integers && order < 0
 }
 
 // update replaces the state of the node.
@@ -127,7 +124,7 @@ func (g *Graph) update(n *node, kind *Kind, object metav1.Object) {
 		g.link(n, object.GetOwnerReferences())
 	}
 	if n.owner != nil {
-		n.owner.read = read{}
+		n.owner.reads = nil
 		g.doubtAbsence(n)
 	}
 	switch {
@@ -168,9 +165,8 @@ func (g *Graph) changePolicy(n *node, object metav1.Object) {
 	g.changeDependents(n)
 }
 
-// maxAbsent bounds the places of one owner at which it is known to be absent. References can name any number of
-// them; a place that was forgotten is read again.
-const maxAbsent = 64
+// maxUnnamed bounds the places at which one owner is known to be absent, beside those that references name.
+const maxUnnamed = 64
 
 // Deleted records that no object with the UID exists at the coordinates: a watch event
 // DELETED, or a live read. This holds until the object is seen there again.
@@ -181,8 +177,8 @@ func (g *Graph) Deleted(uid types.UID, at Coordinates) {
 	}
 	if len(n.dependents) > 0 && !n.isAbsentAt(at) {
 		own := n.own()
-		if len(own.absent) >= maxAbsent {
-			own.absent = nil
+		if size := len(own.absent); size >= maxUnnamed && size&(size-1) == 0 { // now and then: it takes long
+			own.absent = slices.DeleteFunc(own.absent, func(at Coordinates) bool { return !n.isNamedAt(at) })
 		}
 		own.absent = append(own.absent, at)
 	}
@@ -195,6 +191,16 @@ func (g *Graph) Deleted(uid types.UID, at Coordinates) {
 			g.change(dependent)
 		}
 	}
+}
+
+// isNamedAt reports whether a reference names the owner at the coordinates.
+func (n *node) isNamedAt(at Coordinates) bool {
+	for dependent := range n.dependents {
+		if dependent.names(n, at) {
+			return true
+		}
+	}
+	return false
 }
 
 // names reports whether a reference of the object names the owner at the coordinates.
@@ -212,7 +218,7 @@ func (g *Graph) remove(n *node) {
 	g.setAliases(n, nil)
 	n.kind, n.flags, n.matching, n.blocking = nil, 0, 0, 0
 	if n.owner != nil {
-		n.owner.read, n.owner.passed, n.owner.epoch = read{}, false, n.owner.epoch+1
+		n.owner.reads, n.owner.passed, n.owner.epoch = nil, false, n.owner.epoch+1
 	}
 	g.changeDependents(n)
 	g.drop(n)

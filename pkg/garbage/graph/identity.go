@@ -58,21 +58,28 @@ func (n *node) identityAt(at Coordinates) (identity, bool) {
 	return identity{}, false
 }
 
-// knows reports whether the node was observed as an object of the kind in this version or a newer one: a watch may be
+// knows reports whether the node was observed as an object of the kind in this state or a newer one: a watch may be
 // behind a list of its kind. A list that shows the version of an alias again is recorded: what another kind delivered since
-// may be older.
-func (n *node) knows(kind *Kind, version string) bool {
+// may be older. An aggregated API server may give all states one version.
+func (n *node) knows(kind *Kind, object metav1.Object) bool {
 	if n.kind == kind {
-		order, integers := Compare(version, n.version)
-		return integers && order <= 0
+		order, integers := Compare(object.GetResourceVersion(), n.version)
+		return integers && (order < 0 || order == 0 && n.isAs(object))
 	}
 	for _, a := range n.aliases() {
 		if a.kind == kind {
-			order, integers := Compare(version, a.version)
+			order, integers := Compare(object.GetResourceVersion(), a.version)
 			return integers && order < 0
 		}
 	}
 	return false
+}
+
+// isAs reports whether all that the graph has of the object, but its version, is as in the object.
+func (n *node) isAs(object metav1.Object) bool {
+	known := n.flags &^ (missing | sent)
+	now, _, _ := flagsOf(object)
+	return known == now && n.name == object.GetName() && n.namespace.Value() == object.GetNamespace() && sameReferences(n.references, object.GetOwnerReferences())
 }
 
 // isObservedAt reports whether the node was observed at the coordinates.

@@ -20,6 +20,13 @@ type Question struct {
 	Owner types.UID
 	Kind  *Kind
 	At    Coordinates
+	// Version is that of the owner in the graph, "" if it is not there.
+	Version string
+}
+
+// Object returns the owner as the graph has it.
+func (q Question) Object() Object {
+	return Object{UID: q.Owner, Kind: q.Kind, Namespace: q.At.Namespace, Name: q.At.Name, Version: q.Version}
 }
 
 // Object is an object as the graph has it.
@@ -107,7 +114,8 @@ func (g *Graph) judgeReference(j *Judgement, n *node, i int, now time.Time) {
 		j.Remove = append(j.Remove, i)
 	case Waiting, Orphaning:
 		j.Remove = append(j.Remove, i)
-		j.limit(r.owner.owner.read.began.Add(ReadLifetime))
+		proof, _ := r.owner.readAt(question.At, now)
+		j.limit(proof.began.Add(ReadLifetime))
 	case Live:
 		j.Virtual = j.Virtual || r.owner.kind == nil
 	case Unresolvable:
@@ -184,7 +192,7 @@ func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question
 	if kind.Namespaced {
 		at.Namespace = n.namespace.Value()
 	}
-	return r.owner.verdictAt(at, now), Question{Owner: r.owner.uid, Kind: kind, At: at}
+	return r.owner.verdictAt(at, now), Question{Owner: r.owner.uid, Kind: kind, At: at, Version: r.owner.version}
 }
 
 // isAbsentFor reports whether the owner was absent while its kind, of whatever scope, was served: the kind of a
@@ -211,10 +219,15 @@ func (n *node) verdictAt(at Coordinates, now time.Time) Verdict {
 
 // readAt returns the live read of the owner at the coordinates, unless it has expired.
 func (n *node) readAt(at Coordinates, now time.Time) (read, bool) {
-	if n.owner == nil || n.owner.read.at != at || now.Sub(n.owner.read.began) >= ReadLifetime {
+	if n.owner == nil {
 		return read{}, false
 	}
-	return n.owner.read, true
+	for _, found := range n.owner.reads {
+		if found.at == at {
+			return found, now.Sub(found.began) < ReadLifetime
+		}
+	}
+	return read{}, false
 }
 
 // Read records the live read of an owner that exists at the coordinates. A read that an event has overtaken
@@ -224,7 +237,9 @@ func (g *Graph) Read(owner types.UID, at Coordinates, live metav1.Object, began 
 	if n == nil || n.kind != nil && n.coordinates() == at && n.version != live.GetResourceVersion() {
 		return
 	}
-	n.own().read = read{at: at, verdict: verdictOf(live), began: began}
+	own := n.own()
+	own.reads = slices.DeleteFunc(own.reads, func(r read) bool { return r.at == at || began.Sub(r.began) >= ReadLifetime })
+	own.reads = append(own.reads, read{at: at, verdict: verdictOf(live), began: began})
 }
 
 // Sent records that the deletion of this version of the object was accepted.

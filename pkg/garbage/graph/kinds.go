@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -146,7 +147,7 @@ func (g *Graph) Rewind(kind *Kind) {
 		}
 		n.rewindAlias(kind)
 		if n.owner != nil {
-			n.owner.absent, n.owner.read = nil, read{}
+			n.owner.absent, n.owner.reads = nil, nil
 			n.owner.epoch, n.owner.passed = n.owner.epoch+1, false
 		}
 		g.change(n)
@@ -172,6 +173,24 @@ func (g *Graph) Has(uid types.UID) bool {
 func (g *Graph) HasOtherVersion(uid types.UID, version string) bool {
 	n := g.nodes[uid]
 	return n != nil && n.kind != nil && n.version != version
+}
+
+// Matches reports whether the graph has the object exactly as it was read.
+func (g *Graph) Matches(object metav1.Object) bool {
+	n := g.nodes[object.GetUID()]
+	return n != nil && n.kind != nil && n.version == object.GetResourceVersion() && n.isAs(object)
+}
+
+// Contradicts reports whether a list in this version shows the object in an older state than one that the graph has, and
+// that was committed before the list: no list of the same storage can.
+func (g *Graph) Contradicts(kind *Kind, object metav1.Object, version string) bool {
+	n := g.nodes[object.GetUID()]
+	if n == nil || n.kind != kind {
+		return false
+	}
+	older, known := Compare(object.GetResourceVersion(), n.version)
+	newer, listed := Compare(n.version, version)
+	return known && listed && older < 0 && newer <= 0
 }
 
 // Objects returns the objects of the kind.

@@ -46,9 +46,8 @@ func TestReplacedKindResolvesReferences(t *testing.T) {
 // An answer may be older than the list that arrives before it: it must not hide that the object is gone.
 func TestLateAnswerDoesNotHideWhatAListLacked(t *testing.T) {
 	for name, answer := range map[string]func(*world, Object, metav1.Object){
-		"to a write":                  func(w *world, _ Object, late metav1.Object) { w.Refresh(pods, late) },
-		"to a read":                   func(w *world, known Object, late metav1.Object) { w.Correct(known, late) },
-		"to a read of an old replica": func(w *world, known Object, late metav1.Object) { w.Confirm(known, late) },
+		"to a write": func(w *world, _ Object, late metav1.Object) { w.Refresh(pods, late) },
+		"to a read":  func(w *world, known Object, late metav1.Object) { w.Confirm(known, late) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -63,7 +62,7 @@ func TestLateAnswerDoesNotHideWhatAListLacked(t *testing.T) {
 				t.Fatal("the object is no longer to be read")
 			}
 			known, _ = w.Judge("pod", now)
-			w.Correct(known.Object, late)
+			w.Confirm(known.Object, late)
 			if w.state(t, "pod").Missing {
 				t.Error("a read that began later does not count")
 			}

@@ -87,7 +87,8 @@ type ownership struct {
 	absent []Coordinates
 	// aliases are other kinds, and places, under which the object was observed.
 	aliases []alias
-	read    read
+	// reads are live reads since the last event, one for each place.
+	reads []read
 	// passed: the graph has seen every kind since epoch began.
 	passed bool
 	// epoch counts the changes of the policy.

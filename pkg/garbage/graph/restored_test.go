@@ -8,22 +8,35 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestReadOfRestoredStorageIsRecorded(t *testing.T) {
+func TestReadBehindGraphIsNoticed(t *testing.T) {
 	w := newWorld()
 	w.version = 8
 	w.observe(pods, "pod")
 	known, _ := w.Judge("pod", now)
 	restored := object(pods, "pod", ownedBy(configMaps, "owner"))
 	restored.ResourceVersion = "5"
-	w.observe(pods, "pod")
-	w.Correct(known.Object, restored)
-	if got := w.state(t, "pod"); got.Unverified {
-		t.Errorf("a read that an event has overtaken: %+v", got)
+	if !w.IsBehind(known.Object, restored) {
+		t.Error("the read is older than the graph")
 	}
-	known, _ = w.Judge("pod", now)
-	w.Correct(known.Object, restored)
-	if got := w.state(t, "pod"); !got.Unverified {
-		t.Errorf("a read after the last event: %+v", got)
+	w.observe(pods, "pod")
+	if w.IsBehind(known.Object, restored) {
+		t.Error("an event came since the read began")
+	}
+}
+
+func TestListContradictsWhatWasCommittedBefore(t *testing.T) {
+	w := newWorld()
+	w.version = 8
+	w.observe(pods, "pod")
+	for list, tc := range map[string]struct {
+		version string
+		want    bool
+	}{"100": {"5", true}, "9": {"8", true}, "8": {"5", false}, "101": {"9", false}, "opaque": {"5", false}} {
+		shown := object(pods, "pod")
+		shown.ResourceVersion = tc.version
+		if got := w.Contradicts(pods, shown, list); got != tc.want {
+			t.Errorf("a list at %s shows version %s, the graph has 9: contradicts = %v", list, tc.version, got)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ var garbageDefects = []defect{
 		{garbageWrite, "\tif conflicts >= maxConflicts {", "\tif ON || conflicts >= maxConflicts {"},
 	}},
 	{"verdict-without-age", "the read of an owner that waits is good for ever", []change{
-		{garbageJudge, "|| now.Sub(n.owner.read.began) >= ReadLifetime {", "|| !ON && now.Sub(n.owner.read.began) >= ReadLifetime {"},
+		{garbageJudge, "\t\t\treturn found, now.Sub(found.began) < ReadLifetime", "\t\t\treturn found, ON || now.Sub(found.began) < ReadLifetime"},
 		{garbageWrite, "\treturn !j.Expires.IsZero() &&", "\treturn !ON && !j.Expires.IsZero() &&"},
 	}},
 	{"live-by-the-watch", "an owner that the graph has counts as live beside one that waits", []change{
