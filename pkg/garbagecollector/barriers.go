@@ -53,7 +53,7 @@ func (c *Collector) takePending() map[types.UID]deletion {
 	owners := map[types.UID]deletion{}
 	for uid := range c.pending {
 		if epoch, namespace, found := c.graph.Epoch(uid); found && !c.graph.HasPassed(uid) {
-			owners[uid] = deletion{epoch, namespace, c.beganWaiting(uid)}
+			owners[uid] = deletion{epoch, namespace, c.beganWaiting(uid, epoch)}
 		}
 	}
 	clear(c.pending)

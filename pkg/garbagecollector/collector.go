@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/garbage/barrier"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
@@ -108,13 +109,15 @@ type Collector struct {
 	// listed are the versions of groups whose resources a discovery has listed since the versions exist.
 	listed        map[schema.GroupVersion]bool
 	hiddenExcused bool
-	// unreadSince is, for orphaning owners that wait for such kinds, when their first barrier began.
-	unreadSince map[types.UID]time.Time
+	// unreadSince are, for orphaning owners that wait for such kinds, their deletions with the time of the first barrier.
+	unreadSince map[types.UID]deletion
 	told        map[types.UID]*progress
 	// canary is the name of the Lease that is left alone, "" for none; other: the last check found another
 	// garbage collector.
 	canary string
 	other  bool
+	// repeats delays writes that somebody undoes; nil for never.
+	repeats *controller.Repeats
 	// slowReads and slowWrites are the resources whose last live read or write was slow, and whether one is under way.
 	slowReads, slowWrites map[schema.GroupResource]bool
 }
@@ -132,9 +135,10 @@ func New(config Config) *Collector {
 		metrics:    newCounters(),
 		started:    config.Clock.Now(),
 		restored:   make(chan struct{}),
+		repeats:    &controller.Repeats{},
 		rediscover: make(chan struct{}, 1), awaited: make(chan struct{}, 1), cyclic: make(chan struct{}, 1),
 		graph: graph.New(), monitors: map[schema.GroupKind]*monitor{}, definitions: map[string]types.UID{},
-		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]time.Time{}, told: map[types.UID]*progress{}, watching: context.Background(),
+		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]deletion{}, told: map[types.UID]*progress{}, watching: context.Background(),
 		slowReads: map[schema.GroupResource]bool{}, slowWrites: map[schema.GroupResource]bool{},
 	}
 }

@@ -72,22 +72,19 @@ func (c *Collector) readObject(ctx context.Context, object graph.Object) (live *
 // verifyOwner reads an owner live, once for all workers that need it, and records the verdict.
 func (c *Collector) verifyOwner(ctx context.Context, q graph.Question) error {
 	key := string(q.Owner) + " " + q.At.String() + " " + q.At.Namespace + "/" + q.At.Name
-	return c.limitSlow(c.slowReads, q.Kind, func() (time.Time, error) {
-		began, err, _ := c.reads.Do(key, func() (any, error) { return c.readOwner(ctx, q) })
-		at, _ := began.(time.Time)
-		return at, err
-	})
+	_, err, _ := c.reads.Do(key, func() (any, error) { return nil, c.readOwner(ctx, q) })
+	return err
 }
 
 // slowReadLifetime is how long a read that took longer than its lifetime is good for after its answer: without that,
 // no owner of a slow API server would ever count as read.
 const slowReadLifetime = graph.ReadLifetime / 2
 
-// readOwner reads an owner live, records the verdict, and returns when the read began.
-func (c *Collector) readOwner(ctx context.Context, q graph.Question) (began time.Time, err error) {
+// readOwner reads an owner live, and records the verdict.
+func (c *Collector) readOwner(ctx context.Context, q graph.Question) error {
 	live, began, err := c.read(ctx, q.Kind, q.At.Namespace, q.At.Name)
 	if err != nil {
-		return began, err
+		return err
 	}
 	c.change(func(g *graph.Graph) {
 		switch {
@@ -100,7 +97,7 @@ func (c *Collector) readOwner(ctx context.Context, q graph.Question) (began time
 			g.Read(q.Owner, q.At, live, maxTime(began, c.Clock.Now().Add(-slowReadLifetime)))
 		}
 	})
-	return began, err
+	return err
 }
 
 // ownGroups are groups of Kubernetes that client-go does not know.

@@ -85,6 +85,8 @@ func (t *throttled) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.RoundTripper.RoundTrip(request)
 	if err == nil {
 		boundRetryAfter(response.Header)
+	}
+	if err == nil && !isWatch(request) { // a watch that is refused begins anew each time, and would extend the pause for ever
 		t.throttle.note(request.URL.Path, retryAfter(response.StatusCode, response.Header, t.throttle.clock.Now()))
 	}
 	return response, err
@@ -140,8 +142,12 @@ func (t *throttled) WrappedRoundTripper() http.RoundTripper { return t.RoundTrip
 
 // waitsInTransport reports whether the request is a read that is no watch.
 func waitsInTransport(request *http.Request) bool {
+	return request.Method == http.MethodGet && !isWatch(request)
+}
+
+func isWatch(request *http.Request) bool {
 	watches, _ := strconv.ParseBool(request.URL.Query().Get("watch"))
-	return request.Method == http.MethodGet && !watches
+	return watches
 }
 
 // retryAfter returns until when an answer asks all requests to pause; zero if it does not. An overloaded API

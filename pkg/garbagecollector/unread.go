@@ -76,12 +76,12 @@ func (c *Collector) passWithout(ctx context.Context, owners map[types.UID]deleti
 	var waiting []types.UID
 	var released []graph.WaitingOwner
 	c.change(func(g *graph.Graph) {
-		maps.DeleteFunc(c.unreadSince, func(uid types.UID, _ time.Time) bool { return !waits(g, uid) })
+		maps.DeleteFunc(c.unreadSince, func(uid types.UID, _ deletion) bool { return !waits(g, uid) })
 		for uid, d := range owners {
 			owner, found := g.WaitingOwner(uid)
 			switch {
 			case found && !passesWithout(owner.Orphaning, now.Sub(d.since), c.OrphanUnreadableAfter):
-				c.unreadSince[uid] = d.since
+				c.unreadSince[uid] = d
 				waiting = append(waiting, uid)
 				continue
 			case found:
@@ -111,11 +111,11 @@ func passesWithout(orphaning bool, waited, limit time.Duration) bool {
 	return !orphaning || limit > 0 && waited >= limit
 }
 
-// beganWaiting returns when the first barrier for the deletion began: now, if none did. The caller holds the
-// lock.
-func (c *Collector) beganWaiting(uid types.UID) time.Time {
-	if since, found := c.unreadSince[uid]; found {
-		return since
+// beganWaiting returns when the first barrier for the deletion began: now, if none did. Another policy is another
+// deletion. The caller holds the lock.
+func (c *Collector) beganWaiting(uid types.UID, epoch uint64) time.Time {
+	if d, found := c.unreadSince[uid]; found && d.epoch == epoch {
+		return d.since
 	}
 	return c.Clock.Now()
 }

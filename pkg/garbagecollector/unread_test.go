@@ -80,7 +80,7 @@ func TestForgottenOwnerStartsAnew(t *testing.T) {
 		g.Deleted("gone", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "gone"})
 	})
 	c.passesUnread(t, "owner")
-	if len(c.unreadSince) != 1 || c.unreadSince["owner"].IsZero() {
+	if len(c.unreadSince) != 1 || c.unreadSince["owner"].since.IsZero() {
 		t.Errorf("remembered: %v", c.unreadSince)
 	}
 }
@@ -106,5 +106,19 @@ func TestUnreadKindsAreNamedOnce(t *testing.T) {
 	c.unread = []*graph.Kind{configMaps}
 	if got := c.unreadKinds(); !slices.Equal(got, []string{"configmaps", "customresourcedefinitions.apiextensions.k8s.io"}) {
 		t.Errorf("unread: %v", got)
+	}
+}
+
+// A deletion with another policy is another deletion: it waits for the whole time.
+func TestNextDeletionOfOwnerStartsAnew(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	c := New(Config{Clock: clock, Recorder: record.NewFakeRecorder(10), OrphanUnreadableAfter: time.Minute})
+	c.change(func(g *graph.Graph) { g.Serve(configMaps) })
+	c.observe(terminating(configMap("owner", "1"), metav1.FinalizerOrphanDependents))
+	c.passesUnread(t, "owner")
+	clock.Step(time.Hour)
+	c.observe(terminating(configMap("owner", "2"), metav1.FinalizerDeleteDependents), terminating(configMap("owner", "3"), metav1.FinalizerOrphanDependents))
+	if c.passesUnread(t, "owner") {
+		t.Error("the second deletion with the policy Orphan did not wait")
 	}
 }

@@ -3,16 +3,18 @@ package garbagecollector
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/garbage"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
@@ -52,6 +54,10 @@ func (c *Collector) finish(ctx context.Context, uid types.UID, err error) {
 		return
 	}
 	klog.FromContext(ctx).V(2).Info("Object is retried", "uid", uid, "err", err)
+	if reverted := (*controller.RevertedError)(nil); errors.As(err, &reverted) {
+		c.queue.AddAfter(uid, reverted.After)
+		return
+	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
 		c.queue.AddAfter(uid, min(time.Duration(seconds)*time.Second, maxPause))
 		return
@@ -168,20 +174,41 @@ func (c *Collector) wait(j graph.Judgement, reason garbage.Reason) {
 // verifyOwners reads the owners live, several at once: the first read must not expire before the last
 // one. An owner that cannot be read does not keep others from being read.
 func (c *Collector) verifyOwners(ctx context.Context, questions []graph.Question) error {
-	if len(questions) == 1 {
-		return c.verifyOwner(ctx, questions[0])
+	byKind := map[*graph.Kind][]graph.Question{}
+	for _, question := range questions {
+		byKind[question.Kind] = append(byKind[question.Kind], question)
 	}
-	errs := make([]error, len(questions))
-	var reading errgroup.Group
-	reading.SetLimit(maxReads)
-	for i, question := range questions {
-		reading.Go(func() error {
-			errs[i] = c.verifyOwner(ctx, question)
-			return nil
+	slots := make(chan struct{}, maxReads)
+	var mu sync.Mutex
+	var errs []error
+	var reading wait.Group
+	for kind, questions := range byKind {
+		reading.Start(func() {
+			err := c.limitSlow(c.slowReads, kind, func() (time.Time, error) { return c.verifyOwnersOfKind(ctx, questions, slots) })
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
 		})
 	}
-	_ = reading.Wait()
+	reading.Wait()
 	return errors.Join(errs...)
+}
+
+// verifyOwnersOfKind reads owners of one kind live at once, and returns when the first of the reads began. If they were read one after the
+// other, those of a slow kind would expire in turn.
+func (c *Collector) verifyOwnersOfKind(ctx context.Context, questions []graph.Question, slots chan struct{}) (began time.Time, err error) {
+	began = c.Clock.Now()
+	errs := make([]error, len(questions))
+	var reading wait.Group
+	for i, question := range questions {
+		reading.Start(func() {
+			slots <- struct{}{}
+			errs[i] = c.verifyOwner(ctx, question)
+			<-slots
+		})
+	}
+	reading.Wait()
+	return began, errors.Join(errs...)
 }
 
 // reportDisplaced sends the event about owners in another namespace, once per reference.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -198,5 +201,70 @@ func TestDeletionOfRestoredObjectEndsCollector(t *testing.T) {
 		if !strings.Contains(body, `"resourceVersion":"7"`) {
 			t.Errorf("deletion with %s", body)
 		}
+	}
+}
+
+// Two groups serve the owner, and the dependent names it in both.
+func TestOwnerNamedInTwoGroupsIsReleased(t *testing.T) {
+	s := newAPIServer(t)
+	owner := terminating(configMap("owner", "1"), metav1.FinalizerDeleteDependents)
+	other := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "other", Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true}
+	s.answer("GET "+configMapPath+"owner", http.StatusOK, partial(owner))
+	s.answer("GET /apis/other/v1/namespaces/ns/configmaps/owner", http.StatusOK, partial(owner))
+	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
+	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
+	dependent := configMap("dependent", "6", "owner", "owner")
+	dependent.OwnerReferences[1].APIVersion = "other/v1"
+	c.change(func(g *graph.Graph) {
+		g.Serve(other)
+		g.Observe(other, &owner)
+	})
+	c.observe(owner, dependent)
+	pass(c, "owner")
+	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 {
+		t.Errorf("the dependent stays, and the owner waits for ever: %v after %d requests", err, len(s.requests))
+	}
+}
+
+func TestDependentMayNameOneUIDAtManyPlaces(t *testing.T) {
+	s := newAPIServer(t)
+	dependent := configMap("dependent", "3")
+	for i := range 300 {
+		name := "place-" + strconv.Itoa(i)
+		dependent.OwnerReferences = append(dependent.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: "owner"})
+		s.answer("GET "+configMapPath+name, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", name))
+	}
+	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
+	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
+	c.observe(dependent)
+	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 || len(s.requests) != 301 {
+		t.Errorf("not deleted after %d requests: %v", len(s.requests), err)
+	}
+}
+
+// Two owners of a slow kind wait for one dependent. A read takes 2.5 s and is good for half a second: both are read at once.
+func TestOwnersOfSlowKindAreReadTogether(t *testing.T) {
+	s := newAPIServer(t)
+	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	var once sync.Once
+	var reading sync.WaitGroup
+	reading.Add(2)
+	first, second := terminating(configMap("first", "1"), metav1.FinalizerDeleteDependents), terminating(configMap("second", "2"), metav1.FinalizerDeleteDependents)
+	for _, owner := range []metav1.ObjectMeta{first, second} {
+		s.handle("GET "+configMapPath+owner.Name, func(w http.ResponseWriter, _ *http.Request) {
+			reading.Done()
+			reading.Wait() // both are under way
+			once.Do(func() { clock.Step(2500 * time.Millisecond) })
+			respond(w, http.StatusOK, partial(owner))
+		})
+	}
+	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
+	c := connected(t, s, Config{Clock: clock})
+	c.slowReads[configMaps.GroupResource()] = false // the last read was slow
+	c.observe(first, second, configMap("dependent", "3", "first", "second"))
+	pass(c, "first")
+	pass(c, "second")
+	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 {
+		t.Errorf("the dependent is not deleted after %d requests: %v", len(s.requests), err)
 	}
 }

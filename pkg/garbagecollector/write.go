@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -53,12 +54,16 @@ var policies = map[garbage.Action]metav1.DeletionPropagation{
 // read does, once nothing else delays the deletion.
 func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbage.Action, t *turn) (outcome, error) {
 	confirm := func() (outcome, error) { return c.confirm(ctx, &j, action, t) }
-	return c.write(ctx, &j, t, "delete", confirm, func() error { return c.sendDeletion(ctx, j, policies[action], t) })
+	effect := []byte("delete " + policies[action])
+	return c.write(ctx, &j, t, "delete", effect, confirm, func() error { return c.sendDeletion(ctx, j, policies[action], t) })
 }
 
 // write sends a write once nothing delays it and confirm returns done. Of a slow kind, one is on its way at a time, and
 // the others take nothing of the rate limit and read nothing.
-func (c *Collector) write(ctx context.Context, j *graph.Judgement, t *turn, verb string, confirm func() (outcome, error), send func() error) (next outcome, err error) {
+func (c *Collector) write(ctx context.Context, j *graph.Judgement, t *turn, verb string, effect []byte, confirm func() (outcome, error), send func() error) (next outcome, err error) {
+	if err := c.checkRepeats(j.UID, effect); err != nil {
+		return done, err
+	}
 	sent := false
 	err = c.limitSlow(c.slowWrites, j.Kind, func() (began time.Time, err error) {
 		if expired, err := c.admit(ctx, *j, t); expired || err != nil {
@@ -72,9 +77,48 @@ func (c *Collector) write(ctx context.Context, j *graph.Judgement, t *turn, verb
 		return c.Clock.Now(), send()
 	})
 	if sent && err != nil {
-		return c.recover(ctx, verb, j.Object, err)
+		next, err = c.recover(ctx, verb, j.Object, err)
+	}
+	if sent && (err == nil && next == done || isRefusal(err)) {
+		c.recordRepeats(j.UID, effect)
 	}
 	return next, err
+}
+
+// isRefusal reports whether the API server, or a webhook, refused a write.
+func isRefusal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+}
+
+// effectOf returns what a patch of the object changes: which references, or which finalizer, it removes.
+func (c *Collector) effectOf(j graph.Judgement, verb string) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	effect := []byte(verb)
+	for _, owner := range c.graph.OwnersAt(j.UID, j.Remove) {
+		effect = append(append(effect, ' '), owner...)
+	}
+	return effect
+}
+
+// checkRepeats returns an error if the write has to wait, because equal ones had no lasting effect: a webhook refuses or undoes
+// them, and each event of the object would send another one.
+func (c *Collector) checkRepeats(uid types.UID, effect []byte) error {
+	if c.repeats == nil {
+		return nil
+	}
+	return c.repeats.Check(uid, effect)
+}
+
+func (c *Collector) recordRepeats(uid types.UID, effect []byte) {
+	if c.repeats != nil {
+		c.repeats.Record(uid, effect)
+	}
 }
 
 // sendDeletion sends a DELETE, and records the answer.
@@ -187,7 +231,7 @@ func (c *Collector) patch(ctx context.Context, j graph.Judgement, t *turn, verb 
 		}
 		return done, nil
 	}
-	return c.write(ctx, &j, t, verb, confirm, func() error { return c.sendPatch(ctx, j, verb, operations) })
+	return c.write(ctx, &j, t, verb, c.effectOf(j, verb), confirm, func() error { return c.sendPatch(ctx, j, verb, operations) })
 }
 
 // sendPatch sends a PATCH, and records the answer.

@@ -65,6 +65,19 @@ type Judgement struct {
 	ForegroundIndex, OrphanIndex int
 }
 
+// OwnersAt returns the owners that the object names at the places.
+func (g *Graph) OwnersAt(uid types.UID, places []int) []types.UID {
+	var owners []types.UID
+	if n := g.nodes[uid]; n != nil {
+		for _, i := range places {
+			if i < len(n.references) {
+				owners = append(owners, n.references[i].owner.uid)
+			}
+		}
+	}
+	return owners
+}
+
 // Displaced is a reference to an owner of another namespace.
 type Displaced struct {
 	Owner                  types.UID
