@@ -62,7 +62,7 @@ func TestOnlyReadsWaitInTransport(t *testing.T) {
 func TestOverloadOfOneGroupPausesNoOther(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/api/v1/pods?watch=true": false, // it begins anew each time
-		"/api/v1/pods": true, "/apis/apps/v1/deployments": true, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions": true, "/healthz": true,
+		"/api/v1/pods":            true, "/apis/apps/v1/deployments": true, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions": true, "/healthz": true,
 		"/apis/example.com/v1/widgets": false, "/clusters/c-1/apis/example.com/v1/widgets": false, "/clusters/c-1/api/v1/pods": true,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
