@@ -74,8 +74,8 @@ func (g *Graph) mark(n *node) {
 // may arrive after the event DELETED of the object, or after a list that lacked it: then it is still to be read.
 func (g *Graph) Refresh(kind *Kind, object metav1.Object) {
 	n := g.nodes[object.GetUID()]
-	if n == nil || n.kind != kind {
-		return
+	if n == nil || n.kind != kind || n.version == object.GetResourceVersion() {
+		return // the removal of the last finalizer is answered with the version before it
 	}
 	marked := n.has(missing)
 	g.Observe(kind, object)
