@@ -2,6 +2,7 @@ package blocker
 
 import (
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -77,17 +78,26 @@ type Report struct {
 	Incomplete []string `json:"incomplete"`
 }
 
-// Normalized returns the blocker with empty lists instead of nil, for the JSON output, and
+// Normalized returns the blocker with empty lists instead of nil, for the JSON output, no evidence twice, and
 // with the worst verdict of its own blockers.
 func (b Blocker) Normalized() Blocker {
-	if b.Evidence == nil {
-		b.Evidence = []Evidence{}
-	}
+	b.Evidence = distinct(b.Evidence)
 	b.Blockers = normalizedAll(b.Blockers)
 	if len(b.Blockers) > 0 {
 		b.Verdict = max(b.Verdict, Worst(b.Blockers))
 	}
 	return b
+}
+
+// distinct returns the evidence without repetitions: controllers of which any one may act are looked for alike.
+func distinct(all []Evidence) []Evidence {
+	once := []Evidence{}
+	for _, one := range all {
+		if !slices.Contains(once, one) {
+			once = append(once, one)
+		}
+	}
+	return once
 }
 
 // Normalized returns the report with empty lists instead of nil.

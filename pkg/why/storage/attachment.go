@@ -133,9 +133,11 @@ func (c *volumeChain) attached(ctx context.Context, attachment *storagev1.Volume
 		Object: object, Finalizer: name, Reason: blocker.VolumeAttached, Verdict: min(judgment.Verdict, blocker.Unknown),
 		Since: askedAt(attachment), Evidence: facts,
 	}
+	using := make([]*corev1.Pod, len(pods))
 	for i := range pods {
-		b.Blockers = append(b.Blockers, podBlocker(ctx, c, &pods[i], ""))
+		using[i] = &pods[i]
 	}
+	b.Blockers = podBlockers(ctx, c, using, "")
 	switch judgment.Reason {
 	case blocker.ControllerActs: // the attacher detaches
 		b.Evidence = append(b.Evidence, finding.Evidence...)

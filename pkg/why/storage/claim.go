@@ -74,18 +74,18 @@ func driverOfClaim(ctx context.Context, e chain.Explorer, claim *corev1.Persiste
 func (c *claimChain) pods(ctx context.Context) []blocker.Blocker {
 	name := string(finalizer.ClaimProtection)
 	pods, seen := cluster.List(ctx, c.Reader(), cluster.Pods, cluster.Selection{Namespace: c.typed.Namespace})
-	var found []blocker.Blocker
+	var using []*corev1.Pod
 	var unscheduled []string
 	for i := range pods {
 		switch {
 		case protection.Uses(&pods[i], c.typed):
-			found = append(found, podBlocker(ctx, c, &pods[i], name))
+			using = append(using, &pods[i])
 		case slices.Contains(protection.ClaimNames(&pods[i]), c.typed.Name):
 			unscheduled = append(unscheduled, pods[i].Name)
 		}
 	}
-	if len(found) > 0 {
-		return found
+	if len(using) > 0 {
+		return podBlockers(ctx, c, using, name)
 	}
 	if !seen {
 		return []blocker.Blocker{c.podsUnseen()}

@@ -25,7 +25,7 @@ func nextOfPod(ctx context.Context, e chain.Explorer, pod *corev1.Pod) string {
 
 // sentenceOfPod says how the use of the claim ends.
 func sentenceOfPod(ctx context.Context, e chain.Explorer, pod *corev1.Pod) string {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if hasFinished(pod) {
 		return "the pod has finished, and counts until it is deleted"
 	}
 	owner := metav1.GetControllerOf(pod)

@@ -28,6 +28,9 @@ func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
 		b.Next = cluster.Steps("mend what the error of "+r.provisionerOf()+" says; the deletion is retried", commands.Kubectl("", "describe", "pv", name)) + r.orKeep()
 	case blocker.DriverMissing:
 		b.Evidence = append(r.failure, b.Evidence...)
+		if r.driver != "" && !strings.Contains(b.Holder, r.driver) { // several drivers have such a provisioner
+			b.Holder += " of driver " + r.driver
+		}
 		b.Next = r.nextForMissingDriver(b.Next)
 	case blocker.DriverDeletes:
 		b.Evidence = append(r.failure, b.Evidence...)
@@ -70,9 +73,18 @@ func (r *reclaimed) nextForMissingDriver(next string) string {
 			r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()
 	}
 	if next != "" {
-		return next
+		return cluster.Steps(r.diskText()+" waits for the provisioner of driver "+r.driver+", which deletes the disk with its data once it runs",
+			r.Commands().Kubectl("", "get", "csidriver", r.driver)) + "\n" + next
 	}
 	return cluster.Steps("install the driver "+r.driver+" again, with its provisioner", r.Commands().Kubectl("", "get", "csidriver", r.driver))
+}
+
+// diskText names the disk of the volume.
+func (r *reclaimed) diskText() string {
+	if csi := r.typed.Spec.CSI; csi != nil {
+		return "disk " + csi.VolumeHandle
+	}
+	return "the disk of PersistentVolume " + r.typed.Name
 }
 
 func (r *reclaimed) journal(b *blocker.Blocker) {
