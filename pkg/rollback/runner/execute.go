@@ -69,7 +69,7 @@ func (o *Options) removeItem(ctx context.Context, item Item) error {
 // of an admission webhook, also "not found": only a read proves that the object is gone.
 func (o *Options) refused(ctx context.Context, item Item, refusal error) error {
 	refusal = fmt.Errorf("remove %s: %w", terminal.Printable(item.String()), refusal)
-	if !apierrors.IsNotFound(refusal) && !patch.IsStale(refusal) {
+	if apierrors.ReasonForError(refusal) != metav1.StatusReasonNotFound && !patch.IsStale(refusal) {
 		return refusal
 	}
 	exists, err := o.exists(ctx, item.Object)

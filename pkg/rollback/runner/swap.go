@@ -34,16 +34,11 @@ func (s *observation) stepProvisioners(early bool) Step {
 		step.State = rollback.Blocked
 	}
 	for _, driver := range s.programs.drivers() {
-		server, name := s.server(driver), s.nameOf(driver)
-		if server == rollback.ServerNone && !s.hasJournal(driver) {
-			step.Text = append(step.Text, name+": the provisioner of Exeunt has ended, and nothing of it is left. Whether csi-provisioner runs is not visible without a Lease of it.")
-			continue
-		}
-		state := rollback.DecideSwap(rollback.SwapState{Server: server, Replaced: s.options.named(driver), Used: true, Early: early})
-		if state != rollback.Done {
-			step.Text = append(step.Text, fmt.Sprintf("%s: %s", name, swapAdvice(server, name)))
-		}
+		state, text := s.swapOf(driver, early)
 		step.State = max(step.State, state)
+		if text != "" {
+			step.Text = append(step.Text, text)
+		}
 	}
 	if step.State == rollback.Done {
 		step.State = s.swapByPods(early)
@@ -57,6 +52,19 @@ func (s *observation) stepProvisioners(early bool) Step {
 		}
 	}
 	return step
+}
+
+// swapOf returns the state of the swap for one driver, and what to do or to know.
+func (s *observation) swapOf(driver string, early bool) (rollback.StepState, string) {
+	server, name := s.server(driver), s.nameOf(driver)
+	if server == rollback.ServerNone && !s.hasJournal(driver) {
+		return rollback.Done, name + ": the provisioner of Exeunt has ended, and nothing of it is left. Whether csi-provisioner runs is not visible without a Lease of it."
+	}
+	state := rollback.DecideSwap(rollback.SwapState{Server: server, Replaced: s.options.named(driver), Used: true, Early: early})
+	if state == rollback.Done {
+		return state, ""
+	}
+	return state, fmt.Sprintf("%s: %s", name, swapAdvice(server, name))
 }
 
 // swapByPods returns the state of a swap that is done as far as Leases show.

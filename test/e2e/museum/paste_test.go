@@ -3,6 +3,7 @@ package museum
 import (
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -48,17 +49,24 @@ func stepsOf(blockers []blocker.Blocker) []string {
 	return steps
 }
 
-// writeRecord writes the recorded steps if the user wants that.
+// writeRecord writes the recorded steps of the exhibits that ran, if the user wants that.
 func writeRecord(t *testing.T) {
 	t.Helper()
 	if !*record {
 		return
 	}
-	text, err := json.MarshalIndent(recorded.steps, "", "  ")
+	file, all := harness.InCheckout("test", "e2e", "museum", "testdata", "next.json"), map[string][]string{}
+	if text, err := os.ReadFile(file); err == nil {
+		if err := json.Unmarshal(text, &all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	maps.Copy(all, recorded.steps)
+	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(harness.InCheckout("test", "e2e", "museum", "testdata", "next.json"), append(text, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
