@@ -142,8 +142,8 @@ func TestRecyclerPodThatDoesNotExistIsReported(t *testing.T) {
 // A mutating webhook undoes the write, and the answer is 200.
 func TestUndoneWriteIsRepeated(t *testing.T) {
 	undo := func(s *fixture) {
-		s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, s.Caches.Volume("v").DeepCopy(), nil
+		s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return action.GetSubresource() == "", s.Caches.Volume("v").DeepCopy(), nil
 		})
 	}
 	t.Run("finalizers", func(t *testing.T) {
