@@ -18,15 +18,34 @@ func newEvent(eventType, reason, component string, ago time.Duration) corev1.Eve
 	}
 }
 
+// syncFailed is the event of a load balancer that could not be made or deleted.
+func syncFailed(step string, ago time.Duration) []corev1.Event {
+	event := newEvent("Warning", "CleanupFailed", "painter", ago)
+	event.Message = "it\x1b[31m broke: failed to " + step + " load balancer: quota"
+	return []corev1.Event{event}
+}
+
+func TestEventsOfAnotherProgramTellNothing(t *testing.T) {
+	withReasons := families.Controller{EventSources: []string{"painter"}, ErrorReasons: []string{"CleanupFailed"}, SuccessReasons: []string{"Cleaned"}}
+	for name, tc := range map[string]struct {
+		controller families.Controller
+		events     []corev1.Event // oldest first
+		want       bool
+	}{
+		"success of another program":    {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Cleaned", "other", time.Minute)}, true},
+		"failure of another program":    {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "other", time.Minute)}, false},
+		"failure of an unknown program": {families.Controller{ErrorReasons: []string{"CleanupFailed"}}, []corev1.Event{newEvent("Warning", "CleanupFailed", "other", time.Minute)}, true},
+	} {
+		if got := eventFailure(tc.events, tc.controller, "a.example", now.Add(-5*time.Minute), now); (got != nil) != tc.want {
+			t.Errorf("%s: the failure is %+v, want one: %v", name, got, tc.want)
+		}
+	}
+}
+
 func TestEventFailure(t *testing.T) {
 	withReasons := families.Controller{EventSources: []string{"painter"}, ErrorReasons: []string{"CleanupFailed"}, SuccessReasons: []string{"Cleaned"}}
 	anyWarning := families.Controller{EventSources: []string{"painter-{driver}"}}
 	asked := now.Add(-5 * time.Minute)
-	sync := func(step string, ago time.Duration) []corev1.Event {
-		event := newEvent("Warning", "CleanupFailed", "painter", ago)
-		event.Message = "it\x1b[31m broke: failed to " + step + " load balancer: quota"
-		return []corev1.Event{event}
-	}
 	for name, tc := range map[string]struct {
 		controller families.Controller
 		events     []corev1.Event // oldest first
@@ -37,15 +56,12 @@ func TestEventFailure(t *testing.T) {
 		"failed cleanup 11 min ago":       {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 11*time.Minute)}, false},
 		"failed cleanup of two hours ago": {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Hour), newEvent("Normal", "Cleaned", "painter", time.Hour)}, false},
 		"success since":                   {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Cleaned", "painter", time.Minute)}, false},
-		"success of another program":      {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Cleaned", "other", time.Minute)}, true},
-		"failure of another program":      {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "other", time.Minute)}, false},
-		"failure of an unknown program":   {families.Controller{ErrorReasons: []string{"CleanupFailed"}}, []corev1.Event{newEvent("Warning", "CleanupFailed", "other", time.Minute)}, true},
 		"normal event since":              {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Painted", "painter", time.Minute)}, false},
 		"normal event of another program": {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Painted", "other", time.Minute)}, true},
 		"normal event of the same second": {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", time.Minute), newEvent("Normal", "Painting", "painter", time.Minute)}, true},
 		"failed again after a success":    {withReasons, []corev1.Event{newEvent("Normal", "Cleaned", "painter", 2*time.Minute), newEvent("Warning", "CleanupFailed", "painter", time.Minute)}, true},
-		"creation before the deletion":    {withReasons, sync("ensure", 6*time.Minute), false},
-		"cleanup before the deletion":     {withReasons, sync("delete", 6*time.Minute), true},
+		"creation before the deletion":    {withReasons, syncFailed("ensure", 6*time.Minute), false},
+		"cleanup before the deletion":     {withReasons, syncFailed("delete", 6*time.Minute), true},
 		"other warning":                   {withReasons, []corev1.Event{newEvent("Warning", "Unhealthy", "painter", time.Minute)}, false},
 		"reason of a normal event":        {withReasons, []corev1.Event{newEvent("Normal", "CleanupFailed", "painter", time.Minute)}, false},
 		"warning since the deletion":      {anyWarning, []corev1.Event{newEvent("Warning", "Broken", "painter-a.example", time.Minute)}, true},

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
@@ -40,8 +39,7 @@ func (c *claimChain) snapshots(ctx context.Context) []blocker.Blocker {
 	if len(users) == 0 || b.Reason != blocker.SnapshotRunning {
 		return []blocker.Blocker{b}
 	}
-	meta := func(snapshot *snapshotv1.VolumeSnapshot) metav1.Object { return snapshot }
-	return blockersOfUsers(ctx, c, b, users, meta, snapshotv1.SchemeGroupVersion.String(), single.snapshot,
+	return blockersOfUsers(ctx, c, b, objectsOf(c, snapshotv1.SchemeGroupVersion.String(), single.snapshot, users),
 		user{resource: single.command, wait: "wait until the snapshot is ready", loss: "this gives the snapshot up"})
 }
 

@@ -62,47 +62,50 @@ func explainUsers(ctx context.Context, e chain.Explorer, object *unstructured.Un
 // usersOfClass returns the volumes and claims that name the class, and whether all were seen.
 func usersOfClass(ctx context.Context, e chain.Explorer, class *unstructured.Unstructured) ([]blocker.Blocker, bool) {
 	var users []blocker.Blocker
-	add := func(kind, resource, field string, typed metav1.Object) {
+	add := func(by classUser, typed metav1.Object) {
 		if len(users) < maxUsers {
-			users = append(users, userOfClass(ctx, e, class, kind, resource, field, typed))
+			users = append(users, by.blocker(ctx, e, class, typed))
 		}
 	}
 	claimsSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{}, func(page []corev1.PersistentVolumeClaim) {
 		for i := range page {
 			claim := &page[i]
 			if names(claim.Spec.VolumeAttributesClassName, class) || names(claim.Status.CurrentVolumeAttributesClassName, class) {
-				add("PersistentVolumeClaim", "pvc", "volumeAttributesClassName", claim)
+				add(classUser{"PersistentVolumeClaim", "pvc", "volumeAttributesClassName"}, claim)
 			}
 		}
 	})
 	volumesSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
 		for i := range page {
 			if names(page[i].Spec.VolumeAttributesClassName, class) {
-				add("PersistentVolume", "pv", "spec.volumeAttributesClassName", &page[i])
+				add(classUser{"PersistentVolume", "pv", "spec.volumeAttributesClassName"}, &page[i])
 			}
 		}
 	})
 	return users, claimsSeen && volumesSeen
 }
 
-// userOfClass returns the blocker of a claim or volume that names the class in the field.
-func userOfClass(ctx context.Context, e chain.Explorer, class *unstructured.Unstructured, kind, resource, field string, typed metav1.Object) blocker.Blocker {
-	object := blocker.Object{Kind: kind, Namespace: typed.GetNamespace(), Name: typed.GetName(), UID: string(typed.GetUID())}
+// classUser is a kind whose objects name a class in the field; resource is for kubectl.
+type classUser struct{ kind, resource, field string }
+
+// blocker returns the blocker of a claim or volume that names the class.
+func (u classUser) blocker(ctx context.Context, e chain.Explorer, class *unstructured.Unstructured, typed metav1.Object) blocker.Blocker {
+	object := blocker.Object{Kind: u.kind, Namespace: typed.GetNamespace(), Name: typed.GetName(), UID: string(typed.GetUID())}
 	b := blocker.Blocker{
 		Object: object, Holder: "the user of " + object.String(), Since: askedAt(class),
-		Evidence: []blocker.Evidence{evidence(blocker.FromField, "%s of %s is %s", field, object, class.GetName())},
+		Evidence: []blocker.Evidence{evidence(blocker.FromField, "%s of %s is %s", u.field, object, class.GetName())},
 		Next: cluster.Steps("change the class of the claim, or delete the claim",
-			e.Commands().Kubectl(object.Namespace, "get", resource, object.Name)),
+			e.Commands().Kubectl(object.Namespace, "get", u.resource, object.Name)),
 	}
 	if !isDeleted(typed) {
 		return b
 	}
-	converted, err := toUnstructured("v1", kind, typed)
+	converted, err := toUnstructured("v1", u.kind, typed)
 	if err != nil {
 		e.Reader().Note("could not read %s: %v", object, err)
 		return b
 	}
-	return explainDeleted(ctx, e, b, converted, resource)
+	return explainDeleted(ctx, e, b, converted, u.resource)
 }
 
 func names(name *string, object *unstructured.Unstructured) bool {

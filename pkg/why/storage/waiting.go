@@ -4,7 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -42,16 +41,30 @@ func explainDeleted(ctx context.Context, e chain.Explorer, b blocker.Blocker, ob
 	return b
 }
 
-// livingFirst returns one of the users that nobody has deleted, if there is one, and all that are
+// objectsOf returns the typed objects as the explorer takes them.
+func objectsOf[T any](e chain.Explorer, apiVersion, kind string, typed []T) []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for i := range typed {
+		object, err := toUnstructured(apiVersion, kind, &typed[i])
+		if err != nil {
+			e.Reader().Note("could not read a %s: %v", kind, err)
+			continue
+		}
+		all = append(all, object)
+	}
+	return all
+}
+
+// livingFirst returns one of the users that nobody has deleted, if there is one, and those that are
 // being deleted: each of these has a blocker of its own.
-func livingFirst[T any](users []T, meta func(*T) metav1.Object) []*T {
-	var living, deleted []*T
-	for i := range users {
+func livingFirst(users []*unstructured.Unstructured) []*unstructured.Unstructured {
+	var living, deleted []*unstructured.Unstructured
+	for _, one := range users {
 		switch {
-		case meta(&users[i]).GetDeletionTimestamp() != nil:
-			deleted = append(deleted, &users[i])
+		case isDeleted(one):
+			deleted = append(deleted, one)
 		case len(living) == 0:
-			living = append(living, &users[i])
+			living = append(living, one)
 		}
 	}
 	return append(living, deleted[:min(len(deleted), maxUsers)]...)
@@ -59,17 +72,10 @@ func livingFirst[T any](users []T, meta func(*T) metav1.Object) []*T {
 
 // blockersOfUsers returns the blocker for each user that counts: the first that nobody deleted, and
 // those that are being deleted.
-func blockersOfUsers[T any](ctx context.Context, e chain.Explorer, b blocker.Blocker, users []T, meta func(*T) metav1.Object,
-	apiVersion, kind string, like user,
-) []blocker.Blocker {
+func blockersOfUsers(ctx context.Context, e chain.Explorer, b blocker.Blocker, users []*unstructured.Unstructured, like user) []blocker.Blocker {
 	var all []blocker.Blocker
-	for _, one := range livingFirst(users, meta) {
-		object, err := toUnstructured(apiVersion, kind, one)
-		if err != nil {
-			e.Reader().Note("could not read %s %s: %v", kind, meta(one).GetName(), err)
-			continue
-		}
-		like.object = object
+	for _, one := range livingFirst(users) {
+		like.object = one
 		copied := b
 		copied.Evidence = append([]blocker.Evidence{}, b.Evidence...)
 		all = append(all, waitsFor(ctx, e, copied, like))
@@ -93,9 +99,7 @@ func whoEnds(remover, users holder.Finding) holder.Finding {
 	return remover
 }
 
-func claimMeta(claim *corev1.PersistentVolumeClaim) metav1.Object { return claim }
-
 // claimsThatWait returns the blockers of claims that wait for a volume from the object.
 func claimsThatWait(ctx context.Context, e chain.Explorer, b blocker.Blocker, claims []corev1.PersistentVolumeClaim, wait, loss string) []blocker.Blocker {
-	return blockersOfUsers(ctx, e, b, claims, claimMeta, "v1", "PersistentVolumeClaim", user{resource: "pvc", wait: wait, loss: loss})
+	return blockersOfUsers(ctx, e, b, objectsOf(e, "v1", "PersistentVolumeClaim", claims), user{resource: "pvc", wait: wait, loss: loss})
 }
