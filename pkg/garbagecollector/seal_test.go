@@ -63,6 +63,8 @@ func TestKindOfDefinitionThatFailedIsAwaitedOnceRead(t *testing.T) {
 	s.listWidgets(make(chan struct{}))
 	r, clock := sealing(t, s, &fakeDiscovery{})
 	r.run.Failed(definitions, clock.Now())
+	r.run.Add(configMaps)
+	r.run.Seen(configMaps)
 	clock.Step(sealLimit)
 	if result := r.seal(t); result != barrier.PassedWithout {
 		t.Errorf("the barrier has %v, although definitions cannot be read", result)

@@ -207,6 +207,8 @@ func TestOverloadIsNoUnreadableKind(t *testing.T) {
 	c := connected(t, s, Config{Throttle: throttle, UnreadableAfter: time.Nanosecond})
 	run := barrier.Begin[*graph.Kind](time.Now(), time.Nanosecond)
 	run.Add(configMaps)
+	run.Add(services)
+	run.Seen(services)
 	run.Seal(true)
 	c.run = run
 	r := &reads{Collector: c, run: run, slots: make(chan struct{}, 1)}
@@ -248,6 +250,8 @@ func TestOverloadOfDefinedKindIsNoUnreadableKind(t *testing.T) {
 			}
 			run := barrier.Begin[*graph.Kind](time.Now(), time.Nanosecond)
 			run.Add(kind)
+			run.Add(services)
+			run.Seen(services)
 			run.Seal(true)
 			run.Next(time.Now())
 			c.run = run

@@ -228,7 +228,7 @@ func (r *Run[K]) Result(now time.Time) (Result, []K) {
 		}
 	}
 	switch {
-	case !r.sealed:
+	case !r.sealed, len(unseen) > 0 && len(unseen) == len(r.kinds): // the API server is away, which says nothing about kinds
 		return Running, nil
 	case len(unseen) > 0 || !r.complete:
 		return PassedWithout, unseen

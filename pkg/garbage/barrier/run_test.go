@@ -213,7 +213,8 @@ func BenchmarkRun(b *testing.B) {
 
 // Kinds whose pages cannot be read, though their first objects can, need not fail at the same moment.
 func TestProbeDoesNotHideThatListsFail(t *testing.T) {
-	r := newRun("a", "b")
+	r := newRun("a", "b", "read")
+	r.Seen("read")
 	list := func(kind string, at time.Duration) {
 		r.Next(begun.Add(at - FollowTime))
 		r.Probed(kind, "9", "1", begun.Add(at-FollowTime))
@@ -233,7 +234,8 @@ func TestProbeDoesNotHideThatListsFail(t *testing.T) {
 // A read of a kind that the former run passed without may hang: it holds up no longer than the limit.
 func TestHangingReadOfExcusedKindEndsWithTheLimit(t *testing.T) {
 	for kind, want := range map[string]Result{"excused": PassedWithout, "other": Running} {
-		r := newRun(kind)
+		r := newRun(kind, "read")
+		r.Seen("read")
 		r.Excuse("excused")
 		r.Next(begun)
 		expectResult(t, r, limit-1, Running)
@@ -241,4 +243,15 @@ func TestHangingReadOfExcusedKindEndsWithTheLimit(t *testing.T) {
 			t.Errorf("%s: %v, want %v", kind, got, want)
 		}
 	}
+}
+
+// An API server that is away fails every read, which says nothing about kinds.
+func TestBarrierThatReadNothingDoesNotPass(t *testing.T) {
+	r := newRun("a", "b")
+	r.Next(begun)
+	r.Failed("a", begun.Add(limit))
+	r.Failed("b", begun.Add(limit))
+	expectResult(t, r, limit, Running)
+	r.Seen("a")
+	expectResult(t, r, limit, PassedWithout, "b")
 }
