@@ -141,6 +141,7 @@ type fixture struct {
 	store      *store.Store
 	term       int32
 	events     *record.FakeRecorder
+	creations  *controller.Creations
 	class      string
 	// leases is the client of the journal; deniedFor is for how long it waits for rights.
 	leases    kubernetes.Interface
@@ -177,12 +178,12 @@ func newFixture(s *harness.Session, mode storagev1.VolumeBindingMode, change ...
 func (m *fixture) restart() {
 	m.T.Helper()
 	m.factory = informers.NewSharedInformerFactory(m.Client, 0)
-	m.events = record.NewFakeRecorder(1000)
+	m.events, m.creations = record.NewFakeRecorder(1000), provisioning.NewCreations()
 	core := m.factory.Core().V1()
 	var err error
 	m.controller, err = provisioning.New(provisioning.Config{
 		Client: m.Client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
-		Classes: m.factory.Storage().V1().StorageClasses().Informer(),
+		Classes: m.factory.Storage().V1().StorageClasses().Informer(), Arrivals: provisioning.Arrivals{Creations: m.creations},
 		Backend: &csibackend.Backend{Driver: m.storage, Inputs: csibackend.NewInputs(csibackend.InputsConfig{Client: m.Client, Driver: m.storage})}, Honor: true,
 		Deletion: m.storage,
 		Serves:   func(name string) bool { return name == m.storage.name },
