@@ -261,7 +261,6 @@ func decideLost(s ClaimState, reason Reason) ClaimDecision {
 
 // decideBind returns the next of the four steps of binding. A recycler pod that scrubs the volume
 // would remove data of the claim, unless the claim was bound to the volume before.
-// The name of a volume stays in a claim for good, so a cached volume is not enough for it.
 func decideBind(s ClaimState) ClaimDecision {
 	switch {
 	case s.VolumeScrubbed && (!s.Completed || s.Volume != BoundToClaim):
@@ -274,6 +273,14 @@ func decideBind(s ClaimState) ClaimDecision {
 		return ClaimDecision{ProvisionVolume, AwaitsPlugin}
 	case !s.VolumeBound:
 		return ClaimDecision{SetVolumePhaseBound, Binding}
+	}
+	return decideBindClaim(s)
+}
+
+// decideBindClaim returns the next of the steps that write the claim, once the volume is bound to it. The name of a
+// volume stays in a claim for good, so a cached volume is not enough for it.
+func decideBindClaim(s ClaimState) ClaimDecision {
+	switch {
 	case !s.Completed && !s.Confirmed:
 		return ClaimDecision{ConfirmVolume, Binding}
 	case !s.Named:

@@ -111,6 +111,13 @@ func decideCreated(s State) Decision {
 		return Decision{Announce, VolumeWanted}
 	case isUsed:
 		return Decision{Save, VolumeWanted}
+	}
+	return decideUnrecordable(s)
+}
+
+// decideUnrecordable is for a created volume that cannot be recorded. Only a volume of this request is deleted.
+func decideUnrecordable(s State) Decision {
+	switch {
 	case s.Record == storage.RecordConflict && s.Read != BothRead:
 		return Decision{ReadBoth, NameInUse}
 	case !s.Made && s.Want == Unwanted && (s.Journaled || s.Entry != NoEntry):
