@@ -54,14 +54,24 @@ var policies = map[garbage.Action]metav1.DeletionPropagation{
 // read does, once nothing else delays the deletion.
 func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbage.Action, t *turn) (outcome, error) {
 	confirm := func() (outcome, error) { return c.confirm(ctx, &j, action, t) }
-	effect := []byte("delete " + policies[action])
-	return c.write(ctx, &j, t, "delete", effect, confirm, func() error { return c.sendDeletion(ctx, j, policies[action], t) })
+	send := func() error { return c.sendDeletion(ctx, j, policies[action], t) }
+	return c.write(ctx, &j, t, writeRequest{"delete", []byte("delete " + policies[action]), confirm, send})
 }
 
-// write sends a write once nothing delays it and confirm returns done. Of a slow kind, one is on its way at a time, and
+// writeRequest is a write that is not sent yet.
+type writeRequest struct {
+	verb string
+	// effect is what the write changes: equal effects are repeats.
+	effect []byte
+	// confirm returns done if the write is still right.
+	confirm func() (outcome, error)
+	send    func() error
+}
+
+// write sends a write once nothing delays it and it is confirmed. Of a slow kind, one is on its way at a time, and
 // the others take nothing of the rate limit and read nothing.
-func (c *Collector) write(ctx context.Context, j *graph.Judgement, t *turn, verb string, effect []byte, confirm func() (outcome, error), send func() error) (next outcome, err error) {
-	if err := c.checkRepeats(j.UID, effect); err != nil {
+func (c *Collector) write(ctx context.Context, j *graph.Judgement, t *turn, r writeRequest) (next outcome, err error) {
+	if err := c.checkRepeats(j.UID, r.effect); err != nil {
 		return done, err
 	}
 	sent := false
@@ -70,17 +80,17 @@ func (c *Collector) write(ctx context.Context, j *graph.Judgement, t *turn, verb
 			next = again
 			return time.Time{}, err
 		}
-		if next, err = confirm(); next != done || err != nil {
+		if next, err = r.confirm(); next != done || err != nil {
 			return time.Time{}, err
 		}
 		t.admitted, sent = false, true
-		return c.Clock.Now(), send()
+		return c.Clock.Now(), r.send()
 	})
 	if sent && err != nil {
-		next, err = c.recover(ctx, verb, j.Object, err)
+		next, err = c.recover(ctx, r.verb, j.Object, err)
 	}
 	if sent && (err == nil && next == done || isRefusal(err)) {
-		c.recordRepeats(j.UID, effect)
+		c.recordRepeats(j.UID, r.effect)
 	}
 	return next, err
 }
@@ -231,7 +241,8 @@ func (c *Collector) patch(ctx context.Context, j graph.Judgement, t *turn, verb 
 		}
 		return done, nil
 	}
-	return c.write(ctx, &j, t, verb, c.effectOf(j, verb), confirm, func() error { return c.sendPatch(ctx, j, verb, operations) })
+	send := func() error { return c.sendPatch(ctx, j, verb, operations) }
+	return c.write(ctx, &j, t, writeRequest{verb, c.effectOf(j, verb), confirm, send})
 }
 
 // sendPatch sends a PATCH, and records the answer.
