@@ -47,7 +47,7 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 	flaw := ""
 	if failed == nil {
 		flaw = c.flawOf(o, s, answer)
-		failed = c.checkAge(o, s, answer, flaw)
+		failed = c.checkAge(s, answer, flaw)
 	}
 	if failed != nil {
 		return c.recordFailure(ctx, o, s, failed), nil
@@ -77,7 +77,7 @@ func (c *Controller) flawOf(o *observation, s provision.State, answer backend.An
 
 // checkAge refuses a volume with a flaw that may be older than the requests of this process. It may hold data, and is left
 // alone; the request is repeated, in case somebody moves the volume away.
-func (c *Controller) checkAge(o *observation, s provision.State, answer backend.Answer, flaw string) *backend.Failure {
+func (c *Controller) checkAge(s provision.State, answer backend.Answer, flaw string) *backend.Failure {
 	if flaw == "" || s.Made {
 		return nil
 	}
