@@ -62,25 +62,30 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	defer stopServing()
 	ctx, end := context.WithCancelCause(ctx)
-	watching, stopWatching := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		if err := collector.Watch(watching); err != nil { // also on standby
-			end(err)
-		}
-	}()
-	defer func() {
-		stopWatching()
-		<-watched
-		end(nil)
-	}()
+	defer end(nil)
+	defer watchInBackground(ctx, collector, end)() // also on standby
 	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder, Connection: clients.Connection}
 	err = program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error { return collector.Collect(ctx) })
 	if restored := context.Cause(ctx); errors.Is(restored, garbagecollector.ErrRestored) {
 		return restored
 	}
 	return err
+}
+
+// watchInBackground fills the graph until stop is called. An error of the watch is the cause with which it calls end.
+func watchInBackground(ctx context.Context, collector *garbagecollector.Collector, end context.CancelCauseFunc) (stop func()) {
+	watching, stopWatching := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if err := collector.Watch(watching); err != nil {
+			end(err)
+		}
+	}()
+	return func() {
+		stopWatching()
+		<-watched
+	}
 }
 
 // newCollector connects the collector. Watches, barriers, live reads and writes have rate limits of
