@@ -119,15 +119,18 @@ func (w *world) faultsOf(s *State, call Call, number int) []func() ([]Step, erro
 			return Answer{Outcome: broken}
 		}))
 	}
-	return append(all, func() ([]Step, error) {
-		if s.faults.Delayed == 0 {
-			return nil, nil
-		}
-		after := s.clone()
-		after.faults.Delayed--
-		after.served = append(after.served, Served{fmt.Sprint(call), w.serve(after, call, 0)})
-		return []Step{{Says: "served, but the answer is under way: " + w.describe(call), After: after}}, nil
-	})
+	return append(all, func() ([]Step, error) { return w.delayed(s, call), nil })
+}
+
+// delayed serves a read whose answer arrives later.
+func (w *world) delayed(s *State, call Call) []Step {
+	if s.faults.Delayed == 0 {
+		return nil
+	}
+	after := s.clone()
+	after.faults.Delayed--
+	after.served = append(after.served, Served{fmt.Sprint(call), w.serve(after, call, 0)})
+	return []Step{{Says: "served, but the answer is under way: " + w.describe(call), After: after}}
 }
 
 // denials are the answers of an admission webhook to a write, whose object lives.
