@@ -67,7 +67,7 @@ func denied(kind Kind, r *request) metav1.Status {
 	case DeniedInvalid:
 		status = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.verb, r.groupResource(), r.name, errInjected.Error(), 0, false).Status()
 	case DeniedGone:
-		status = apierrors.NewGone(errInjected.Error()).Status()
+		status = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonGone, Message: errInjected.Error()}
 	default:
 		status = apierrors.NewForbidden(r.groupResource(), r.name, errInjected).Status()
 	}

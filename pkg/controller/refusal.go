@@ -31,9 +31,9 @@ func CheckRefusal[T metav1.Object](ctx context.Context, refused error, what stri
 	live, exists, err := absent.Get(ctx, observed.GetName(), get)
 	switch {
 	case err != nil:
-		return fmt.Errorf("read %s %s after its write was refused (%v): %w", what, observed.GetName(), refused, err)
+		return fmt.Errorf("read %s %s after its write was refused (%s): %w", what, observed.GetName(), refused.Error(), err)
 	case !exists || live.GetUID() != observed.GetUID():
-		return fmt.Errorf("%w: %v", ErrGone, refused)
+		return fmt.Errorf("%w: %s", ErrGone, refused.Error()) // not wrapped: callers do not match its status
 	case stale && live.GetResourceVersion() != observed.GetResourceVersion():
 		return refused
 	}

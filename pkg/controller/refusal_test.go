@@ -27,6 +27,7 @@ func outcomeOf(err error) outcome {
 // A webhook chooses the code of its denial. What the code says counts only if a live read confirms it.
 func TestRefusalIsCheckedByLiveRead(t *testing.T) {
 	resource := v1.Resource("persistentvolumes")
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonGone, Message: "gone"}}
 	invalid := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "disk", "testing value failed", 0, false)
 	same, changed, another := diskOf("1", ""), diskOf("1", ""), diskOf("2", "")
 	changed.ResourceVersion = "8"
@@ -40,8 +41,8 @@ func TestRefusalIsCheckedByLiveRead(t *testing.T) {
 		"404, another object":        {apierrors.NewNotFound(resource, "disk"), another, gone},
 		"404, object lives":          {apierrors.NewNotFound(resource, "disk"), same, refused},
 		"404, object has changed":    {apierrors.NewNotFound(resource, "disk"), changed, refused},
-		"410, object is gone":        {apierrors.NewGone("gone"), nil, gone},
-		"410, object lives":          {apierrors.NewGone("gone"), same, refused},
+		"410, object is gone":        {denied, nil, gone},
+		"410, object lives":          {denied, same, refused},
 		"409, object has changed":    {apierrors.NewConflict(resource, "disk", errors.New("modified")), changed, stale},
 		"409, object is as observed": {apierrors.NewConflict(resource, "disk", errors.New("denied")), same, refused},
 		"409, object is gone":        {apierrors.NewConflict(resource, "disk", errors.New("modified")), nil, gone},
