@@ -169,9 +169,12 @@ func TestWhatCountsAsAnInterruption(t *testing.T) {
 	}
 	s.status.Store(http.StatusOK)
 
-	watch := func(timeout string) (ended chan error) {
-		ended = make(chan error, 1)
-		go func() { ended <- s.do(http.MethodGet, "/?watch=true&timeoutSeconds="+timeout) }()
+	watch := func(timeout string) (ended chan struct{}) {
+		ended = make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = s.do(http.MethodGet, "/?watch=true&timeoutSeconds="+timeout)
+		}()
 		return ended
 	}
 	ended := watch("300")
@@ -189,7 +192,7 @@ func TestWhatCountsAsAnInterruption(t *testing.T) {
 	s.expect("a watch that the client closes", false)
 
 	s.Config.Close()
-	s.Server.Close()
+	s.Close()
 	if err := get(); err == nil {
 		t.Error("the API server answers")
 	}

@@ -1,168 +1,15 @@
 package program
 
 import (
-	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/utils/ptr"
-
-	"github.com/exeunt-io/exeunt/pkg/controller"
 )
-
-// store is an API server with one Lease, which versions it as etcd does. It can be restored from a backup.
-type store struct {
-	*testing.T
-	client *fake.Clientset
-
-	mu       sync.Mutex
-	lease    *coordinationv1.Lease // nil if it does not exist
-	revision int
-	uids     int
-	away     bool
-	// lost: writes are executed, and their answers are lost.
-	lost bool
-	// reads and writes of the Lease that were answered.
-	reads, writes int
-	backup        *coordinationv1.Lease
-	backedUpAt    int
-}
-
-func newStore(t *testing.T, lease *coordinationv1.Lease) *store {
-	s := &store{T: t, client: fake.NewClientset(), revision: 1000}
-	if lease != nil {
-		s.set(lease)
-	}
-	s.client.PrependReactor("*", "leases", s.react)
-	return s
-}
-
-var leaseResource = coordinationv1.Resource("leases")
-
-func (s *store) react(action clienttesting.Action) (bool, runtime.Object, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.away {
-		return true, nil, errors.New("connection refused")
-	}
-	switch action := action.(type) {
-	case clienttesting.UpdateAction: // and of a creation
-		sent := action.GetObject().(*coordinationv1.Lease)
-		switch creates := action.GetVerb() == "create"; {
-		case creates && s.lease != nil:
-			return true, nil, apierrors.NewAlreadyExists(leaseResource, "program")
-		case !creates && s.lease == nil:
-			return true, nil, apierrors.NewNotFound(leaseResource, "program")
-		case !creates && (sent.ResourceVersion != s.lease.ResourceVersion || sent.UID != s.lease.UID):
-			return true, nil, apierrors.NewConflict(leaseResource, "program", errors.New("the object has been modified"))
-		}
-		s.writes++
-		s.set(sent)
-		if s.lost {
-			return true, nil, context.DeadlineExceeded
-		}
-		return true, s.lease.DeepCopy(), nil
-	case clienttesting.GetAction:
-		if s.lease == nil {
-			return true, nil, apierrors.NewNotFound(leaseResource, "program")
-		}
-		s.reads++
-		return true, s.lease.DeepCopy(), nil
-	}
-	return false, nil, nil
-}
-
-// set stores the Lease as the next version.
-func (s *store) set(lease *coordinationv1.Lease) {
-	s.revision++
-	s.lease = lease.DeepCopy()
-	s.lease.ResourceVersion = strconv.Itoa(s.revision)
-	if s.lease.UID == "" {
-		s.uids++
-		s.lease.UID = types.UID(strconv.Itoa(s.uids))
-	}
-}
-
-// do changes the store.
-func (s *store) do(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change()
-}
-
-func (s *store) save() { s.backup, s.backedUpAt = s.lease.DeepCopy(), s.revision }
-
-// restore brings the backup back, with the same revision or with a raised one.
-func (s *store) restore(raised bool) {
-	s.lease, s.revision = s.backup, s.backedUpAt
-	if raised {
-		s.revision += 1_000_000
-	}
-}
-
-func (s *store) count() (reads, writes int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reads, s.writes
-}
-
-// process is one that stands by or leads.
-type process struct {
-	connection *Connection
-	term       controller.Term // set once it leads
-	led        chan struct{}
-	ended      chan error
-	stop       context.CancelFunc
-}
-
-// start starts a process whose identity is that of a pod.
-func (s *store) start(pod string) *process {
-	ctx, stop := context.WithCancel(s.Context())
-	p := &process{connection: &Connection{}, led: make(chan struct{}), ended: make(chan error, 1), stop: stop}
-	renewing, stopRenewing := context.WithCancel(ctx)
-	term := newTerm(pod, lasting.LeaseDuration.Duration, lasting.RetryPeriod.Duration, p.connection)
-	e := &election{Election: Election{LeaderElectionConfiguration: lasting, Connection: p.connection}, client: s.client, term: term,
-		watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), released: make(chan struct{}), renewing: renewing, stopRenewing: stopRenewing}
-	go func() {
-		defer stopRenewing()
-		p.ended <- e.lead(ctx, func(leading context.Context) error {
-			p.term = e
-			close(p.led)
-			<-leading.Done()
-			return nil
-		})
-	}()
-	return p
-}
-
-// end returns how the process ended.
-func (s *store) end(p *process) error {
-	s.Helper()
-	select {
-	case err := <-p.ended:
-		return err
-	case <-time.After(5 * time.Minute):
-		s.Error("the process goes on")
-		p.stop()
-		return <-p.ended
-	}
-}
-
-// write is what the guard of a write says.
-func (p *process) write() error {
-	return p.term.(*election).confirm(context.Background())
-}
 
 // restores are the two kinds.
 var restores = map[string]bool{"same revision": false, "raised revision": true}
@@ -243,101 +90,6 @@ func TestFrozenLeaderReadsItsLeaseFirst(t *testing.T) {
 			t.Errorf("a write: %v, want ErrRestored", err)
 		}
 		_ = s.end(p)
-	})
-}
-
-// The restarted process of the leader's pod takes the restored Lease before the other process reads it.
-func TestStandbyKnowsOfRestoreFromNextLeader(t *testing.T) {
-	for name, raised := range restores {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStore(t, nil)
-				leader := s.start("pod-0")
-				<-leader.led
-				standby := s.start("pod-1")
-				<-time.After(time.Minute)
-				s.do(s.save)
-				<-time.After(time.Minute)
-				s.do(func() { s.away = true })
-				if err := s.end(leader); !errors.Is(err, ErrLeaseLost) { // it cannot renew
-					t.Errorf("Lead = %v, want ErrLeaseLost", err)
-				}
-				<-time.After(time.Minute)
-				next := s.start("pod-0")
-				s.do(func() { s.restore(raised); s.away = false })
-				<-next.led
-				<-time.After(time.Minute)
-				select {
-				case err := <-standby.ended:
-					if !errors.Is(err, ErrRestored) {
-						t.Errorf("the standby ended with %v, want ErrRestored", err)
-					}
-				default:
-					t.Error("the standby of before the restore still runs")
-				}
-				if len(next.ended) > 0 {
-					t.Errorf("the next leader ended: %v", <-next.ended)
-				}
-				next.stop()
-				_ = s.end(next)
-			})
-		})
-	}
-}
-
-// The Lease of the backup names the process that stands by now.
-func TestStandbyDoesNotTakeItsOldLease(t *testing.T) {
-	for name, raised := range restores {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStore(t, nil)
-				first := s.start("pod-0")
-				<-first.led
-				s.do(s.save)
-				second := s.start("pod-1")
-				first.stop()
-				if err := s.end(first); err != nil {
-					t.Error(err)
-				}
-				<-second.led
-				standby := s.start("pod-0")
-				<-time.After(time.Minute)
-				s.do(func() { s.restore(raised) })
-				for _, p := range []*process{second, standby} {
-					if err := s.end(p); !errors.Is(err, ErrRestored) {
-						t.Errorf("Lead = %v, want ErrRestored", err)
-					}
-				}
-			})
-		})
-	}
-}
-
-func TestStandbysSurviveManyTakeovers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore(t, nil)
-		first := s.start("pod-0")
-		<-first.led
-		standby := s.start("pod-1")
-		for range 5 {
-			<-time.After(20 * time.Second)
-			first.stop()
-			if err := s.end(first); err != nil {
-				t.Error(err)
-			}
-			first = s.start("pod-0") // whichever leads, none ends
-			<-time.After(20 * time.Second)
-			standby.stop()
-			if err := s.end(standby); err != nil {
-				t.Error(err)
-			}
-			standby = s.start("pod-1")
-		}
-		first.stop()
-		standby.stop()
-		if err := errors.Join(s.end(first), s.end(standby)); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -448,34 +200,6 @@ func TestEditsOfTheLease(t *testing.T) {
 	}
 }
 
-// "kubectl delete lease" hands the lease over: no process on standby ends by it.
-func TestDeletedLeaseIsTakenByStandby(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lease := heldBy("an administrator")
-		lease.Spec.LeaseDurationSeconds = ptr.To[int32](604800)
-		s := newStore(t, lease)
-		processes := []*process{s.start("pod-0"), s.start("pod-1")}
-		<-time.After(time.Minute)
-		s.do(func() { s.revision++; s.lease = nil })
-		<-time.After(time.Minute)
-		leaders := 0
-		for _, p := range processes {
-			select {
-			case <-p.led:
-				leaders++
-			default:
-			}
-			p.stop()
-			if err := s.end(p); err != nil {
-				t.Error(err)
-			}
-		}
-		if leaders != 1 {
-			t.Errorf("%d processes led", leaders)
-		}
-	})
-}
-
 // The clock of a leader goes back by an hour: its renewals are older than the ones before.
 func TestClockThatGoesBackIsNoRestore(t *testing.T) {
 	t.Parallel()
@@ -518,40 +242,5 @@ func TestReadBesideRenewalIsNoRestore(t *testing.T) {
 	}
 	if err := term.observe(leases[2], term.begin()); !errors.Is(err, ErrRestored) {
 		t.Errorf("a read after the renewals: %v, want ErrRestored", err)
-	}
-}
-
-// The backup is younger than the last read of a standby, whose watch has shown later renewals.
-func TestWatchOfTheLeaseShowsRestores(t *testing.T) {
-	t.Parallel()
-	version := func(version, acquiredFrom string) *coordinationv1.Lease {
-		lease := heldBy("another pod")
-		lease.UID, lease.ResourceVersion, lease.Annotations = "lease", version, map[string]string{AcquiredFrom: acquiredFrom}
-		return lease
-	}
-	for name, tc := range map[string]struct {
-		shown, next *coordinationv1.Lease
-		want        error
-	}{
-		"same revision":          {version("900", "100"), version("800", "100"), ErrRestored},
-		"raised revision":        {version("900", "100"), version("5000", "800"), ErrRestored},
-		"takeover":               {version("900", "100"), version("950", "900"), nil},
-		"watch that is late":     {version("600", "50"), version("770", "100"), nil},
-		"watch of another store": {version("1000", "700"), version("1001", "700"), ErrRestored},
-	} {
-		t.Run(name, func(t *testing.T) {
-			term := newTestTerm("pod")
-			if err := term.observe(version("750", "100"), term.begin()); err != nil {
-				t.Fatal(err)
-			}
-			overtaken := term.begin()
-			term.see(tc.shown)
-			if err := term.observe(version("760", "100"), overtaken); err != nil && term.lostBy() == nil {
-				t.Errorf("a read beside the watch: %v", err)
-			}
-			if err := term.observe(tc.next, term.begin()); !errors.Is(err, tc.want) {
-				t.Errorf("the next read: %v, want %v", err, tc.want)
-			}
-		})
 	}
 }
