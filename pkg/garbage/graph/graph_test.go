@@ -325,16 +325,6 @@ func TestDeletedObjectIsJudgedForOrphaningOwnersOnly(t *testing.T) {
 }
 
 // The barrier reads every kind, so that it does not matter under which group the object was observed last.
-func TestObjectServedInTwoGroupsKeepsItsEpoch(t *testing.T) {
-	w := newWorld()
-	w.observe(configMaps, "owner", deleted(metav1.FinalizerDeleteDependents))
-	first, _, _ := w.Epoch("owner")
-	w.observe(pods, "owner", deleted(metav1.FinalizerDeleteDependents))
-	if second, _, _ := w.Epoch("owner"); second != first {
-		t.Errorf("epoch %d, then %d", first, second)
-	}
-}
-
 func TestNewKindHasReferringObjectsJudged(t *testing.T) {
 	w := newWorld()
 	w.Withdraw(configMaps.GroupKind())

@@ -178,3 +178,13 @@ func TestListMendsWhatALateEventOfTheOtherKindUndid(t *testing.T) {
 		t.Errorf("the list is not recorded: %+v", got)
 	}
 }
+
+func TestObjectServedInTwoGroupsKeepsItsEpoch(t *testing.T) {
+	w := newWorld()
+	w.observe(configMaps, "owner", deleted(metav1.FinalizerDeleteDependents))
+	first, _, _ := w.Epoch("owner")
+	w.observe(pods, "owner", deleted(metav1.FinalizerDeleteDependents))
+	if second, _, _ := w.Epoch("owner"); second != first {
+		t.Errorf("epoch %d, then %d", first, second)
+	}
+}
