@@ -15,11 +15,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
+// foreground returns the object while it is deleted in the foreground.
+func foreground(object metav1.ObjectMeta) metav1.ObjectMeta {
+	return terminating(object, metav1.FinalizerDeleteDependents)
+}
+
 // A webhook undoes or refuses each write, and other programs change the object all the time, so that an event follows.
 func TestWriteWithoutLastingEffectIsPaused(t *testing.T) {
-	foreground := func(object metav1.ObjectMeta) metav1.ObjectMeta {
-		return terminating(object, metav1.FinalizerDeleteDependents)
-	}
 	same := func(object metav1.ObjectMeta) metav1.ObjectMeta { return object }
 	for name, tc := range map[string]struct {
 		write  string

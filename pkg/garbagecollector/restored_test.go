@@ -88,8 +88,7 @@ func TestNewerStateIsNoRestore(t *testing.T) {
 		"the same list again": func(m *monitor) error { return m.Replace([]any{metadataOf("one", 900)}, "1000") },
 		"a newer list":        func(m *monitor) error { return m.receive(t, []any{metadataOf("one", 1001)}, "1002") },
 		"an object that a live read showed newer": func(m *monitor) error {
-			m.Add(metadataOf("one", 1100))
-			return m.Replace([]any{metadataOf("one", 900)}, "1050")
+			return errors.Join(m.Add(metadataOf("one", 1100)), m.Replace([]any{metadataOf("one", 900)}, "1050"))
 		},
 		"an object that was gone": func(m *monitor) error {
 			return errors.Join(m.Delete(metadataOf("one", 1001)), m.Replace([]any{metadataOf("one", 900)}, "1001"))

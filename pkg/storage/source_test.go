@@ -11,13 +11,15 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
+func local(group *string, kind string) *v1.TypedLocalObjectReference {
+	return &v1.TypedLocalObjectReference{APIGroup: group, Kind: kind, Name: "from"}
+}
+
+func source(kind storage.SourceKind, namespace string) storage.DataSource {
+	return storage.DataSource{Kind: kind, Namespace: namespace, Name: "from"}
+}
+
 func TestDataSourceOf(t *testing.T) {
-	local := func(group *string, kind string) *v1.TypedLocalObjectReference {
-		return &v1.TypedLocalObjectReference{APIGroup: group, Kind: kind, Name: "from"}
-	}
-	source := func(kind storage.SourceKind, namespace string) storage.DataSource {
-		return storage.DataSource{Kind: kind, Namespace: namespace, Name: "from"}
-	}
 	for name, tc := range map[string]struct {
 		dataSource    *v1.TypedLocalObjectReference
 		dataSourceRef *v1.TypedObjectReference

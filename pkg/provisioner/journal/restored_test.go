@@ -11,24 +11,50 @@ import (
 	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 )
 
+// stored returns a copy of the Lease.
+func (s *server) stored(name string) *coordinationv1.Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leases[name].DeepCopy()
+}
+
+// restore brings the Lease of a backup back. The API server goes on from the version.
+func (s *server) restore(backup *coordinationv1.Lease, version int) {
+	s.mu.Lock()
+	s.version = version
+	s.mu.Unlock()
+	s.edit(backup.Name, func(now *coordinationv1.Lease) { *now = *backup })
+}
+
+// dropWrites answers reads only.
+func dropWrites(verb string, _ *coordinationv1.Lease) error {
+	if verb == "list" || verb == "get" {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// restores are restores of etcd while a process leads.
+var restores = map[string]struct {
+	watches bool
+	version int  // of the API server after the restore
+	entry   bool // the Lease of the backup has the entry
+	lost    bool // a write of the time of the restore has no answer
+}{
+	"with a watch":                      {true, 500, true, false},
+	"without a watch":                   {false, 500, true, false},
+	"raised revision":                   {false, 5000, true, false},
+	"raised revision, with a watch":     {true, 5000, true, false},
+	"older, without entries":            {false, 500, false, false},
+	"during a write without an answer":  {false, 500, true, true},
+	"raised, a write without an answer": {false, 5000, true, true},
+}
+
 // etcd is restored from a backup of the time when a call for a claim that is gone had no answer. Since then the volume was
 // recorded with the policy Retain, and its PersistentVolume is gone again. The entry alone knows the disk, and the process has
 // lived on.
 func TestJournalThatWentBackEndsTheTerm(t *testing.T) {
-	for name, tc := range map[string]struct {
-		watches bool
-		version int  // of the API server after the restore
-		entry   bool // the Lease of the backup has the entry
-		lost    bool // a write of the time of the restore has no answer
-	}{
-		"with a watch":                      {true, 500, true, false},
-		"without a watch":                   {false, 500, true, false},
-		"raised revision":                   {false, 5000, true, false},
-		"raised revision, with a watch":     {true, 5000, true, false},
-		"older, without entries":            {false, 500, false, false},
-		"during a write without an answer":  {false, 500, true, true},
-		"raised, a write without an answer": {false, 5000, true, true},
-	} {
+	for name, tc := range restores {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
@@ -45,27 +71,17 @@ func TestJournalThatWentBackEndsTheTerm(t *testing.T) {
 				if !tc.entry {
 					must(t, store.RemoveNow(ctx, newEntry(1).UID))
 				}
-				api.mu.Lock()
-				backup := api.leases[leaseName].DeepCopy()
-				api.mu.Unlock()
+				backup := api.stored(leaseName)
 				must(t, store.RemoveNow(ctx, newEntry(1).UID))
 				must(t, store.Write(ctx, newEntry(3)))
 				<-time.After(time.Minute)
 				if tc.lost {
-					api.before = func(verb string, _ *coordinationv1.Lease) error {
-						if verb == "list" || verb == "get" {
-							return nil
-						}
-						return context.DeadlineExceeded
-					}
+					api.before = dropWrites
 					store.Remove(newEntry(3).UID)
 					<-time.After(10 * time.Second)
 					api.before = nil
 				}
-				api.mu.Lock()
-				api.version = tc.version
-				api.mu.Unlock()
-				api.edit(leaseName, func(now *coordinationv1.Lease) { *now = *backup })
+				api.restore(backup, tc.version)
 				<-time.After(time.Minute)
 				_ = store.Write(ctx, newEntry(2))
 				_, stored := api.entries(journal.KindActive)[newEntry(1).UID]

@@ -50,12 +50,7 @@ func TestDiskOfRestoredClaimIsNotDiscarded(t *testing.T) {
 			c.Reporter = controller.NewReporter(events)
 			c.Node = func(context.Context, string) (*v1.Node, error) { return newNode("node", "second"), nil }
 			claim, _ := c.claimOf("ns/claim/uid")
-			sized := claim.DeepCopy()
-			sized.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}
-			if err := c.Claims.GetStore().Update(sized); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), sized, metav1.UpdateOptions{}); err != nil {
+			if err := requestSize(t.Context(), c, claim, "1Mi"); err != nil {
 				t.Fatal(err)
 			}
 			if tc.created {
@@ -70,16 +65,29 @@ func TestDiskOfRestoredClaimIsNotDiscarded(t *testing.T) {
 			if len(volumes.Items) != tc.recorded || discarded.deleted != tc.deleted {
 				t.Errorf("%d volumes recorded, %d deleted; want %d, %d", len(volumes.Items), discarded.deleted, tc.recorded, tc.deleted)
 			}
-			close(events.Events)
-			var told strings.Builder
-			for event := range events.Events {
-				told.WriteString(event + "\n")
-			}
-			if !strings.Contains(told.String(), tc.event) {
-				t.Errorf("events:\n%swant %q", told.String(), tc.event)
+			if told := textOf(events); !strings.Contains(told, tc.event) {
+				t.Errorf("events:\n%swant %q", told, tc.event)
 			}
 		})
 	}
+}
+
+// requestSize changes the requested size of the claim, in the API server and in the cache.
+func requestSize(ctx context.Context, c *Controller, claim *v1.PersistentVolumeClaim, size string) error {
+	sized := claim.DeepCopy()
+	sized.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}
+	_, err := c.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, sized, metav1.UpdateOptions{})
+	return errors.Join(err, c.Claims.GetStore().Update(sized))
+}
+
+// textOf returns all events, and ends their recording.
+func textOf(events *record.FakeRecorder) string {
+	close(events.Events)
+	var text strings.Builder
+	for event := range events.Events {
+		text.WriteString(event + "\n")
+	}
+	return text.String()
 }
 
 // A process that has recorded a volume for the claim does not take a later one for new.
@@ -221,13 +229,8 @@ func TestDeniedRescheduleIsReportedAndRepeated(t *testing.T) {
 			if err := c.Reconcile(t.Context(), "ns/claim/uid"); err == nil {
 				t.Error("no error, so that nobody tries again")
 			}
-			close(events.Events)
-			var told strings.Builder
-			for event := range events.Events {
-				told.WriteString(event + "\n")
-			}
-			if !strings.Contains(told.String(), "patch claim ns/claim") {
-				t.Errorf("no event names the refused write:\n%s", told.String())
+			if told := textOf(events); !strings.Contains(told, "patch claim ns/claim") {
+				t.Errorf("no event names the refused write:\n%s", told)
 			}
 		})
 	}
