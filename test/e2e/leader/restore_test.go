@@ -35,27 +35,8 @@ type container struct {
 func startContainer(s *harness.Session, program string, number int) *container {
 	s.T.Helper()
 	c := &container{program: program, done: make(chan struct{})}
-	start := func(generation int) (*sandbox.Process, error) {
-		how := sandbox.Controller{
-			Name: fmt.Sprintf("%s-%d.%d", program, number, generation), HonorReclaimPolicy: true,
-			Env: []string{fmt.Sprintf("POD_UID=%s-%d", program, number), "POD_NAMESPACE=" + deploy.Namespace},
-		}
-		flags := func(prefix string) []string {
-			return []string{"--" + prefix + "-lease-duration=30s", "--" + prefix + "-renew-deadline=25s", "--" + prefix + "-retry-period=500ms"}
-		}
-		switch program {
-		case deploy.PVController:
-			how.Args = append(flags("leader-elect"), "--leader-elect=true")
-			return s.Plane.StartPVController(s.Ctx, how)
-		case deploy.Provisioner:
-			how.Args = append(flags("leader-election"), "--leader-election")
-			return s.Plane.StartProvisioner(s.Ctx, s.Driver, how)
-		}
-		how.Args = flags("leader-elect")
-		return s.Plane.StartGarbageCollector(s.Ctx, how)
-	}
 	var err error
-	c.first, err = start(1)
+	c.first, err = startProcess(s, program, number, 1)
 	s.Must(err, "start "+program)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -71,13 +52,34 @@ func startContainer(s *harness.Session, program string, number int) *container {
 				c.ended = time.Now()
 				close(c.done)
 			}
-			if process, err = start(generation); err != nil {
+			if process, err = startProcess(s, program, number, generation); err != nil {
 				return // the test has ended
 			}
 		}
 	})
 	s.T.Cleanup(running.Wait)
 	return c
+}
+
+// startProcess starts a process of the replica: the first, or a later one.
+func startProcess(s *harness.Session, program string, number, generation int) (*sandbox.Process, error) {
+	how := sandbox.Controller{
+		Name: fmt.Sprintf("%s-%d.%d", program, number, generation), HonorReclaimPolicy: true,
+		Env: []string{fmt.Sprintf("POD_UID=%s-%d", program, number), "POD_NAMESPACE=" + deploy.Namespace},
+	}
+	flags := func(prefix string) []string {
+		return []string{"--" + prefix + "-lease-duration=30s", "--" + prefix + "-renew-deadline=25s", "--" + prefix + "-retry-period=500ms"}
+	}
+	switch program {
+	case deploy.PVController:
+		how.Args = append(flags("leader-elect"), "--leader-elect=true")
+		return s.Plane.StartPVController(s.Ctx, how)
+	case deploy.Provisioner:
+		how.Args = append(flags("leader-election"), "--leader-election")
+		return s.Plane.StartProvisioner(s.Ctx, s.Driver, how)
+	}
+	how.Args = flags("leader-elect")
+	return s.Plane.StartGarbageCollector(s.Ctx, how)
 }
 
 // leads reports whether the first process has acquired its lease.

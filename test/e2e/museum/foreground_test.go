@@ -102,7 +102,7 @@ func (r *room) createOwner(name string) *unstructured.Unstructured {
 
 // foregroundDeletions returns the exhibits of owners that wait for dependents.
 func foregroundDeletions() []exhibit {
-	return slices.Concat(dependents(), chains(), collectors(), failedApplications(), []exhibit{
+	return slices.Concat(dependents(), chains(), remainingDependents(), collectors(), failedApplications(), []exhibit{
 		{
 			number: "55", name: "two owners that are deleted in the foreground own each other",
 			build: func(r *room) []string {
@@ -191,7 +191,7 @@ func dependents() []exhibit {
 	}
 }
 
-// chains returns the exhibits of dependents that wait themselves, or are not deleted yet.
+// chains returns the exhibits of dependents that wait themselves.
 func chains() []exhibit {
 	return []exhibit{
 		{
@@ -211,6 +211,12 @@ func chains() []exhibit {
 				r.removeFinalizers(widgets, "owner")
 			},
 		},
+	}
+}
+
+// remainingDependents returns the exhibits of dependents that are not deleted yet.
+func remainingDependents() []exhibit {
+	return []exhibit{
 		{
 			number: "f2", name: "a dependent has another owner of a kind that is not served", alone: true,
 			build: func(r *room) []string {

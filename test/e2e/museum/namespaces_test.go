@@ -79,7 +79,7 @@ func (r *room) deleteAggregatedAPI() {
 
 // namespaces returns the exhibits of namespaces and of definitions of custom resources.
 func namespaces() []exhibit {
-	return slices.Concat(remainingObjects(), pendingObjects(), unreachable(), unconverted(), []exhibit{
+	return slices.Concat(remainingObjects(), foreignFinalizers(), pendingObjects(), unreachable(), unconverted(), []exhibit{
 		{
 			number: "64", name: "a definition is deleted, and an object waits for an operator that is gone", alone: true,
 			build: func(r *room) []string {
@@ -143,6 +143,24 @@ func remainingObjects() []exhibit {
 				r.removeFinalizers(widgets, "left")
 				r.finalizeNamespace()
 			},
+		},
+	}
+}
+
+// foreignFinalizers returns the exhibits of namespaces with a finalizer of another program.
+func foreignFinalizers() []exhibit {
+	return []exhibit{
+		{
+			number: "59r", name: "Rancher's finalizer is on a namespace, and Rancher runs in another cluster",
+			build: func(r *room) []string {
+				name := r.Namespace + "-rancher"
+				namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"controller.cattle.io/namespace-auth"}}}
+				_, err := r.Client.CoreV1().Namespaces().Create(r.Ctx, namespace, metav1.CreateOptions{})
+				r.Must(err, "create namespace")
+				r.Must(r.Client.CoreV1().Namespaces().Delete(r.Ctx, name, metav1.DeleteOptions{}), "delete namespace")
+				return []string{"namespace/" + name}
+			},
+			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen}, next: "in the cluster of Rancher",
 		},
 	}
 }

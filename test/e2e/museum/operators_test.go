@@ -76,18 +76,6 @@ func jobLoops() []exhibit {
 			step: func(r *room) { r.removeFinalizers(v1.SchemeGroupVersion.WithResource("pods"), "pod") },
 		},
 		{
-			number: "59r", name: "Rancher's finalizer is on a namespace, and Rancher runs in another cluster",
-			build: func(r *room) []string {
-				name := r.Namespace + "-rancher"
-				namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"controller.cattle.io/namespace-auth"}}}
-				_, err := r.Client.CoreV1().Namespaces().Create(r.Ctx, namespace, metav1.CreateOptions{})
-				r.Must(err, "create namespace")
-				r.Must(r.Client.CoreV1().Namespaces().Delete(r.Ctx, name, metav1.DeleteOptions{}), "delete namespace")
-				return []string{"namespace/" + name}
-			},
-			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen}, next: "in the cluster of Rancher",
-		},
-		{
 			number: "40c", name: "the Job controller is switched off in one of two", alone: true,
 			build: func(r *room) []string {
 				r.createControllerManager("node-1", "--controllers=*,-job")
