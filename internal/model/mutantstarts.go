@@ -90,7 +90,8 @@ type restart struct {
 
 // is reports whether the state is such a moment.
 func (r restart) is(s *check.Snapshot) bool {
-	requested := func(e journal.Entry) bool { return e.State == journal.Requested && e.Announced == (r.kept > 0) }
+	announced := r.kept > 0 || r.volumes > 0 || r.bound
+	requested := func(e journal.Entry) bool { return e.State == journal.Requested && e.Announced == announced }
 	bound := func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound }
 	return slices.ContainsFunc(s.Entries, requested) && len(s.Claims) == r.claims && len(s.Disks) == r.disks && len(s.Volumes) == r.volumes &&
 		len(s.Kept) == r.kept && slices.ContainsFunc(s.Claims, bound) == r.bound

@@ -14,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -242,10 +243,11 @@ func (m *fixture) entries(kind journal.Kind) []journal.Entry {
 	return all
 }
 
-// createRequested creates a claim and waits until the pv-controller requests its volume.
+// createRequested creates a claim, as the watch of the controller shows, and waits until the pv-controller requests its
+// volume.
 func (m *fixture) createRequested(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
 	m.T.Helper()
-	m.CreateClaim("claim", m.class, change...)
+	m.creations.Observe(watch.Event{Type: watch.Added, Object: m.CreateClaim("claim", m.class, change...)})
 	return m.AwaitClaim("claim", "has a provisioner annotation", func(c *v1.PersistentVolumeClaim) bool {
 		return c.Annotations[storage.AnnStorageProvisioner] != "" && c.Status.Phase == v1.ClaimPending
 	})

@@ -12,7 +12,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/deploy"
@@ -192,7 +191,6 @@ func TestClaimOfDeletedNodeIsRescheduledWithoutEntry(t *testing.T) {
 func TestUndeletableVolumeIsNamedAndKeepsItsEntry(t *testing.T) {
 	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
 	claim := m.refresh(m.createRequested())
-	m.creations.Observe(watch.Event{Type: watch.Added, Object: claim})
 	m.CreateVolume("conflict", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Name, v.Spec.CSI.Driver, v.Spec.StorageClassName = "pvc-"+string(claim.UID), m.storage.name, "none"
 	})
