@@ -151,9 +151,17 @@ func TestLostLeaseEndsTheProcess(t *testing.T) {
 	}
 }
 
+// awaitWatch waits until a claim has a volume: the process sees the creation of later claims, and deletes volumes of
+// theirs that it cannot use.
+func (s *fixture) awaitWatch() {
+	s.T.Helper()
+	s.AwaitBound(s.CreateClaim("first", s.name).Name)
+}
+
 // The volume cannot be recorded. The process is killed while it deletes the volume.
 func TestUnusableVolumeIsDeletedAfterCrash(t *testing.T) {
 	s := startFixture(t, exeunt)
+	s.awaitWatch()
 	s.setReaction(func(c call) result {
 		if c.method == deleting {
 			s.kill()
@@ -175,6 +183,7 @@ func TestUnusableVolumeIsDeletedAfterCrash(t *testing.T) {
 
 func TestUnusableVolumeIsCreatedAnew(t *testing.T) {
 	s := startFixture(t, exeunt)
+	s.awaitWatch()
 	s.setResult(provisioned, incomplete)
 	claim := s.CreateClaim("claim", s.name)
 	s.Until("the volume is deleted", func() bool { return s.count(deleted, volumeOf(claim)) > 0 })

@@ -58,6 +58,7 @@ func TestTakenNameOfVolume(t *testing.T) {
 	for _, on := range engines {
 		t.Run(string(on), func(t *testing.T) {
 			s := startFixture(t, on)
+			s.awaitWatch()
 			var once sync.Once
 			s.setReaction(func(c call) result {
 				if c.method == provisioned {

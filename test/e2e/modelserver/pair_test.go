@@ -138,6 +138,7 @@ var (
 	modelUIDs = regexp.MustCompile(`uid-[a-z0-9-]+`)
 	realUIDs  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	timesSet  = regexp.MustCompile(`"([\w/]+)"(:|,"value":)"` + server.Now + `"`)
+	deletions = regexp.MustCompile(`("/metadata/deletionTimestamp","value":)"[^"]+"`)
 	versions  = regexp.MustCompile(`("resourceVersion":|"/metadata/resourceVersion","value":)"(\d+)"`)
 )
 
@@ -172,8 +173,9 @@ func (n *names) meant(base, body string) version {
 	return n.latest[base]
 }
 
-// toModel translates UIDs and versions of the real server.
+// toModel translates UIDs, versions and tested times of deletions of the real server.
 func (n *names) toModel(body string) string {
+	body = deletions.ReplaceAllString(body, `${1}"`+server.Now+`"`)
 	body = realUIDs.ReplaceAllStringFunc(body, func(uid string) string { return cmp.Or(n.modelUID[uid], uid) })
 	return versions.ReplaceAllStringFunc(body, func(found string) string {
 		parts := versions.FindStringSubmatch(found)

@@ -193,7 +193,7 @@ func (r *room) survey(args ...string) []blocker.Report {
 		if item.Verdict == blocker.Stuck {
 			r.T.Errorf("a healthy object is called stuck: %+v", item)
 		}
-		if len(item.Blockers) > 0 {
+		if item.Verdict != blocker.Unknown { // the rest has the cause of a sample, which may be another one
 			explained++
 		}
 	}

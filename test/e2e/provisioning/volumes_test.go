@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -105,6 +106,10 @@ func TestClaimBindsDespiteInvalidDriverAnswers(t *testing.T) {
 	s = s.WithOwnDriver(s.Namespace+".invalid", "--with=topology --faults=../testdata/wrong-responses.yaml", "--retry-interval-start=50ms")
 	s.CreateClass()
 	ownNode(s, "node", "csimock/zone=local")
+	// The provisioner sees the creation of later claims, and deletes unusable volumes of theirs.
+	s.AwaitEvent(s.CreateClaim("other", s.Namespace, func(c *v1.PersistentVolumeClaim) {
+		c.Spec.DataSourceRef = &v1.TypedObjectReference{APIGroup: ptr.To("hello.example.com"), Kind: "Hello", Name: "hello"}
+	}), "Provisioning")
 	seen := s.WatchEvents("ProvisioningFailed")
 	claim := s.CreateClaim("claim", s.Namespace)
 	for _, flaw := range []string{"no volume handle", "1000 bytes", "capacity 1 less", "not reachable"} {
