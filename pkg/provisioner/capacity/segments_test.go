@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
 	"github.com/exeunt-io/exeunt/pkg/topology"
@@ -84,12 +86,21 @@ func must(t *testing.T, err error) {
 func TestSegmentsFollowTheNodes(t *testing.T) {
 	client := fake.NewClientset(node("1", "a"), node("2", "a"), node("3", "b"), node("4", "c"),
 		registered("1", "driver"), registered("2", "other", "driver"), registered("3", "driver"), registered("4", "other"))
+	watches := make(chan struct{}, 2) // of nodes and of CSI nodes
+	client.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		handled, events, err := copiedEvents(client)(action)
+		watches <- struct{}{}
+		return handled, events, err
+	})
 	factory := informers.NewSharedInformerFactory(client, 0)
 	segments := capacity.NewNodes("driver", factory.Core().V1().Nodes().Informer(), factory.Storage().V1().CSINodes().Informer())
 	changed := &changes{}
 	factory.StartWithContext(t.Context())
 	must(t, segments.Watch(t.Context(), changed.add))
 	awaitSegments(t, segments, "initially", "zone=a zone=b")
+	for range cap(watches) { // the fake client loses what happens between a list and its watch
+		<-watches
+	}
 	ctx := t.Context()
 	must(t, client.CoreV1().Nodes().Delete(ctx, "1", metav1.DeleteOptions{}))
 	must(t, client.StorageV1().CSINodes().Delete(ctx, "3", metav1.DeleteOptions{}))
