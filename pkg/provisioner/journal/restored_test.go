@@ -2,7 +2,9 @@ package journal_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -59,8 +61,9 @@ func TestJournalThatWentBackEndsTheTerm(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
 				api.version = 1000
-				settings, ended := config(api, pod, 5), false
-				settings.Lost = func(error) { ended = true }
+				settings := config(api, pod, 5)
+				var ended atomic.Bool
+				settings.Lost = func(error) { ended.Store(true) }
 				store := New(settings)
 				run(t, store)
 				if tc.watches {
@@ -76,17 +79,18 @@ func TestJournalThatWentBackEndsTheTerm(t *testing.T) {
 				must(t, store.Write(ctx, newEntry(3)))
 				<-time.After(time.Minute)
 				if tc.lost {
-					api.before = dropWrites
+					api.setHooks(dropWrites, nil)
 					store.Remove(newEntry(3).UID)
 					<-time.After(10 * time.Second)
-					api.before = nil
+					api.setHooks(nil, nil)
 				}
 				api.restore(backup, tc.version)
 				<-time.After(time.Minute)
 				_ = store.Write(ctx, newEntry(2))
+				synctest.Wait() // the term ends after the write
 				_, stored := api.entries(journal.KindActive)[newEntry(1).UID]
-				if !ended || stored != tc.entry {
-					t.Errorf("the term has ended: %t, the entry of the backup is stored: %t", ended, stored)
+				if !ended.Load() || stored != tc.entry {
+					t.Errorf("the term has ended: %t, the entry of the backup is stored: %t", ended.Load(), stored)
 				}
 			})
 		})
@@ -105,12 +109,12 @@ func TestLeaseChangedOnAdmissionIsNotDurable(t *testing.T) {
 				api := newServer()
 				store := New(config(api, pod, 1))
 				run(t, store)
-				api.before = func(verb string, lease *coordinationv1.Lease) error {
+				api.setHooks(func(verb string, lease *coordinationv1.Lease) error {
 					if verb == "create" || verb == "update" {
 						change(lease)
 					}
 					return nil
-				}
+				}, nil)
 				if err := store.Write(contextWithTimeout(t, time.Minute), newEntry(1)); err == nil {
 					t.Error("the write counts as durable")
 				}
