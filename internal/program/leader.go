@@ -22,7 +22,7 @@ import (
 // ErrLeaseLost is returned when another process holds the lease or soon may.
 var ErrLeaseLost = errors.New("the leader lease was lost; stopping, so that two do not act at once")
 
-// ErrRestored is returned when the Lease is older than the one that this process wrote or read before.
+// ErrRestored is returned when the Lease is older than a Lease that this process wrote or read before.
 var ErrRestored = errors.New("the leader Lease is older than what this process knows: etcd was restored from a backup, or the Lease was edited; stopping, so that nothing which this process remembers is used")
 
 // ErrUnconfirmed: since the connection to the API server was interrupted, or a renewal failed, the leader Lease was not

@@ -30,7 +30,7 @@ func (c *claimChain) snapshots(ctx context.Context) []blocker.Blocker {
 		makers = look(ctx, c, single.contentFinalizer, single.content, single.group, c.driver(ctx))
 		s.Users = makers.State
 	}
-	b := judged(c.blocker(snapshotSource), volume.InUse(s, blocker.SnapshotRunning), whoEnds(finding, makers))
+	b := judged(c.blocker(snapshotSource), volume.InUse(s, blocker.SnapshotRunning), reportedController(finding, makers))
 	b.Evidence = append(facts, b.Evidence...)
 	if len(users) > 0 && b.Reason == blocker.ControllerFails {
 		b.Next = cluster.Steps("the snapshot cannot be taken: mend what its error says; it is retried",

@@ -177,7 +177,7 @@ func restored(ctx context.Context, e chain.Explorer, object *unstructured.Unstru
 	finding := look(ctx, e, name, "VolumeSnapshot", storage.SnapshotGroup, driver)
 	state.Remover = finding.State
 	b := blocker.Blocker{Object: cluster.ObjectOf(object), Finalizer: name, Since: askedAt(object)}
-	b = judged(b, volume.InUse(state, blocker.SnapshotRunning), whoEnds(finding, makers))
+	b = judged(b, volume.InUse(state, blocker.SnapshotRunning), reportedController(finding, makers))
 	b.Evidence = append(facts, b.Evidence...)
 	switch {
 	case len(users) > 0 && b.Reason == blocker.SnapshotRunning:

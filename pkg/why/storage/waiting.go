@@ -86,9 +86,9 @@ func blockersOfUsers(ctx context.Context, e chain.Explorer, b blocker.Blocker, u
 	return all
 }
 
-// whoEnds returns the finding of the program that the judgment of users speaks of: of the one that
-// ends the use, if that is gone, else of the one that removes the finalizer.
-func whoEnds(remover, users holder.Finding) holder.Finding {
+// reportedController returns which controller a waiting deletion is reported for: the users' controller if it is
+// gone, otherwise the controller that removes the finalizer.
+func reportedController(remover, users holder.Finding) holder.Finding {
 	gone := func(f holder.Finding) bool {
 		reason, _ := blocker.JudgeController(f.State)
 		return reason == blocker.ControllerGone
