@@ -220,7 +220,7 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return c.readBoth(ctx, o)
+		return c.readStored(ctx, o)
 	case c.DiscardRefused && c.isMade(o) && apierrors.IsInvalid(err):
 		return c.refused(o, err), nil
 	case err != nil:
@@ -231,9 +231,26 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 		}
 		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
 	case storage.RecordOf(created, o.claim.UID) != storage.RecordPresent || !c.Deletion.SameDisk(o.record.volume, created):
-		return c.readBoth(ctx, o) // an admission webhook has changed what is stored
+		return c.readStored(ctx, o) // an admission webhook has changed what is stored
 	}
 	return c.recordSaved(o), nil
+}
+
+// readStored reads the PersistentVolume that is stored instead of the written one. If it has another disk, the created
+// volume is left alone. An event of the PersistentVolume may have reset the record meanwhile: o still has the volume.
+func (c *Controller) readStored(ctx context.Context, o *observation) (*observation, error) {
+	after, err := c.readBoth(ctx, o)
+	if err == nil && after.volume != nil {
+		c.reportOtherDisk(o, after.volume)
+	}
+	return after, err
+}
+
+// reportOtherDisk reports that the PersistentVolume of the claim has another disk than the created volume.
+func (c *Controller) reportOtherDisk(o *observation, recorded *v1.PersistentVolume) {
+	if o.record.volume != nil && !c.Deletion.SameDisk(o.record.volume, recorded) {
+		c.reportLeftAlone(o, volumeNamed)
+	}
 }
 
 // refused notes that the API server refuses the PersistentVolume of the created volume.
@@ -253,8 +270,8 @@ func (c *Controller) acceptRecord(o *observation) *observation {
 	if recorded == nil {
 		recorded = controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name)
 	}
-	if recorded != nil && !c.Deletion.SameDisk(o.record.volume, recorded) {
-		c.reportLeftAlone(o, volumeNamed)
+	if recorded != nil {
+		c.reportOtherDisk(o, recorded)
 	}
 	return c.recordSaved(o)
 }
