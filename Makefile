@@ -133,13 +133,13 @@ test: ## Run all tests: unit tests, those of the control plane and the manifests
 test-unit: ## Run the unit tests, with the race detector if there is a C compiler
 	@$(if $(RACE),,echo "there is no C compiler: the unit tests run without the race detector")
 	@echo "testing the packages (the first time about 4 minutes)"
-	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v -e /test/e2e -e /test/integration -e /bench$$ -e /internal/model$$ -e /internal/model/garbage$$)
+	@packages=$$(go list ./...); go test $(RACE) -timeout 30m $$(echo "$$packages" | grep -v -e /test/e2e -e /test/integration -e /bench$$ -e /test/model$$ -e /test/model/garbage$$)
 
 # Without the race detector: one goroutine works at a time, and there are millions of states.
 .PHONY: test-model
 test-model: ## Explore the small worlds of the model, walk through large ones, and find the known bugs
 	@echo "exploring small worlds (about three minutes)"
-	@$(GO_TEST) -count=1 -timeout 30m ./internal/model ./internal/model/garbage
+	@$(GO_TEST) -count=1 -timeout 30m ./test/model ./test/model/garbage
 
 # For how long "make model" walks at random.
 RANDOM_TIME := 10m
@@ -149,34 +149,34 @@ model: mutants $(if $(ONLY)$(MUTANTS),,model-garbage) ## Explore all worlds of b
 	@$(BIN)/model.test -test.timeout 24h -test.run 'TestDeep|TestExcuses|TestMutants|TestRandomWalks$$' -deep -only '$(ONLY)' -mutants '$(MUTANTS)' -random $(if $(ONLY)$(MUTANTS),0s,$(RANDOM_TIME)) -disturbances 150 $(if $(ONLY)$(MUTANTS),,-killed $(BIN)/mutants.killed -explored $(BIN)/model.explored)
 ifeq ($(ONLY)$(MUTANTS),)
 	@echo "running the unit tests with the mutants that the model does not kill (about 20 minutes)"
-	@go run -overlay $(BIN)/mutants/overlay.json ./internal/model/mutant/unittests -overlay $(BIN)/mutants/overlay.json -killed $(BIN)/mutants.killed -explored $(BIN)/model.explored -add $(BIN)/garbage.summary
+	@go run -overlay $(BIN)/mutants/overlay.json ./test/model/mutant/unittests -overlay $(BIN)/mutants/overlay.json -killed $(BIN)/mutants.killed -explored $(BIN)/model.explored -add $(BIN)/garbage.summary
 endif
 
 # The model of garbage collection, with mutants of its own. Its last line counts those that the unit
 # tests kill, too, and is added to the last line of "make model".
 .PHONY: model-garbage
 model-garbage: ## Explore all clusters of the model of garbage collection, and run its mutants (about 20 minutes); GARBAGE_MUTANTS chooses some, by an expression
-	@go run ./internal/model/mutant/generate -set garbage -out $(BIN)/mutants-garbage
-	@$(GO_TEST) -c -overlay $(BIN)/mutants-garbage/overlay.json -o $(BIN)/garbage-model.test ./internal/model/garbage
-	@cd internal/model/garbage && $(BIN)/garbage-model.test -test.timeout 24h -test.run 'TestPromisesHold|TestMutants$$' -deep -mutants '$(GARBAGE_MUTANTS)' -killed $(BIN)/garbage.killed -explored $(BIN)/garbage.explored
+	@go run ./test/model/mutant/generate -set garbage -out $(BIN)/mutants-garbage
+	@$(GO_TEST) -c -overlay $(BIN)/mutants-garbage/overlay.json -o $(BIN)/garbage-model.test ./test/model/garbage
+	@cd test/model/garbage && $(BIN)/garbage-model.test -test.timeout 24h -test.run 'TestPromisesHold|TestMutants$$' -deep -mutants '$(GARBAGE_MUTANTS)' -killed $(BIN)/garbage.killed -explored $(BIN)/garbage.explored
 ifeq ($(GARBAGE_MUTANTS),)
 	@echo "running the unit tests with the mutants that the model of garbage collection does not kill"
-	@go run -overlay $(BIN)/mutants-garbage/overlay.json ./internal/model/mutant/unittests -overlay $(BIN)/mutants-garbage/overlay.json -killed $(BIN)/garbage.killed -explored $(BIN)/garbage.explored -summary $(BIN)/garbage.summary
+	@go run -overlay $(BIN)/mutants-garbage/overlay.json ./test/model/mutant/unittests -overlay $(BIN)/mutants-garbage/overlay.json -killed $(BIN)/garbage.killed -explored $(BIN)/garbage.explored -summary $(BIN)/garbage.summary
 endif
 
 # All mutants are in one binary, which selects one of them when it runs.
 .PHONY: mutants
 mutants: mutants-overlay ## Compile the model with mutants of all decisions, into bin/model.test
 	@echo "compiling the model with its mutants"
-	@$(GO_TEST) -c -overlay $(BIN)/mutants/overlay.json -o $(BIN)/model.test ./internal/model
+	@$(GO_TEST) -c -overlay $(BIN)/mutants/overlay.json -o $(BIN)/model.test ./test/model
 
 .PHONY: mutants-overlay
 mutants-overlay:
-	@go run ./internal/model/mutant/generate -out $(BIN)/mutants
+	@go run ./test/model/mutant/generate -out $(BIN)/mutants
 
 .PHONY: mutants-unit
 mutants-unit: mutants-overlay ## Print which mutants that the model does not kill the unit tests kill (about 20 minutes)
-	@go run -overlay $(BIN)/mutants/overlay.json ./internal/model/mutant/unittests -overlay $(BIN)/mutants/overlay.json -killed $(BIN)/mutants.killed
+	@go run -overlay $(BIN)/mutants/overlay.json ./test/model/mutant/unittests -overlay $(BIN)/mutants/overlay.json -killed $(BIN)/mutants.killed
 
 # The time of one fuzz target. The go command instruments and compiles all packages for the first one.
 FUZZTIME := 10s
@@ -186,7 +186,7 @@ fuzz: ## Run every fuzz target for a time, one after the other; FUZZTIME=1m sets
 	@echo "fuzzing, $(FUZZTIME) per target (the first time minutes more)"
 	@mkdir -p $(BIN)
 	@count=0; failures=0; \
-	for target in $$(grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' cmd internal pkg | sed 's,/[^/]*:func ,:,' | sort); do \
+	for target in $$(grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' cmd internal pkg test | sed 's,/[^/]*:func ,:,' | sort); do \
 		count=$$((count + 1)); echo "$$target"; \
 		go test -run '^$$' -fuzz "^$${target##*:}\$$" -fuzztime $(FUZZTIME) -parallel 2 "./$${target%%:*}" >$(BIN)/fuzz.log 2>&1 || \
 			{ failures=$$((failures + 1)); cat $(BIN)/fuzz.log; }; \
@@ -373,12 +373,12 @@ bench-full: compare ## The same with the scenarios that take hours
 
 .PHONY: compare
 compare: build build-upstream
-	@$(GO_BUILD) -o $(BIN)/compare ./bench/compare
+	@$(GO_BUILD) -o $(BIN)/compare ./test/bench/compare
 
 .PHONY: bench-memory
 bench-memory: build build-upstream ## Measure the memory of both programs, and of upstream's, with 50,000 volumes
 	@echo "measuring memory (about ten minutes)"
-	@EXEUNT_BIN=$(BIN) $(GO_TEST) ./bench -run xxx -bench Memory -benchtime 1x -timeout 30m
+	@EXEUNT_BIN=$(BIN) $(GO_TEST) ./test/bench -run xxx -bench Memory -benchtime 1x -timeout 30m
 
 .PHONY: verify
 verify: verify-format verify-size verify-modules verify-workflows verify-windows verify-lint ## Check formatting, file sizes, go.mod files, workflows, the build for Windows and lint rules

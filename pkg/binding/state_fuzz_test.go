@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	. "github.com/exeunt-io/exeunt/pkg/binding"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // Relation, status and plugin volume of any claim and volume are known values. The status

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	. "github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // The state of a Lease only grows older, a held Lease was renewed, and the Lease is not changed.

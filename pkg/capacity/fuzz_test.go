@@ -9,8 +9,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	"github.com/exeunt-io/exeunt/pkg/capacity"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // The item of an object has a key that leads back to it, an object made for an item has this

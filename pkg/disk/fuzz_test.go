@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	. "github.com/exeunt-io/exeunt/pkg/disk"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // fuzzTranslator translates volumes of GCE disks only.

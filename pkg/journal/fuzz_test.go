@@ -7,8 +7,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	. "github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // FuzzDecode: no text makes Decode fail in any other way than by an error, and what

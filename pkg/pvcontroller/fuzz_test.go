@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/migration"
@@ -26,6 +25,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // fakeCluster is a fake API server without validation, and the reconcilers of the pv-controller

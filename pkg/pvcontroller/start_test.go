@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/exeunt-io/exeunt/internal/boundpairs"
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
@@ -18,6 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
+	"github.com/exeunt-io/exeunt/test/boundpairs"
 )
 
 // BenchmarkStart fills the caches with 50,000 bound pairs and begins to lead: every object is

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	. "github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // relation returns the relation of the volume to the claim, condition by condition.

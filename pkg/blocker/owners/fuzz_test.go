@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	. "github.com/exeunt-io/exeunt/pkg/blocker/owners"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // generated returns objects that own each other.

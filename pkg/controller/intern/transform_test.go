@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/internal/boundpairs"
+	"github.com/exeunt-io/exeunt/test/boundpairs"
 )
 
 const driver = "csi.example.com"

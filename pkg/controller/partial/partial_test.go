@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	"github.com/exeunt-io/exeunt/pkg/controller/partial"
 	"github.com/exeunt-io/exeunt/pkg/controller/partial/partialtest"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 var rules = partial.Rules{

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj/fuzzcache"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
+	"github.com/exeunt-io/exeunt/test/fuzzobj/fuzzcache"
 )
 
 // newFuzzed returns a controller and its caches, which were not started.

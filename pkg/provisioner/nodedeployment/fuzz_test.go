@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj/fuzzcache"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
+	"github.com/exeunt-io/exeunt/test/fuzzobj/fuzzcache"
 )
 
 // The state of any claim is known. This node is selected only for a claim of the driver

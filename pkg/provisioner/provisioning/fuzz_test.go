@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj/fuzzcache"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
+	"github.com/exeunt-io/exeunt/test/fuzzobj/fuzzcache"
 )
 
 // fuzzedRecord returns what the memory may have of a claim.

@@ -7,11 +7,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj/fuzzcache"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
+	"github.com/exeunt-io/exeunt/test/fuzzobj/fuzzcache"
 )
 
 // The state of any claim is known and the same each time. The decision has what its action

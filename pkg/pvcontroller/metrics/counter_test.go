@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics"
 
-	"github.com/exeunt-io/exeunt/internal/boundpairs"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/test/boundpairs"
 )
 
 // naiveCounts counts the objects of a store one by one.

@@ -8,7 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/internal/boundpairs"
+	"github.com/exeunt-io/exeunt/test/boundpairs"
 )
 
 // filled returns caches with that many bound pairs, of ten drivers.

@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/partial"
 	"github.com/exeunt-io/exeunt/pkg/controller/partial/partialtest"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // Informers transform what they decode: the result must not depend on the rules.

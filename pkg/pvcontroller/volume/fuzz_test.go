@@ -7,13 +7,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj/fuzzcache"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
+	"github.com/exeunt-io/exeunt/test/fuzzobj/fuzzcache"
 )
 
 // The states of any volume are known and the same each time. No volume of an existing claim

@@ -6,9 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	. "github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // The origin, the reclaimer and the recycler of any volume are known values. Only the plugin

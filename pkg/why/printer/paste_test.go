@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/paste"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/printer/printertest"
+	"github.com/exeunt-io/exeunt/test/paste"
 )
 
 func TestPastedStepsRunWholeCommands(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/paste"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
+	"github.com/exeunt-io/exeunt/test/paste"
 )
 
 func TestFinishedPodsAreOneBlockerWithOneCommand(t *testing.T) {

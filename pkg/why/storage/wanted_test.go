@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/internal/paste"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
+	"github.com/exeunt-io/exeunt/test/paste"
 )
 
 // withClaims returns the Explorer of a cluster with these claims and a provisioner of the image that leads.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/informers"
 	listers "k8s.io/client-go/listers/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/faultproxy"
+	"github.com/exeunt-io/exeunt/test/faultproxy"
 )
 
 // TestInformersCatchUpAfterFaults runs informers behind a proxy with high rates while

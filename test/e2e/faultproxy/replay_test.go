@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/internal/faultproxy"
+	"github.com/exeunt-io/exeunt/test/faultproxy"
 )
 
 func TestSameSeedInjectsSameFaults(t *testing.T) {

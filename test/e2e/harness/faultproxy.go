@@ -3,8 +3,8 @@ package harness
 import (
 	"path/filepath"
 
-	"github.com/exeunt-io/exeunt/internal/faultproxy"
 	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/faultproxy"
 )
 
 // NewFaultProxy starts a proxy with the credentials of account, and returns the kubeconfig

@@ -1,3 +1,3 @@
-// Package modelserver compares internal/model/server with a real kube-apiserver: both get
+// Package modelserver compares test/model/server with a real kube-apiserver: both get
 // the same requests, and must answer alike.
 package modelserver

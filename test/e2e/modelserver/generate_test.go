@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/exeunt-io/exeunt/internal/model/server"
+	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
 // Content types of patches.

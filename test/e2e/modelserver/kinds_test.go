@@ -3,7 +3,7 @@ package modelserver
 import (
 	"strconv"
 
-	"github.com/exeunt-io/exeunt/internal/model/server"
+	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
 const claimProtection = "kubernetes.io/pvc-protection"

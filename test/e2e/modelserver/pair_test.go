@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/exeunt-io/exeunt/internal/model/server"
+	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
 // pair is a real API server and a model of it. Requests are written for the model; pair

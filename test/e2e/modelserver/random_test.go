@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/model/server"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
 var (

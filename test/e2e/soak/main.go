@@ -1,5 +1,5 @@
 // Soak runs the programs under faults and reports what leaked, was stuck or lost. See
-// internal/soak and docs/architecture/soak.md.
+// test/soak and docs/architecture/soak.md.
 //
 //	soak --seed 7 --duration 5m [--side upstream]
 package main
@@ -20,7 +20,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/soak"
+	"github.com/exeunt-io/exeunt/test/soak"
 )
 
 func main() {

@@ -7,11 +7,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
-	"github.com/exeunt-io/exeunt/internal/fuzzobj"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
 // The state of any claim and volume is known. A plugin is called only for the volume of this

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/paste"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/printer"
+	"github.com/exeunt-io/exeunt/test/paste"
 )
 
 // ExpectSafePaste pastes a next step as it is printed at the widths of terminals.

@@ -1,0 +1,171 @@
+package model
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/exeunt-io/exeunt/test/model/mutant"
+)
+
+// isChosen reports whether the flag "mutants" names the mutant.
+func isChosen(m mutant.Mutant) bool {
+	return *mutants == "" || *mutants == m.Name || *mutants == "named" && m.Name != "" || *mutants == fmt.Sprint(m.ID)
+}
+
+// chosen returns the mutants that run, in shard of shards.
+func chosen(shards, shard int) []mutant.Mutant {
+	var all []mutant.Mutant
+	for i, m := range mutant.All() {
+		if i%shards == shard && isChosen(m) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// TestMutants runs the mutants in a binary of "make mutants".
+func TestMutants(t *testing.T) {
+	if !*deep || *mutants == "none" || len(mutant.All()) == 0 {
+		return
+	}
+	court := &court{t: t, counts: map[string]int{}}
+	shards := min(runtime.GOMAXPROCS(0), len(chosen(1, 0)))
+	var running sync.WaitGroup
+	for shard := range shards {
+		running.Go(func() { court.judge(chosen(shards, shard)) })
+	}
+	running.Wait()
+	totals.mutants += len(chosen(1, 0))
+	totals.killed += len(court.killed)
+	fmt.Printf("mutants: %d killed by the model, %d survive, %d make no difference in any world\n",
+		len(court.killed), court.counts[survives], court.counts[unreached])
+	if *killedKeys != "" {
+		slices.Sort(court.killed)
+		if err := os.WriteFile(*killedKeys, []byte(strings.Join(append(court.killed, ""), "\n")), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Verdicts on mutants. One that is unreached makes no difference in any world.
+const (
+	killed    = "killed"
+	survives  = "SURVIVES"
+	unreached = "unreached"
+)
+
+// court collects the verdicts on all mutants.
+type court struct {
+	t      *testing.T
+	lock   sync.Mutex
+	counts map[string]int
+	// killed are the keys of the killed mutants.
+	killed []string
+}
+
+// judge has processes judge the mutants. A mutant may panic anywhere, which ends its process: the next
+// process goes on behind it.
+func (c *court) judge(all []mutant.Mutant) {
+	for len(all) > 0 {
+		done, err := c.judgeInProcess(all)
+		if all = all[done:]; err == nil || len(all) == 0 {
+			continue
+		}
+		if done == 0 && strings.Contains(err.Error(), "no mutant was begun") {
+			c.t.Error(err)
+			return
+		}
+		c.record(killed, all[0], err.Error())
+		all = all[1:]
+	}
+}
+
+// judgeInProcess runs TestMutantsOfList, and returns how many verdicts it has given.
+func (c *court) judgeInProcess(all []mutant.Mutant) (done int, err error) {
+	ids := make([]string, 0, len(all))
+	for _, m := range all {
+		ids = append(ids, fmt.Sprint(m.ID))
+	}
+	command := exec.Command(os.Args[0], "-test.run=^TestMutantsOfList$", "-test.timeout=24h", "-deep", "-mutants="+*mutants)
+	command.Env = append(os.Environ(), listOfMutants+"="+strings.Join(ids, " "))
+	out, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("no mutant was begun: %w", err)
+	}
+	begun, reason := false, ""
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		verdict, text, _ := strings.Cut(lines.Text(), "\t")
+		switch verdict {
+		case killed, survives, unreached:
+			c.record(verdict, all[done], text)
+			done++
+		case "begun":
+			begun = true
+		default:
+			if reason == "" && strings.HasPrefix(lines.Text(), "panic: ") {
+				reason = lines.Text()
+			}
+		}
+	}
+	switch err := command.Wait(); {
+	case err == nil && done == len(all):
+		return done, nil
+	case err == nil:
+		return done, errors.New("the process ends early")
+	case !begun:
+		return done, fmt.Errorf("no mutant was begun: %w, %s", err, reason)
+	}
+	return done, fmt.Errorf("the process ends: %s", reason)
+}
+
+func (c *court) record(verdict string, m mutant.Mutant, why string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.counts[verdict]++; verdict == killed {
+		c.killed = append(c.killed, m.Key())
+	}
+	fmt.Printf("%s: %d %s: %s\n", verdict, m.ID, m, why)
+}
+
+// listOfMutants names the variable with the IDs of the mutants that TestMutantsOfList judges.
+const listOfMutants = "EXEUNT_MUTANTS_TO_JUDGE"
+
+// TestMutantsOfList judges mutants one after the other. It is run by TestMutants.
+func TestMutantsOfList(t *testing.T) {
+	ids := strings.Fields(os.Getenv(listOfMutants))
+	if len(ids) == 0 {
+		return
+	}
+	stages := stagesForMutants(t)
+	fmt.Println("begun\t")
+	for _, m := range mutant.All() {
+		if !slices.Contains(ids, fmt.Sprint(m.ID)) {
+			continue
+		}
+		began := realTime()
+		by, reached := judge(t, m, stages)
+		fmt.Printf("%s\t%s (%v)\n", verdictOf(by, reached), strings.ReplaceAll(by, "\n", " "), realTime().Sub(began).Round(time.Millisecond))
+	}
+}
+
+func verdictOf(by string, reached bool) string {
+	switch {
+	case by != "":
+		return killed
+	case reached:
+		return survives
+	}
+	return unreached
+}

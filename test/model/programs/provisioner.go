@@ -1,0 +1,132 @@
+package programs
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/migration"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
+	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/test/model/process"
+)
+
+// Namespace is where the provisioner keeps its journal. LeaderLease is the UID of its leader Lease, which the
+// model has no object of.
+const (
+	Namespace   = "system"
+	LeaderLease = types.UID("uid-leader")
+)
+
+// Provisioner builds the provisioner of one CSI driver.
+func Provisioner(env *process.Env) (*process.Program, error) {
+	names := provisioning.Names{Driver: process.DriverName}
+	env.Filter("persistentvolumeclaims", func(object runtime.Object) bool {
+		claim, ok := object.(*v1.PersistentVolumeClaim)
+		return ok && names.OwnsClaim(claim)
+	})
+	env.Filter("persistentvolumes", func(object runtime.Object) bool {
+		volume, ok := object.(*v1.PersistentVolume)
+		return ok && names.OwnsVolume(volume)
+	})
+	e, err := engine.New(engineConfig(env))
+	if err != nil {
+		return nil, err
+	}
+	e.Begin(term{controller.UnlimitedTerm(), env.Term})
+	start := func(ctx context.Context) error { // as Run of the engine does
+		if err := e.Start(ctx); err != nil {
+			env.End(err)
+		}
+		return nil
+	}
+	return &process.Program{Loops: stepped(e.Loops()), Start: start, Run: e.WriteJournal, Pending: e.Pending, Memory: e.Memory()}, nil
+}
+
+func engineConfig(env *process.Env) engine.Config {
+	reporter, counts := controller.NewReporter(&record.FakeRecorder{}), librarymetrics.New("model")
+	backend := &csibackend.Backend{Driver: driver{env.Driver}}
+	backend.Inputs = csibackend.NewInputs(csibackend.InputsConfig{
+		Client: env.Client, Driver: backend.Driver, Translator: migration.New().For(process.DriverName), Settings: settings,
+	})
+	return engine.Config{
+		Client: env.Client, Workers: 1, End: env.End,
+		Journal: store.Config{
+			Client: env.Client, Journal: journal.Journal{Namespace: Namespace, Driver: process.DriverName},
+			Holder: holder(env.Term), Interval: 1, Off: !env.Journaled, Metrics: store.NewMetrics(), Now: now,
+		},
+		Provisioning: provisioning.Config{
+			Client: env.Client, Claims: env.Informers["persistentvolumeclaims"], Volumes: env.Informers["persistentvolumes"],
+			Classes: env.Informers["storageclasses"], Arrivals: provisioning.Arrivals{Streamed: env.Streamed, Creations: env.Creations}, Backend: backend, Honor: env.Honor,
+			Serves:     func(provisioner string) bool { return provisioner == process.DriverName },
+			Node:       node,
+			VolumeName: func(claim *v1.PersistentVolumeClaim) string { return provision.VolumeName(settings, claim.UID) },
+			Reporter:   reporter, Metrics: counts, Backoff: backoff,
+		},
+		Deletion: deletion.Config{
+			Client: env.Client, Volumes: env.Informers["persistentvolumes"], Attachments: env.Informers["volumeattachments"],
+			Deleter:  &csibackend.Deleter{Client: env.Client, Driver: driver{env.Driver}, Translator: migration.New().For(process.DriverName)},
+			Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: env.Honor,
+		},
+	}
+}
+
+// node reads a node: all nodes exist but those whose names begin with "gone".
+func node(_ context.Context, name string) (*v1.Node, error) {
+	if strings.HasPrefix(name, "gone") {
+		return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+	}
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
+}
+
+// now is the time in what the program writes, that of the API server: a program that is repeated writes the
+// same.
+func now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// settings are the defaults of the flags.
+var settings = provision.Settings{NamePrefix: "pvc", NameLength: -1}
+
+// backoff has no effect: the model decides when a key is reconciled again.
+var backoff = controller.Backoff{Initial: time.Second, Max: time.Minute}
+
+// holder names the process that leads in the term.
+func holder(term int32) string { return "pod-" + string('a'+rune(term)) + controller.IdentitySuffix }
+
+// term is the term of a leader whose lease lasts.
+type term struct {
+	controller.Term
+	transitions int32
+}
+
+func (t term) ID() controller.TermID {
+	return controller.TermID{LeaseUID: LeaderLease, Transitions: t.transitions}
+}
+
+// driver is a CSI driver without optional capabilities.
+type driver struct{ process.Driver }
+
+func (driver) Name() string { return process.DriverName }
+
+func (driver) HasTopology() bool { return false }
+
+func (driver) HasSingleWriter() bool { return false }
+
+func (driver) Snapshots() bool { return false }
+
+func (driver) Clones() bool { return false }
+
+func (driver) Modifies() bool { return false }

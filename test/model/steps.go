@@ -1,0 +1,240 @@
+package model
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/exeunt-io/exeunt/test/model/check"
+	"github.com/exeunt-io/exeunt/test/model/process"
+	"github.com/exeunt-io/exeunt/test/model/server"
+)
+
+// Step is one step of the world.
+type Step struct {
+	// After is the state after the step.
+	After *State
+	// Says is what happened, in a line.
+	Says string
+	// Free: the step needs no fault and no user, so it happens sooner or later.
+	Free bool
+	// Later: the step waits for a time, such as a backoff.
+	Later bool
+	// Local: no other program can notice the step, so nothing else is explored before it.
+	Local bool
+	// Program is the number of the program that takes the step. Former: its former leader does.
+	Program int
+	Former  bool
+	// Effect is what an actor changed, nil for nothing that has rules.
+	Effect *check.Step
+	// Plain is the state after the effect alone, without what the admission policy added to
+	// the write; nil for After.
+	Plain *State
+	// Stuck is why a program cannot go on, "" if it can.
+	Stuck string
+}
+
+// steps returns every step that can follow the state.
+func (w *world) steps(s *State) ([]Step, error) {
+	all, forced, err := w.programSteps(s)
+	if forced || err != nil {
+		return all, err
+	}
+	delayed, err := w.delayedSteps(s)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, w.scheduled(s, -1, append(delayed, w.userSteps(s)...))...), nil
+}
+
+// programSteps returns the steps of the programs. They are forced if nothing else is explored
+// before them.
+func (w *world) programSteps(s *State) (all []Step, forced bool, err error) {
+	for i := range w.config.Programs {
+		mine, err := w.stepsOf(s, i)
+		if err != nil {
+			return nil, false, fmt.Errorf("%s: %w", w.config.Programs[i].Name, err)
+		}
+		if len(mine) > 0 && !slices.ContainsFunc(mine, func(step Step) bool { return !step.Local }) {
+			return mine, true, nil
+		}
+		all = append(all, w.scheduled(s, i, mine)...)
+	}
+	return all, false, nil
+}
+
+// scheduled drops the steps that would interrupt the pass of another program once too often, and
+// records whose pass goes on. An interrupted pass goes on at any time between the passes of others.
+func (w *world) scheduled(s *State, program int, steps []Step) []Step {
+	if s.interruptions < 0 {
+		return steps
+	}
+	interrupts := s.current > 0 && int(s.current-1) != program
+	if interrupts && s.interruptions == 0 {
+		return nil
+	}
+	for i := range steps {
+		after := steps[i].After.clone()
+		if after.current = 0; program >= 0 && w.local(after, program).Busy {
+			after.current = int8(program + 1)
+		}
+		if interrupts {
+			after.interruptions--
+		}
+		steps[i].After = after
+	}
+	return steps
+}
+
+// stepsOf returns the steps of one program and of its former leader.
+func (w *world) stepsOf(s *State, i int) ([]Step, error) {
+	var all []Step
+	for n, add := range []func(*State, int) ([]Step, error){w.sights, w.passes, w.starts, w.answers, w.formerAnswers, w.ends, w.waits} {
+		steps, err := add(s, i)
+		if err != nil {
+			return nil, err
+		}
+		if n < 2 && slices.ContainsFunc(steps, func(step Step) bool { return step.Local }) {
+			return slices.DeleteFunc(steps, func(step Step) bool { return !step.Local }), nil
+		}
+		all = append(all, steps...)
+	}
+	return all, nil
+}
+
+// local returns what is known of the running process.
+func (w *world) local(s *State, i int) *process.Local {
+	return w.machines[i].Local(s.instances[i].local)
+}
+
+// move returns the state after a process took an input.
+func (w *world) move(s *State, i int, former bool, input process.Input, text string) (*State, string, error) {
+	after := s.clone()
+	from := &after.instances[i].local
+	if former {
+		from = &after.instances[i].former
+	}
+	next, err := w.machines[i].Next(*from, input, text)
+	if err != nil {
+		return nil, "", err
+	}
+	*from = next
+	w.settle(after, i)
+	return after, w.machines[i].Local(next).Stuck, nil
+}
+
+// settle changes the state for what a program has ended.
+func (w *world) settle(s *State, i int) {
+	here := &s.instances[i]
+	former := w.machines[i].Local(here.former)
+	if goesOn := former.Busy || len(former.Calls) > 0; here.former != process.Off && (former.Ended || former.Stuck != "" || !goesOn) {
+		here.former = process.Off // it starts nothing any more
+	}
+	if w.local(s, i).Ended {
+		*s = *w.stopped(s, i)
+	}
+	for _, former := range []bool{false, true} {
+		w.settleBasis(s, i, former)
+	}
+}
+
+// settleBasis changes what the steps of a process rest on.
+func (w *world) settleBasis(s *State, i int, former bool) {
+	now, here := s.instances[i].process(former)
+	local := w.machines[i].Local(now)
+	if !local.Busy {
+		here.read = nil
+	}
+	calls := openCalls(local)
+	switch {
+	case len(calls) == 0 || s.interruptions == 0 && !w.config.FormerLeaders:
+		here.sent = nil
+	case len(here.sent) == 0:
+		here.sent = s.objects
+	}
+}
+
+// isBusy reports whether a pass of the program has not ended.
+func (s *State) isBusy(w *world, i int) bool {
+	return w.local(s, i).Busy || w.machines[i].Local(s.instances[i].former).Busy
+}
+
+// recordRead records what a program reads live: what it does next rests on it, and on what the
+// pass has read of other objects. Where nothing can happen in between, that is the state before. A
+// read of a secret takes time: what was read before it is old then.
+func (w *world) recordRead(s *State, i int, former bool, call process.Call) *State {
+	if call.Request.Method != http.MethodGet {
+		return s
+	}
+	after := s.clone()
+	_, here := after.instances[i].process(former)
+	switch {
+	case s.interruptions == 0 && !w.config.FormerLeaders && len(here.read) == 0:
+	case strings.Contains(call.Request.Path, "/secrets/"):
+		here.read = nil
+	case len(here.read) == 0:
+		here.read = s.objects
+	default:
+		here.read = w.readAgain(here.read, s.objects, call.Request.Path)
+	}
+	return after
+}
+
+// readAgain returns what a pass has read live once it also reads the path.
+func (w *world) readAgain(read, now []objectID, path string) []objectID {
+	both := slices.Clone(now)
+	for slot := range both {
+		if key := w.slots[slot]; slot < len(read) && !isAt(key, path) {
+			both[slot] = read[slot]
+		}
+	}
+	return both
+}
+
+// isAt reports whether a read of the path returns the object with the key.
+func isAt(key server.Key, path string) bool {
+	if key.Namespace != "" && strings.Contains(path, "/namespaces/") && !strings.Contains(path, "/namespaces/"+key.Namespace+"/") {
+		return false
+	}
+	return strings.HasSuffix(path, "/"+key.Resource) || strings.HasSuffix(path, "/"+key.Resource+"/"+key.Name)
+}
+
+// answers returns the answers that the calls of a program can get.
+func (w *world) answers(s *State, i int) ([]Step, error) {
+	if s.instances[i].local == process.Off {
+		return nil, nil
+	}
+	return w.answersTo(s, i, newCalls(nil, w.local(s, i).Calls), false)
+}
+
+// formerAnswers returns the late answers to the calls of a former leader.
+func (w *world) formerAnswers(s *State, i int) ([]Step, error) {
+	former := s.instances[i].former
+	if former == process.Off {
+		return nil, nil
+	}
+	return w.answersTo(s, i, newCalls(nil, w.machines[i].Local(former).Calls), true)
+}
+
+func (w *world) answersTo(s *State, i int, calls []numbered, former bool) ([]Step, error) {
+	var all []Step
+	for _, call := range calls {
+		replies, err := w.replies(s, i, former, call.Call)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range replies {
+			after, stuck, err := w.move(w.recordRead(r.state, i, former, call.Call), i, former, process.Input{Answer: &process.Answered{Call: call.number, Answer: r.answer}}, r.text(call.number))
+			if err != nil {
+				return nil, err
+			}
+			who := w.config.Programs[i].Name
+			if former {
+				who, stuck = "the former "+who, "" // it may end at any time
+			}
+			all = append(all, Step{After: after, Says: who + ": " + call.String() + r.says, Free: r.free, Effect: r.effect, Plain: r.plain, Program: i, Former: former, Stuck: stuck})
+		}
+	}
+	return all, nil
+}
