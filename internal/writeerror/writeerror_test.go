@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/exeunt-io/exeunt/internal/writeerror"
 )
@@ -32,6 +33,32 @@ func TestWhatErrorsProve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if definite, refused := writeerror.IsDefinite(tc.err), writeerror.IsRefused(tc.err); definite != tc.definite || refused != tc.refused {
 				t.Errorf("definite %t, refused %t", definite, refused)
+			}
+		})
+	}
+}
+
+// Webhooks and policies deny with the code and the causes of an invalid object, too.
+func TestOnlyValidationProvesAnInvalidObject(t *testing.T) {
+	kind, required := v1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), field.ErrorList{field.Required(field.NewPath("spec"), "")}
+	handedOn := apierrors.NewInvalid(kind, "v", required)
+	handedOn.ErrStatus.Message = `admission webhook "w" denied the request: ` + handedOn.ErrStatus.Message
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":               {nil, false},
+		"validation":             {apierrors.NewInvalid(kind, "v", required), true},
+		"validation, in words":   {fmt.Errorf("create: %w", apierrors.NewInvalid(kind, "v", required)), true},
+		"another object":         {apierrors.NewInvalid(kind, "other", required), false},
+		"without causes":         {apierrors.NewInvalid(kind, "v", nil), false},
+		"handed on by a webhook": {handedOn, false},
+		"forbidden":              {apierrors.NewForbidden(v1.Resource("persistentvolumes"), "v", nil), false},
+		"no answer":              {context.DeadlineExceeded, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := writeerror.IsInvalidObject(tc.err, "PersistentVolume", "v"); got != tc.want {
+				t.Errorf("IsInvalidObject(%v) = %v", tc.err, got)
 			}
 		})
 	}

@@ -72,8 +72,8 @@
 // returns false. In both cases the volume is retried after the longest retry interval.
 //
 // Delete is also called for a volume that was created but cannot be recorded: it is
-// unusable, the API server refuses its PersistentVolume as invalid, or another volume has
-// its name; but only if the volume is certainly new, that is, if this process has seen the creation
+// unusable, the API server's validation (no admission webhook) refuses its PersistentVolume, or another
+// volume has its name; but only if the volume is certainly new, that is, if this process has seen the creation
 // of the claim. Otherwise the volume is left alone, with an event. The argument is the volume that Provision returned, with the name of the
 // claim's volume; the journal has it until Delete succeeds.
 //

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
@@ -207,7 +210,7 @@ func TestVolumeWithRefusedRecordIsDiscarded(t *testing.T) {
 			f.DiscardRefused = true
 			refusing := true
 			f.react("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return refusing, nil, apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), "pvc-uid", nil)
+				return refusing, nil, invalidVolume("")
 			})
 			if !alive {
 				d.next = []*backend.Failure{{Err: errors.New("lost answer")}}
@@ -232,6 +235,46 @@ func TestVolumeWithRefusedRecordIsDiscarded(t *testing.T) {
 			_, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
 			if recorded := err == nil; recorded != alive {
 				t.Errorf("recorded = %v, %v", recorded, err)
+			}
+		})
+	}
+}
+
+// invalidVolume is the API server's refusal of the PersistentVolume for its fields. A webhook may hand on such a
+// refusal as its own denial; the API server then begins the message with the webhook's name.
+func invalidVolume(prefix string) error {
+	fields := field.ErrorList{field.Required(field.NewPath("spec", "accessModes"), "at least 1 access mode is required")}
+	refusal := apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), "pvc-uid", fields)
+	refusal.ErrStatus.Message = prefix + refusal.ErrStatus.Message
+	return refusal
+}
+
+// A webhook or policy may be wrong, and allow the same PersistentVolume later.
+func TestVolumeRefusedByWebhookIsNotDiscarded(t *testing.T) {
+	const denied = `admission webhook "w" denied the request: `
+	for name, status := range map[string]metav1.Status{
+		"webhook":                   {Message: denied + "no"},
+		"webhook with causes":       {Message: denied + "no", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec"}}}},
+		"webhook that validates":    invalidVolume(denied).(*apierrors.StatusError).ErrStatus,
+		"ValidatingAdmissionPolicy": {Message: `persistentvolumes "pvc-uid" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no`, Details: &metav1.StatusDetails{Name: "pvc-uid", Kind: "persistentvolumes", Causes: []metav1.StatusCause{{Message: "no"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, d := newDirectoryFlow(t)
+			f.DiscardRefused = true
+			refusing := true
+			status.Status, status.Code, status.Reason = metav1.StatusFailure, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
+			f.react("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return refusing, nil, &apierrors.StatusError{ErrStatus: status}
+			})
+			f.reconcile(true)
+			if events := f.takeEvents(); !strings.Contains(events, "error creating provisioned PV object") {
+				t.Errorf("events: %s", events)
+			}
+			refusing = false
+			f.reconcile(false)
+			_, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
+			if calls := f.mock.Calls(); err != nil || d.calls != 1 || slices.ContainsFunc(calls, func(c csimock.Call) bool { return c.Method == "DeleteVolume" }) {
+				t.Errorf("%d calls of Create, calls %+v, the PersistentVolume: %v", d.calls, calls, err)
 			}
 		})
 	}

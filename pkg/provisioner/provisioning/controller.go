@@ -71,7 +71,8 @@ type Config struct {
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
 	// DiscardRefused: a created volume is discarded if the API server refuses its
-	// PersistentVolume as invalid. Otherwise the PersistentVolume is written again.
+	// PersistentVolume as invalid; a denial by a webhook counts as no such refusal. Otherwise the PersistentVolume is
+	// written again.
 	DiscardRefused bool
 	// Arrivals tell how claims came into the cache; the zero value for unknown.
 	Arrivals

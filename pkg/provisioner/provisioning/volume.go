@@ -221,7 +221,7 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return c.readStored(ctx, o)
-	case c.DiscardRefused && c.isMade(o) && apierrors.IsInvalid(err):
+	case c.DiscardRefused && c.isMade(o) && writeerror.IsInvalidObject(err, "PersistentVolume", o.name):
 		return c.refused(o, err), nil
 	case err != nil:
 		if !writeerror.IsDefinite(err) {
