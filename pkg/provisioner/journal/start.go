@@ -289,7 +289,7 @@ func (s *Store) warnUnreadable(l *lease, unreadable []types.UID) {
 // of unreadable entries. Unreadable entries stay unchanged.
 func (s *Store) inherit(object *coordinationv1.Lease) (texts map[types.UID]string, readable []journal.Entry, unreadable []types.UID) {
 	texts = journal.Encoded(object)
-	unbroken := journal.Unbroken(custodyOf(object), s.currentCustody())
+	unbroken := s.isUnbroken(object)
 	entries, unreadable := journal.Entries(object)
 	for _, entry := range entries {
 		if !unbroken && !entry.CustodyBroken {
@@ -304,6 +304,14 @@ func (s *Store) inherit(object *coordinationv1.Lease) (texts map[types.UID]strin
 		readable = append(readable, entry)
 	}
 	return texts, readable, unreadable
+}
+
+// isUnbroken reports whether no other program can have led since the Lease was written. A restore of etcd gives the
+// number of a term again. One term has one holder: the same number with another holder is of a term before the restore.
+func (s *Store) isUnbroken(object *coordinationv1.Lease) bool {
+	recorded, current := custodyOf(object), s.currentCustody()
+	repeated := current.LeaderLease != "" && recorded.Transitions == current.Transitions && journal.HolderOf(object) != s.Holder
+	return !repeated && journal.Unbroken(recorded, current)
 }
 
 // Unresolved returns the entries that only an administrator can finish or drop.

@@ -88,7 +88,9 @@ func TestLateEntryIsReadAfterFailedTry(t *testing.T) {
 	f.deleteClaim()
 	f.must(f.client.CoordinationV1().Leases("kube-system").Delete(t.Context(), f.store.Journal.LeaseName(journal.KindActive, 0), metav1.DeleteOptions{}))
 	f.restart()
-	lease := f.store.Journal.Lease(journal.KindActive, 7, "before", f.store.Custody, map[types.UID]string{"uid": text})
+	earlier := f.store.Custody
+	earlier.Transitions--
+	lease := f.store.Journal.Lease(journal.KindActive, 7, "before", earlier, map[types.UID]string{"uid": text})
 	_, err = f.client.CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{})
 	f.must(err)
 	f.failNext("list", "leases", false)
