@@ -139,7 +139,6 @@ func TestFirstStepGrantsAllRequiredRights(t *testing.T) {
 		guide   string
 		folders []string
 	}{
-		"both programs": {"README.md", []string{"."}},
 		"pv-controller": {filepath.Join("docs", "operations.md"), []string{"pv-controller"}},
 	} {
 		t.Run(name, func(t *testing.T) {

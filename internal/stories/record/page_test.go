@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -58,24 +56,5 @@ func TestCircumstancesNameDateAndMachine(t *testing.T) {
 	got := circumstances(time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC))
 	if !strings.HasPrefix(got, "2026-01-02 03:04 UTC, ") || !strings.Contains(got, "CPUs") {
 		t.Errorf("got %s", got)
-	}
-}
-
-func TestReadmeShowsTheRecordedRun(t *testing.T) {
-	root := filepath.Join("..", "..", "..")
-	run, err := os.ReadFile(filepath.Join(root, "docs", "against-upstream.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := update(string(readme), string(run))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(readme)); diff != "" {
-		t.Errorf("the README does not show docs/against-upstream.md, run make against-upstream:\n%s", diff)
 	}
 }

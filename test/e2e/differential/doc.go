@@ -26,5 +26,5 @@
 //
 // testdata/differences.yaml has the intended differences with their reasons. Any other
 // difference fails the test, and so does an intended difference that does not occur.
-// docs/differences.md is generated from these files.
+// docs/differences.md lists them.
 package differential

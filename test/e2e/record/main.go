@@ -50,7 +50,7 @@ func record(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(failure, err)
 	}
-	return errors.Join(failure, run.OK(), versions.UpdateFile("README.md", all), versions.UpdateFile("docs/versions.md", all))
+	return errors.Join(failure, run.OK(), versions.UpdateFile("docs/versions.md", all))
 }
 
 // test runs the tests, two packages at a time. The error says that a test failed.
