@@ -126,8 +126,8 @@ func protectionOutcome(report status.Report) error {
 	case status.ProtectionOn:
 		return nil
 	case status.ProtectionUnknown:
-		return exitCode{exitWaiting, fmt.Errorf("whether volumes are protected is not known: %d lines above say what could not be read", len(report.Incomplete))}
+		return exitCode{exitWaiting, errors.New("whether volumes are protected is not known: the lines \"incomplete\" above say what could not be read")}
 	case status.ProtectionPartly:
 	}
-	return exitCode{exitWaiting, fmt.Errorf("volumes are not all protected: %d lines above, which begin with !, say why", len(report.Findings))}
+	return exitCode{exitWaiting, errors.New("volumes are not all protected: the findings above, the lines with \"!\", say why")}
 }

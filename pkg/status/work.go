@@ -97,7 +97,7 @@ func (s *survey) addLoops(ctx context.Context) {
 			s.report.Loops.Evidence = append(s.report.Loops.Evidence, evidence.Text)
 		}
 	}
-	if writers == writersBoth && len(found[workUndone]) == 0 && len(found[workStandsBy]) == 0 { // else both have ended
+	if running := len(found[workDone]) + len(found[workUnseen]); writers == writersBoth && running == len(loopFamilies()) { // else one set has ended
 		s.report.find("two sets of loops work at once: switch the three loops of kube-controller-manager off, or stop pv-controller")
 	}
 	s.judgeLoops(found)

@@ -146,6 +146,12 @@ func workCases(t *testing.T) map[string]workCase {
 		"process without a pod, on standby":   {clustertest.Objects{"deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}}, "", "a Lease keeps pv-controller on standby"},
 		"both wrote in turn, and have ended": {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "leases": {upstream}, "persistentvolumes": writtenInTurn()},
 			"no program runs persistentvolume-binder-controller", ""},
+		"both wrote in turn, and nobody leads": {clustertest.Objects{"pods": {loopsPod(loopsOn)}, "persistentvolumes": writtenInTurn(), "leases": {
+			leaderLease("kube-system", "kube-controller-manager", "node-1_u", 45*time.Second), provisions,
+		}}, "no program leads that runs persistentvolume-binder-controller", ""},
+		"both wrote in turn, pv-controller on standby": {clustertest.Objects{"deployments": {ourLoopsIn(2)}, "persistentvolumes": writtenInTurn(), "leases": {
+			upstream, standbyLease(t), provisions,
+		}}, "", "a Lease keeps pv-controller on standby"},
 		"managed control plane":                 {clustertest.Objects{}, "", ""},
 		"managed control plane, with its Lease": {clustertest.Objects{"leases": {upstream}}, "", ""},
 		"kube-controller-manager ended":         {clustertest.Objects{"leases": {stale}}, "no program runs", ""},

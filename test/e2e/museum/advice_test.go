@@ -9,8 +9,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/reference"
 )
 
-// expectAdvice checks the next steps of all blockers: none deletes what is being deleted already,
-// none says to wait where waiting does not help, and none begins with what a running machine suffers from.
+// expectAdvice checks all blockers: no evidence is there twice, and no next step deletes what is being deleted
+// already, says to wait where waiting does not help, or begins with what a running machine suffers from.
 func (r *room) expectAdvice(report blocker.Report) {
 	r.T.Helper()
 	reader, err := cluster.NewReader(r.Plane.RESTConfig())
@@ -22,6 +22,11 @@ func (r *room) expectAdviceOf(reader *cluster.Reader, blockers []blocker.Blocker
 	r.T.Helper()
 	for _, b := range blockers {
 		r.expectAdviceOf(reader, b.Blockers)
+		for i, evidence := range b.Evidence {
+			if slices.Contains(b.Evidence[:i], evidence) {
+				r.T.Errorf("%v of %v has the evidence %q twice", b.Reason, b.Object, evidence.Text)
+			}
+		}
 		first, _, _ := strings.Cut(b.Next, "\n")
 		if len(b.Blockers) == 0 && b.Verdict == blocker.Stuck && strings.HasPrefix(first, "# wait") {
 			r.T.Errorf("%v of %v is stuck, and the next step is to wait: %q", b.Reason, b.Object, b.Next)

@@ -44,7 +44,7 @@ func exhibits() []exhibit {
 	return slices.Concat(
 		deletingVolumes, keptVolumes, onlyProvisioners, detachedVolumes, uninstalledSnapshots, usedClaims, takenSnapshots, otherUses,
 		nodePods, operators(), healthyOperators(), mixed(),
-		foregroundDeletions(), namespaces(), refusals(), advised,
+		foregroundDeletions(), namespaces(), refusals(), advised, reported,
 	)
 }
 
