@@ -178,7 +178,7 @@ func (c *volumeChain) externally(ctx context.Context) []blocker.Blocker {
 	b.Evidence = append([]blocker.Evidence{
 		evidence(blocker.FromField, "annotation %s is %s, which deletes the disk: Kubernetes does not", storage.AnnDynamicallyProvisioned, c.external),
 	}, b.Evidence...)
-	return []blocker.Blocker{b}
+	return r.keepForClaim(ctx, []blocker.Blocker{b})
 }
 
 // provisionerOf returns the name of the plugin or driver, for texts.

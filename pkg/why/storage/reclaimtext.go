@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -66,17 +67,26 @@ func nonEmpty(next string) []string {
 
 func (r *reclaimed) nextForMissingDriver(next string) string {
 	if r.external != "" && next != "" { // its program is known
-		return next
+		return cluster.Steps(r.dataText()+" waits for the provisioner "+r.external+", which deletes the data once it runs",
+			r.Commands().Kubectl("", "get", "pv", r.typed.Name)) + "\n" + next
 	}
 	if r.driver == "" {
-		return cluster.Steps("no plugin can delete the disk of "+r.provisionerOf()+". Find out whether the data is still wanted, and note the place of the disk: the disk stays in storage until somebody deletes it there",
+		return cluster.Steps("no plugin can delete "+r.dataText()+", which stays in storage until somebody deletes it there. Find out whether the data is still wanted, and note its place",
 			r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()
 	}
-	if next != "" {
-		return cluster.Steps(r.diskText()+" waits for the provisioner of driver "+r.driver+", which deletes the disk with its data once it runs",
-			r.Commands().Kubectl("", "get", "csidriver", r.driver)) + "\n" + next
+	return cluster.Steps(r.diskText()+" waits for the provisioner of driver "+r.driver+", which deletes the disk with its data once it runs",
+		r.Commands().Kubectl("", "get", "csidriver", r.driver)) + "\n" + cmp.Or(next, cluster.Steps("install the driver again, with its provisioner"))
+}
+
+// dataText names what an in-tree plugin deletes.
+func (r *reclaimed) dataText() string {
+	switch spec := r.typed.Spec; {
+	case spec.NFS != nil:
+		return "the data in NFS directory " + spec.NFS.Server + ":" + spec.NFS.Path
+	case spec.HostPath != nil:
+		return "the data in directory " + spec.HostPath.Path + " of its node"
 	}
-	return cluster.Steps("install the driver "+r.driver+" again, with its provisioner", r.Commands().Kubectl("", "get", "csidriver", r.driver))
+	return r.diskText()
 }
 
 // diskText names the disk of the volume.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
@@ -54,7 +55,13 @@ func TestDiskThatClaimNamesIsKeptFirst(t *testing.T) {
 	plugin := newVolume(corev1.VolumeFailed, "data", finalizer.InTree)
 	plugin.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs", Path: "/"}}
 	plugin.Status.Message = "no volume plugin matched"
-	for name, v := range map[string]*corev1.PersistentVolume{"released": newVolume(corev1.VolumeReleased, "data", finalizer.External), "failed": failed, "in-tree": plugin} {
+	external := newVolume(corev1.VolumeReleased, "data")
+	external.DeletionTimestamp = nil // without a finalizer it would be gone
+	external.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/opt/v"}}
+	external.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "rancher.io/local-path"}
+	for name, v := range map[string]*corev1.PersistentVolume{
+		"released": newVolume(corev1.VolumeReleased, "data", finalizer.External), "failed": failed, "in-tree": plugin, "without a CSI driver": external,
+	} {
 		for image, identity := range map[string]string{"": "", stockImage: stockIdentity, ownImage: ownIdentity} {
 			for _, claim := range []corev1.PersistentVolumeClaim{claimOfVolume("shop", "data", "2"), claimOfVolume("other", "again", "3")} {
 				object, err := toUnstructured("v1", "PersistentVolume", v)
@@ -92,5 +99,50 @@ func TestNoFirstAdviceDeletesDisk(t *testing.T) {
 			}
 			paste.ExpectSafe(t, found.Next)
 		}
+	}
+}
+
+// An NFS volume has no disk, and its plugin no provisioner.
+func TestFailedVolumeNamesWhereItsDataIs(t *testing.T) {
+	for want, source := range map[string]corev1.PersistentVolumeSource{
+		"the data in NFS directory filer:/export/a,": {NFS: &corev1.NFSVolumeSource{Server: "filer", Path: "/export/a"}},
+		"the data in directory /opt/v of its node,":  {HostPath: &corev1.HostPathVolumeSource{Path: "/opt/v"}},
+		"the disk of PersistentVolume v,":            {ISCSI: &corev1.ISCSIPersistentVolumeSource{}},
+	} {
+		v := newVolume(corev1.VolumeFailed, "former", finalizer.InTree)
+		v.Spec.PersistentVolumeSource, v.Status.Message = source, "no volume plugin matched"
+		object, err := toUnstructured("v1", "PersistentVolume", v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range explainVolume(t.Context(), provisionedBy(t, stockImage, stockIdentity), object) {
+			if !strings.Contains(found.Next, "# no plugin can delete "+want) {
+				t.Errorf("the next step is %q, want %q", found.Next, want)
+			}
+		}
+	}
+}
+
+// Whoever starts the provisioner again has to know that it deletes the data.
+func TestStartOfProvisionerIsSaidToDeleteData(t *testing.T) {
+	v := newVolume(corev1.VolumeReleased, "former")
+	v.DeletionTimestamp = nil
+	v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/opt/v"}}
+	v.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "rancher.io/local-path"}
+	object, err := toUnstructured("v1", "PersistentVolume", v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{"app": "local-path"}
+	stopped := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "local-path-storage", Name: "local-path-provisioner"}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "rancher/local-path-provisioner:v0.0.31"}}},
+		},
+	}}
+	e := explorer{reader: clustertest.NewReader(t, clustertest.Objects{"deployments": {stopped}}.ServeHTTP)}
+	found := explainVolume(t.Context(), e, object)
+	want := "# the data in directory /opt/v of its node waits for the provisioner rancher.io/local-path, which deletes the data once it runs\n"
+	if len(found) != 1 || !strings.HasPrefix(found[0].Next, want) || !strings.Contains(found[0].Next, "scale deployment/local-path-provisioner") {
+		t.Errorf("the blockers are %+v, want the next step %q first", found, want)
 	}
 }
