@@ -1,49 +1,135 @@
 package controller
 
 import (
+	"context"
+	"fmt"
 	"sync"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/exeunt-io/exeunt/internal/absent"
 )
 
 // Versions records the newest resource version of each object that this process wrote,
-// so that no reconciler acts on a stale cache. The watch event of the write enqueues the
-// object again. Once the cache has seen the write, its record is dropped: a cache only moves
+// so that no reconciler acts on a stale cache. Once the cache has seen the write, its record is dropped: a cache only moves
 // forward, and after a restore of the server's data, which moves it back, the object is
 // reconciled all the same. It is safe for concurrent use.
 type Versions struct {
 	mu      sync.Mutex
-	written map[types.UID]string
+	written map[types.UID]ownWrite
+	lost    []func(object metav1.Object)
 }
+
+// ownWrite is the last own write of an object.
+type ownWrite struct {
+	version string
+	// confirmed is when the API server had the write: when it answered, or when a read showed it.
+	confirmed time.Time
+}
+
+// overdueWrite is how long a write may be without an event until its object is read.
+const overdueWrite = time.Minute
 
 // NewVersions returns an empty record.
 func NewVersions() *Versions {
-	return &Versions{written: map[types.UID]string{}}
+	return &Versions{written: map[types.UID]ownWrite{}}
 }
+
+// OnLost registers a function that is called with the cached object whose last own write is lost. All functions are
+// registered before the first write.
+func (v *Versions) OnLost(f func(object metav1.Object)) { v.lost = append(v.lost, f) }
 
 // RecordWrite records the object that a write returned.
 func (v *Versions) RecordWrite(object metav1.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	uid := object.GetUID()
-	if older(v.written[uid], object.GetResourceVersion()) {
-		v.written[uid] = object.GetResourceVersion()
+	if older(v.written[uid].version, object.GetResourceVersion()) {
+		v.written[uid] = ownWrite{version: object.GetResourceVersion(), confirmed: time.Now()}
 	}
 }
 
 // IsFresh returns whether the cached object is at least as new as the last own write. It is
-// called with the object that the cache holds now.
+// called with the object that the cache holds now. A reconciler that cannot go on returns what
+// [Versions.AwaitVolume], [Versions.AwaitClaim] or [AwaitWrite] returns.
 func (v *Versions) IsFresh(cached metav1.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	written, known := v.written[cached.GetUID()]
-	if known && older(cached.GetResourceVersion(), written) {
+	if known && older(cached.GetResourceVersion(), written.version) {
 		return false
 	}
 	delete(v.written, cached.GetUID())
 	return true
+}
+
+// AwaitVolume is [AwaitWrite] for a volume.
+func (v *Versions) AwaitVolume(ctx context.Context, client kubernetes.Interface, cached *v1.PersistentVolume) error {
+	return AwaitWrite(ctx, v, cached, client.CoreV1().PersistentVolumes().Get)
+}
+
+// AwaitClaim is [AwaitWrite] for a claim.
+func (v *Versions) AwaitClaim(ctx context.Context, client kubernetes.Interface, cached *v1.PersistentVolumeClaim) error {
+	return AwaitWrite(ctx, v, cached, client.CoreV1().PersistentVolumeClaims(cached.Namespace).Get)
+}
+
+// AwaitWrite returns [ErrStaleCache] for a cached object that is not fresh. A write that was lost with a restore of etcd
+// has no event: after [overdueWrite] the object is read, and a write that the API server does not have is forgotten.
+func AwaitWrite[T metav1.Object](ctx context.Context, v *Versions, cached T, get func(context.Context, string, metav1.GetOptions) (T, error)) error {
+	written := v.overdue(cached.GetUID())
+	if written == "" {
+		return ErrStaleCache
+	}
+	live, exists, err := absent.Get(ctx, cached.GetName(), get)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read %s, whose last write has had no event: %w", Key(cached), err)
+	case exists && live.GetUID() == cached.GetUID() && older(live.GetResourceVersion(), written):
+		v.lose(cached, written)
+	default: // the watch is late
+		v.confirm(cached.GetUID(), written)
+	}
+	return ErrStaleCache
+}
+
+// overdue returns the version of an own write whose event is overdue, "" if none is.
+func (v *Versions) overdue(uid types.UID) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	written := v.written[uid]
+	if time.Since(written.confirmed) < overdueWrite {
+		return ""
+	}
+	return written.version
+}
+
+// confirm records that a read has shown the write, unless there is a later one.
+func (v *Versions) confirm(uid types.UID, version string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.written[uid].version == version {
+		v.written[uid] = ownWrite{version: version, confirmed: time.Now()}
+	}
+}
+
+// lose drops the record of a lost write, unless there is a later one.
+func (v *Versions) lose(cached metav1.Object, version string) {
+	v.mu.Lock()
+	isLast := v.written[cached.GetUID()].version == version
+	if isLast {
+		delete(v.written, cached.GetUID())
+	}
+	v.mu.Unlock()
+	for _, f := range v.lost {
+		if isLast {
+			f(cached)
+		}
+	}
 }
 
 // Forget drops the version of a deleted object.

@@ -128,9 +128,9 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	item := capacity.ItemOfKey(key)
 	c.memory.begin(key)
 	for steps := new(controller.StepCounter); ; {
-		o, fresh := c.observe(item)
-		if !fresh { // the event of our own write requeues the item
-			return nil
+		o, err := c.observe(ctx, item)
+		if err != nil {
+			return err
 		}
 		action := capacity.Decide(o.state)
 		if action == capacity.Wait {
@@ -156,24 +156,24 @@ type observation struct {
 	state   capacity.State
 }
 
-// observe returns false if the cache is stale: it has not seen our own last write.
-func (c *Controller) observe(item capacity.Item) (observation, bool) {
+// observe returns an error if the cache is stale.
+func (c *Controller) observe(ctx context.Context, item capacity.Item) (observation, error) {
 	o := observation{objects: c.objectsBy(byItem, item.Key()), class: c.class(item.Class)}
 	for _, object := range o.objects {
 		if !c.versions.IsFresh(object) {
-			return o, false
+			return o, controller.AwaitWrite(ctx, c.versions, object, c.Client.StorageV1().CSIStorageCapacities(object.Namespace).Get)
 		}
 	}
 	o.state = capacity.State{Wanted: o.class != nil && c.Segments.Has(item.Segment), Objects: capacity.CountOf(len(o.objects))}
 	if !o.state.Wanted {
 		c.memory.drop(item.Key())
-		return o, true
+		return o, nil
 	}
 	o.answer, o.state.Known = c.memory.answer(item.Key())
 	if o.state.Objects == capacity.One {
 		o.state.Same, o.state.Owned = capacity.HasAnswer(o.objects[0], o.answer), c.Manager.Owns(o.objects[0])
 	}
-	return o, true
+	return o, nil
 }
 
 // class returns the storage class, nil if the class has no objects.

@@ -81,8 +81,11 @@ func (c *Controller) edit(ctx context.Context, claim *v1.PersistentVolumeClaim, 
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	defer c.protection.LockRemoval(key)()
 	claim := controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key)
-	if claim == nil || !c.versions.IsFresh(claim) {
+	switch {
+	case claim == nil:
 		return nil
+	case !c.versions.IsFresh(claim):
+		return c.versions.AwaitClaim(ctx, c.client, claim)
 	}
 	clones, err := c.claims.GetIndexer().IndexKeys(bySource, key)
 	if err != nil {

@@ -7,8 +7,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	kit "github.com/exeunt-io/exeunt/pkg/controller"
@@ -155,5 +157,17 @@ func TestMissingClaimIsNotProtected(t *testing.T) {
 	controller, _, _ := world(t)
 	if err := controller.Protect(t.Context(), claim("source")); !errors.Is(err, kit.ErrGone) {
 		t.Errorf("err = %v, want ErrGone", err)
+	}
+}
+
+// The answer to a write has a version that the cache does not show.
+func TestSourceOlderThanOwnWriteIsRequeued(t *testing.T) {
+	cloner, client, _ := world(t, claim("source", protected, deleting))
+	client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, claim("source", protected, deleting, func(c *v1.PersistentVolumeClaim) { c.ResourceVersion = "2" }), nil
+	})
+	_ = cloner.Reconcile(t.Context(), "ns/source")
+	if err := cloner.Reconcile(t.Context(), "ns/source"); !errors.Is(err, kit.ErrStaleCache) {
+		t.Errorf("Reconcile() = %v, want %v", err, kit.ErrStaleCache)
 	}
 }

@@ -111,10 +111,12 @@ func (c *Controller) Loops() []*controller.Loop { return []*controller.Loop{c.lo
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	defer c.Locks.Lock(name)()
 	volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, name)
-	if volume == nil || !c.versions.IsFresh(volume) {
+	switch {
+	case volume == nil:
 		return nil
-	}
-	if c.awaitsEvent(volume) {
+	case !c.versions.IsFresh(volume):
+		return c.versions.AwaitVolume(ctx, c.Client, volume)
+	case c.awaitsEvent(volume):
 		return controller.ErrStaleCache
 	}
 	o := c.observe(volume)

@@ -232,7 +232,7 @@ func TestStaleCacheIsAwaited(t *testing.T) {
 	written := volume.DeepCopy()
 	written.ResourceVersion = "2"
 	c.versions.RecordWrite(written)
-	if err := c.Reconcile(t.Context(), "pv"); err != nil || len(client.Actions()) > 0 || len(d.deleted) > 0 {
+	if err := c.Reconcile(t.Context(), "pv"); !errors.Is(err, controller.ErrStaleCache) || len(client.Actions()) > 0 || len(d.deleted) > 0 {
 		t.Errorf("requests %v, deleted %v, error %v", client.Actions(), d.deleted, err)
 	}
 }

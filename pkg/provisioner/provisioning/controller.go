@@ -152,7 +152,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	defer c.Locks.Lock(c.VolumeName(claim))()
-	o, err := c.observe(key)
+	o, err := c.observe(ctx, key)
 	for steps := new(controller.StepCounter); err == nil && o != nil; {
 		state := c.stateOf(o)
 		decision := provision.Decide(state)

@@ -72,7 +72,7 @@ func FuzzState(f *testing.F) {
 			remembered := fuzzedRecord(d, claim)
 			c.memory.update(subject{uid: claim.UID}, "v0", func(r *claimRecord) { *r = remembered })
 		}
-		observed, err := c.observe(keyOf(controller.Key(claim), claim.UID))
+		observed, err := c.observe(t.Context(), keyOf(controller.Key(claim), claim.UID))
 		if err != nil || observed == nil {
 			return
 		}

@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func (c *Controller) claimOf(key string) (claim *v1.PersistentVolumeClaim, gone 
 
 // observe returns nil for an unknown claim, and for a claim of another provisioner without
 // a record.
-func (c *Controller) observe(key string) (*observation, error) {
+func (c *Controller) observe(ctx context.Context, key string) (*observation, error) {
 	claim, gone := c.claimOf(key)
 	if claim == nil {
 		return nil, nil
@@ -71,7 +72,7 @@ func (c *Controller) observe(key string) (*observation, error) {
 		return nil, nil
 	}
 	if !gone && !c.versions.IsFresh(claim) {
-		return nil, controller.ErrStaleCache
+		return nil, c.versions.AwaitClaim(ctx, c.Client, claim)
 	}
 	return &observation{claim: claim, gone: gone, name: c.VolumeName(claim), record: r, began: time.Now()}, nil
 }

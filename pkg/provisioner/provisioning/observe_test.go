@@ -23,10 +23,11 @@ import (
 // and a class "late" with the binding mode WaitForFirstConsumer.
 func newObserver(t *testing.T, volumes ...*v1.PersistentVolume) *Controller {
 	t.Helper()
-	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	client := fake.NewClientset()
+	factory := informers.NewSharedInformerFactory(client, 0)
 	core := factory.Core().V1()
 	c := &Controller{versions: controller.NewVersions(), memory: newMemory(), Config: Config{
-		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
+		Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
 		Backend: &directories{}, Serves: func(name string) bool { return name == csimock.DefaultName },
 		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
 		Timeouts:   DefaultTimeouts,
@@ -95,7 +96,7 @@ func TestStaleClaimIsNotObserved(t *testing.T) {
 	written := claim.DeepCopy()
 	written.ResourceVersion = "8"
 	c.versions.RecordWrite(written)
-	if o, err := c.observe("ns/c/uid"); !errors.Is(err, controller.ErrStaleCache) {
+	if o, err := c.observe(t.Context(), "ns/c/uid"); !errors.Is(err, controller.ErrStaleCache) {
 		t.Errorf("observe = %+v, %v", o, err)
 	}
 }

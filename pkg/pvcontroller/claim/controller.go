@@ -71,6 +71,7 @@ func New(config Config) *Controller {
 	backoff := controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}
 	c.loop = controller.NewLoop("claims", backoff.Within(config.RequeueAfter), c.Reconcile)
 	c.index = binding.NewIndex(c.loop.Enqueue)
+	config.Versions.OnLost(c.writeLost)
 	return c
 }
 
@@ -91,7 +92,7 @@ func (c *Controller) Enqueue(claim string) {
 // Reconcile observes one claim and its volume, and takes step after step until the claim
 // is bound or has to wait.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
-	o, err := c.observe(key)
+	o, err := c.observe(ctx, key)
 	for steps := new(controller.StepCounter); err == nil && o != nil; {
 		decision := binding.DecideClaim(o.state)
 		c.measure(o, decision.Reason)

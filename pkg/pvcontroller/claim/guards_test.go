@@ -68,11 +68,11 @@ func requests(c *Controller) (sent []string) {
 	return sent
 }
 
-func TestClaimOlderThanOwnWriteIsLeft(t *testing.T) {
+func TestClaimOlderThanOwnWriteIsRequeued(t *testing.T) {
 	c, _ := newController(t, pendingClaim(), free("v", "1"))
 	c.Versions.RecordWrite(pendingClaim(newVersion))
-	if err := c.Reconcile(t.Context(), "ns/claim"); err != nil || len(requests(c)) > 0 {
-		t.Errorf("Reconcile() = %v, requests %q", err, requests(c))
+	if err := c.Reconcile(t.Context(), "ns/claim"); !errors.Is(err, controller.ErrStaleCache) || len(requests(c)) > 0 {
+		t.Errorf("Reconcile() = %v, requests %q, want %v", err, requests(c), controller.ErrStaleCache)
 	}
 }
 

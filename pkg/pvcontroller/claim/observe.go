@@ -1,26 +1,27 @@
 package claim
 
 import (
+	"context"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// observe returns nil if the claim is gone, or if the cache has not seen our last write
-// of the claim: the event of that write enqueues the claim. A stale volume is an error,
-// as its event may not enqueue the claim.
-func (c *Controller) observe(key string) (*observation, error) {
+// observe returns nil if the claim is gone, and an error if the cache has not seen our last
+// write of the claim or its volume.
+func (c *Controller) observe(ctx context.Context, key string) (*observation, error) {
 	claim := c.Caches.Claim(key)
 	if claim == nil {
 		c.index.Cancel(key)
 		return nil, nil
 	}
 	if !c.Versions.IsFresh(claim) {
-		return nil, nil
+		return nil, c.Versions.AwaitClaim(ctx, c.Client, claim)
 	}
-	if c.awaitsReserved(claim) {
-		return nil, controller.ErrStaleCache
+	if err := c.awaitReserved(ctx, claim); err != nil {
+		return nil, err
 	}
 	volume, err := c.volumeFor(claim)
 	if err != nil {
@@ -28,28 +29,28 @@ func (c *Controller) observe(key string) (*observation, error) {
 		return nil, nil
 	}
 	if volume != nil && !c.Versions.IsFresh(volume) {
-		return nil, controller.ErrStaleCache
+		return nil, c.Versions.AwaitVolume(ctx, c.Client, volume)
 	}
 	return c.Observer.observe(claim, volume, false), nil
 }
 
-// awaitsReserved reports whether this process set the claimRef of a volume to the claim, and the
+// awaitReserved returns an error if this process set the claimRef of a volume to the claim, and the
 // cache does not show that write yet. Until then another volume would be found for the claim.
-func (c *Controller) awaitsReserved(claim *v1.PersistentVolumeClaim) bool {
+func (c *Controller) awaitReserved(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
 	r := c.reserved.Get(claim.UID)
 	if r.name == "" {
-		return false
+		return nil
 	}
 	volume := c.Caches.Volume(r.name)
 	switch {
 	case claim.Spec.VolumeName != "" || volume == nil:
 	case r.unanswered == volume.ResourceVersion:
-		return false
+		return nil
 	case r.unanswered == "" && !c.Versions.IsFresh(volume):
-		return true
+		return c.Versions.AwaitVolume(ctx, c.Client, volume)
 	}
 	c.reserved.Forget(claim.UID)
-	return false
+	return nil
 }
 
 // unanswered returns the volume in which this process may have set the claimRef to the claim, by a write without an

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
@@ -65,6 +66,13 @@ func (c *Controller) indexVolume(name string) {
 		if c.Caches.Volume(name) == volume && c.Caches.OwnerOf(volume) == owner {
 			return
 		}
+	}
+}
+
+// writeLost adds a volume to the index again whose reservation was lost, and enqueues the claims that waited for it.
+func (c *Controller) writeLost(object metav1.Object) {
+	if volume, ok := object.(*v1.PersistentVolume); ok {
+		c.volumeChanged(nil, volume)
 	}
 }
 

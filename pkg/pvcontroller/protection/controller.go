@@ -30,6 +30,7 @@ type Config struct {
 
 // Controller adds and removes the finalizer pvc-protection.
 type Controller struct {
+	client   kubernetes.Interface
 	caches   *pvcache.Caches
 	versions *controller.Versions
 	writer   *controller.Writer
@@ -44,6 +45,7 @@ type Controller struct {
 // New returns the controller.
 func New(config Config) *Controller {
 	c := &Controller{
+		client:   config.Client,
 		caches:   config.Caches,
 		versions: config.Versions,
 		writer:   controller.NewWriter(config.Client, config.Versions),
@@ -93,8 +95,11 @@ func (c *Controller) Loops() []*controller.Loop { return []*controller.Loop{c.lo
 // Reconcile adds or removes the finalizer of one claim.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	claim := c.caches.Claim(key)
-	if claim == nil || !c.versions.IsFresh(claim) {
+	switch {
+	case claim == nil:
 		return nil
+	case !c.versions.IsFresh(claim):
+		return c.versions.AwaitClaim(ctx, c.client, claim)
 	}
 	state := protection.ClaimState{
 		Deleting:  claim.DeletionTimestamp != nil,

@@ -110,11 +110,11 @@ func TestPodMissingInCacheIsStaleCache(t *testing.T) {
 	}
 }
 
-func TestClaimOlderThanOwnWriteIsLeft(t *testing.T) {
+func TestClaimOlderThanOwnWriteIsRequeued(t *testing.T) {
 	c, client, _ := newController(t, []runtime.Object{claimOf(unprotected)}, claimOf())
 	c.versions.RecordWrite(claimOf(func(claim *v1.PersistentVolumeClaim) { claim.ResourceVersion = "8" }))
-	if err := c.Reconcile(t.Context(), "shop/data"); err != nil || len(client.Actions()) > 0 {
-		t.Errorf("Reconcile() = %v, requests %v", err, client.Actions())
+	if err := c.Reconcile(t.Context(), "shop/data"); !errors.Is(err, controller.ErrStaleCache) || len(client.Actions()) > 0 {
+		t.Errorf("Reconcile() = %v, requests %v, want %v", err, client.Actions(), controller.ErrStaleCache)
 	}
 }
 

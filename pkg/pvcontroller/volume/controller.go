@@ -100,8 +100,11 @@ func (c *Controller) Enqueue(volume string) {
 // it is reclaimed and protected.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
-	if volume == nil || !c.Versions.IsFresh(volume) {
+	switch {
+	case volume == nil:
 		return nil
+	case !c.Versions.IsFresh(volume):
+		return c.Versions.AwaitVolume(ctx, c.Client, volume)
 	}
 	volume, err := c.setMetadata(ctx, volume)
 	if err != nil {

@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 )
@@ -56,7 +59,7 @@ func requests(client *fake.Clientset) (sent []string) {
 	return sent
 }
 
-func TestVolumeOlderThanOwnWriteIsLeft(t *testing.T) {
+func TestVolumeOlderThanOwnWriteIsRequeued(t *testing.T) {
 	for name, phase := range map[string]v1.PersistentVolumePhase{"phase is missing": v1.VolumePending, "protection is missing": v1.VolumeAvailable} {
 		t.Run(name, func(t *testing.T) {
 			volume := releasedVolume(retains, createdByPerson, unclaimed, inPhase(phase))
@@ -64,8 +67,11 @@ func TestVolumeOlderThanOwnWriteIsLeft(t *testing.T) {
 			written := volume.DeepCopy()
 			written.ResourceVersion = "2"
 			s.Versions.RecordWrite(written)
-			s.must(s.Reconcile(t.Context(), "v"))
-			s.must(s.Protect(t.Context(), "v"))
+			for _, reconcile := range []func(context.Context, string) error{s.Reconcile, s.Protect} {
+				if err := reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrStaleCache) {
+					t.Errorf("%v, want %v", err, controller.ErrStaleCache)
+				}
+			}
 			if sent := requests(client); len(sent) > 0 {
 				t.Errorf("requests %q, want none", sent)
 			}

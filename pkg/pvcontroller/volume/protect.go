@@ -28,7 +28,12 @@ func (c *Controller) enqueueProtection(volume *v1.PersistentVolume) {
 // enqueues every other volume again.
 func (c *Controller) Protect(ctx context.Context, name string) error {
 	volume := c.Caches.Volume(name)
-	if volume == nil || !c.Versions.IsFresh(volume) || !c.needsNoWrite(volume) {
+	switch {
+	case volume == nil:
+		return nil
+	case !c.Versions.IsFresh(volume):
+		return c.Versions.AwaitVolume(ctx, c.Client, volume)
+	case !c.needsNoWrite(volume):
 		return nil
 	}
 	claim, err := c.claimOfProtected(ctx, volume)

@@ -200,10 +200,12 @@ func (p *printer) printTime(t time.Time) {
 func (p *printer) printVersions(written reflect.Value) {
 	var lines []string
 	for entries := written.MapRange(); entries.Next(); {
-		uid, version := entries.Key().String(), entries.Value().String()
-		cached := p.version(uid)
+		uid, write := entries.Key().String(), readable(entries.Value())
+		version, cached := write.FieldByName("version").String(), p.version(uid)
 		if order, err := resourceversion.CompareResourceVersion(cached, version); cached == "" || err != nil || order < 0 {
-			lines = append(lines, uid+"@"+version)
+			inner := printer{now: p.now}
+			inner.print(write.FieldByName("confirmed"))
+			lines = append(lines, uid+"@"+version+inner.out.String())
 		}
 	}
 	slices.Sort(lines)

@@ -126,7 +126,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		}
 	}
 	if !c.Versions.IsFresh(volume) {
-		return nil
+		return c.Versions.AwaitVolume(ctx, c.Client, volume)
 	}
 	c.measureDeletion(volume)
 	if err := c.endUnseen(ctx, volume); err != nil {

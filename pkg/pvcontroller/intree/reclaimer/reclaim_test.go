@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
@@ -347,5 +348,16 @@ func TestMissingRightsDoNotFailClaimedVolume(t *testing.T) {
 	s.updateCaches()
 	if volume := s.Caches.Volume("v"); volume.Status.Phase != v1.VolumeReleased || len(s.events.events) > 0 {
 		t.Errorf("the volume is %s, events %v", volume.Status.Phase, s.events.events)
+	}
+}
+
+func TestVolumeOlderThanOwnWriteIsRequeued(t *testing.T) {
+	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
+	defer s.shutDown()
+	written := releasedVolume(v1.PersistentVolumeReclaimDelete)
+	written.ResourceVersion = "2"
+	s.Versions.RecordWrite(written)
+	if err := s.Reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrStaleCache) || s.plugin.calls.Load() > 0 {
+		t.Errorf("Reconcile() = %v after %d calls, want %v", err, s.plugin.calls.Load(), controller.ErrStaleCache)
 	}
 }
