@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
-	"github.com/exeunt-io/exeunt/internal/versions"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // newest is the newest version of Kubernetes that the tests run on.
@@ -23,8 +23,9 @@ const newest = "1.36"
 // KubeMinor returns the minor version of Kubernetes under test, such as 1.36: that of
 // EXEUNT_KUBE, else the newest.
 func KubeMinor() string {
-	if version := os.Getenv("EXEUNT_KUBE"); version != "" {
-		return versions.Result{Kubernetes: version}.Minor()
+	if kube := os.Getenv("EXEUNT_KUBE"); kube != "" {
+		parsed := version.MustParseGeneric(kube)
+		return fmt.Sprintf("%d.%d", parsed.Major(), parsed.Minor())
 	}
 	return newest
 }
@@ -90,8 +91,8 @@ func (s *Session) LackAdmissionPolicy() {
 	Lack(s.T, "the admission policy")
 }
 
-// Lack records what the version of Kubernetes lacks, for the table of versions.
+// Lack records what the version of Kubernetes lacks, for the table in docs/versions.md.
 func Lack(t testing.TB, what string) {
 	t.Helper()
-	t.Attr(versions.Unavailable, strings.TrimSpace(what))
+	t.Attr("unavailable", strings.TrimSpace(what))
 }
