@@ -1,5 +1,5 @@
 // Package deploy embeds the manifests of both programs, so that tests, the demo and
-// "exeunt sandbox" apply the same files as administrators.
+// "sandbox" apply the same files as administrators.
 package deploy
 
 import "embed"

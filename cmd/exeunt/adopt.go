@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/exeunt-io/exeunt/pkg/audit"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 // printAdopted prints a PersistentVolume for each handle of --adopt, or none if one of the
@@ -37,7 +39,7 @@ func (f *auditFlags) printAdopted(ctx context.Context, streams genericiooptions.
 		adopted = append(adopted, volume)
 	}
 	if len(refusals) > 0 {
-		return exitCode{exitRefused, errors.Join(append(refusals, reasons(report)...)...)}
+		return terminal.ExitError{Code: exitRefused, Err: errors.Join(append(refusals, reasons(report)...)...)}
 	}
 	return f.printVolumes(streams, adopted)
 }

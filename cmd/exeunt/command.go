@@ -1,14 +1,12 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
-	"github.com/exeunt-io/exeunt/internal/suggest"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -25,7 +23,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	command := &cobra.Command{
 		Use:           "exeunt",
 		Short:         "Explain why deleted objects are still there, and find volumes that are left behind",
-		Args:          rejectUnknown,
+		Args:          terminal.RejectUnknown,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
@@ -41,8 +39,6 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 		newAuditCommand(streams),
 		newJournalCommand(streams),
 		newRollbackCommand(streams),
-		newDemoCommand(streams),
-		newSandboxCommand(streams),
 		newVersionCommand(streams),
 	)
 	setUsage(command)
@@ -52,38 +48,14 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 // explainFlag explains a wrong flag. A command that has subcommands lacks the flags of a misspelled one.
 func explainFlag(command *cobra.Command, err error) error {
 	if command.HasSubCommands() {
-		if unknown := rejectUnknown(command, command.Flags().Args()); unknown != nil {
+		if unknown := terminal.RejectUnknown(command, command.Flags().Args()); unknown != nil {
 			return unknown
 		}
 	}
 	return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
 }
 
-// rejectUnknown refuses an unknown subcommand, and suggests a similar one.
-func rejectUnknown(command *cobra.Command, words []string) error {
-	if len(words) == 0 {
-		return nil
-	}
-	hint := "see " + command.CommandPath() + " --help"
-	var names []string
-	for _, known := range command.Commands() {
-		names = append(names, known.Name())
-	}
-	if meant := suggest.Closest(words[0], names); meant != "" {
-		hint = "did you mean " + meant + "?"
-	}
-	return fmt.Errorf("unknown command %q, %s", words[0], hint)
-}
-
 // commandsOf writes the commands that output shows. They reach the cluster of the flags.
 func commandsOf(config *genericclioptions.ConfigFlags) cluster.Commands {
 	return cluster.Commands{Kubeconfig: *config.KubeConfig, Context: *config.Context, Cluster: *config.ClusterName, Server: *config.APIServer}
-}
-
-// noArguments refuses arguments.
-func noArguments(command *cobra.Command, words []string) error {
-	if len(words) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s takes no arguments, not %q, see %[1]s --help", command.CommandPath(), words[0])
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 // ofCluster are commands that read a cluster.
@@ -32,7 +34,7 @@ func TestMissingKubeconfigIsNamed(t *testing.T) {
 		t.Setenv("KUBECONFIG", kubeconfig)
 		for name, args := range ofCluster {
 			_, err := execute(t.Context(), "exeunt", args...)
-			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "localhost") || exitStatus(err) != exitError {
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "localhost") || terminal.ExitStatus(err) != exitError {
 				t.Errorf("%s with KUBECONFIG=%s: %v, want %q", name, kubeconfig, err, want)
 			}
 		}
@@ -59,11 +61,11 @@ func TestFlagsOfConnectionAreListedLast(t *testing.T) {
 func TestClosedOutputIsNoError(t *testing.T) {
 	err := fmt.Errorf("print report: %w", &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE})
 	var out bytes.Buffer
-	printError(&out, err)
-	if out.Len() > 0 || exitStatus(err) != 141 {
-		t.Errorf("printed %q, exit status %d", out.String(), exitStatus(err))
+	terminal.PrintError(&out, "exeunt", err)
+	if out.Len() > 0 || terminal.ExitStatus(err) != 141 {
+		t.Errorf("printed %q, exit status %d", out.String(), terminal.ExitStatus(err))
 	}
-	printError(&out, errors.New("broken pipe of a connection"))
+	terminal.PrintError(&out, "exeunt", errors.New("broken pipe of a connection"))
 	if out.Len() == 0 {
 		t.Error("another error is not printed")
 	}
@@ -104,7 +106,7 @@ func clusterWithoutObjects(t *testing.T) string {
 func TestMissingNamespaceIsAnError(t *testing.T) {
 	kubeconfig := "--kubeconfig=" + clusterWithoutObjects(t)
 	for _, args := range [][]string{{"why", "pod/db-0"}, {"why", "pod/db-0", "pod/db-1"}, {"why", "--all"}} {
-		if _, err := execute(t.Context(), "exeunt", append(args, "-n", "shp", kubeconfig)...); err == nil || !strings.Contains(err.Error(), `there is no namespace "shp"`) || exitStatus(err) != exitError {
+		if _, err := execute(t.Context(), "exeunt", append(args, "-n", "shp", kubeconfig)...); err == nil || !strings.Contains(err.Error(), `there is no namespace "shp"`) || terminal.ExitStatus(err) != exitError {
 			t.Errorf("%v in a missing namespace: %v", args, err)
 		}
 		if out, err := execute(t.Context(), "exeunt", append(args, "-n", "shop", kubeconfig)...); err != nil || !strings.Contains(out, "gone, or never was") && !strings.Contains(out, "nothing waits") {
@@ -121,7 +123,7 @@ func TestPipedOutputEndsQuietly(t *testing.T) {
 	_ = reader.Close()
 	command := newCommand("exeunt", genericiooptions.IOStreams{Out: writer, ErrOut: io.Discard})
 	command.SetArgs([]string{"explain"})
-	if err := command.ExecuteContext(context.Background()); !isClosedOutput(err) {
+	if err := command.ExecuteContext(context.Background()); !terminal.IsClosedOutput(err) {
 		t.Errorf("explain to a closed pipe: %v", err)
 	}
 }

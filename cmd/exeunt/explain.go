@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/exeunt-io/exeunt/internal/suggest"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/printer"
@@ -101,7 +100,7 @@ func findReason(name string) (blocker.Reason, error) {
 		}
 		names = append(names, reason.String())
 	}
-	if meant := suggest.Closest(name, names); meant != "" {
+	if meant := terminal.Closest(name, names); meant != "" {
 		return 0, fmt.Errorf("there is no reason %q, did you mean %s?", name, meant)
 	}
 	return 0, fmt.Errorf("there is no reason %q, exeunt explain lists all", name)

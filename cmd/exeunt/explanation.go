@@ -15,7 +15,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
-	"github.com/exeunt-io/exeunt/internal/demo"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why"
@@ -45,7 +44,7 @@ type explanation struct {
 
 func newExplanation(flags *whyFlags, streams genericiooptions.IOStreams) *explanation {
 	return &explanation{whyFlags: flags, streams: streams, printer: printer.Printer{
-		Out: streams.Out, Format: flags.format, Color: demo.SupportsColor(streams.Out), Columns: terminal.WidthOf(streams.Out), Compact: flags.watch,
+		Out: streams.Out, Format: flags.format, Color: terminal.SupportsColor(streams.Out), Columns: terminal.WidthOf(streams.Out), Compact: flags.watch,
 	}}
 }
 
@@ -259,7 +258,7 @@ func outcome(verdict blocker.Verdict, err error) error {
 	if code == 0 {
 		return nil
 	}
-	return exitCode{code, err}
+	return terminal.ExitError{Code: code, Err: err}
 }
 
 // within returns the result of work, or the error of the context if work goes on for longer

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/pkg/journalctl"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 // journalFlags are the flags of "exeunt journal" and its subcommands.
@@ -36,7 +38,7 @@ func newJournalCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"entry once the volume is recorded as a PersistentVolume, or does not exist. An entry is\n" +
 			"unresolved if the provisioner cannot find out whether a volume exists. Only an\n" +
 			"administrator can end such an entry: with finish or with drop.",
-		Args: rejectUnknown,
+		Args: terminal.RejectUnknown,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	addConnection(command.PersistentFlags(), flags.config)
@@ -51,7 +53,7 @@ func (f *journalFlags) newListCommand(streams genericiooptions.IOStreams) *cobra
 		Long: "list shows the entries of all journals. The provisioner works on entries that are requested\n" +
 			"or discarding. End unresolved entries with finish or drop. An unreadable entry is an\n" +
 			"annotation that cannot be decoded.",
-		Args: noArguments,
+		Args: terminal.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if f.output != "" && f.output != "json" && f.output != "yaml" {
 				return fmt.Errorf("--output must be json, yaml or be left out, not %q", f.output)

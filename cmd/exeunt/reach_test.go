@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 // ofWholeCluster are commands that read a cluster in many lists.
@@ -17,8 +19,8 @@ func expectSentence(t *testing.T, server, want string, flags ...string) {
 	for _, command := range ofWholeCluster {
 		args := append(append(command, "--kubeconfig", writeKubeconfig(t, server)), flags...)
 		out, err := execute(t.Context(), "exeunt", args...)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || out != "" || exitStatus(err) != 1 {
-			t.Errorf("%v: error %v, exit status %d, output %q; want %q alone and exit status 1", command, err, exitStatus(err), out, want)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || out != "" || terminal.ExitStatus(err) != 1 {
+			t.Errorf("%v: error %v, exit status %d, output %q; want %q alone and exit status 1", command, err, terminal.ExitStatus(err), out, want)
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 	"github.com/exeunt-io/exeunt/pkg/rollback/runner"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 // rollbackFlags are the flags of "exeunt rollback".
@@ -55,7 +57,7 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short:   "Return to upstream's programs, and leave nothing of Exeunt behind",
 		Long:    rollbackLong,
 		Example: rollbackExample,
-		Args:    noArguments,
+		Args:    terminal.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return flags.run(command, streams)
 		},
@@ -117,9 +119,9 @@ func (f *rollbackFlags) run(command *cobra.Command, streams genericiooptions.IOS
 	}
 	switch plan.Outcome() {
 	case rollback.SomethingLeft:
-		return exitCode{exitWaiting, nil}
+		return terminal.ExitError{Code: exitWaiting, Err: nil}
 	case rollback.DecisionNeeded:
-		return exitCode{exitRefused, nil}
+		return terminal.ExitError{Code: exitRefused, Err: nil}
 	case rollback.NothingLeft:
 	}
 	return nil

@@ -14,6 +14,8 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/status"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 // statusFlags are the flags of "exeunt status".
@@ -51,7 +53,7 @@ func newStatusCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short:   "Show whether volumes are protected against a leak",
 		Long:    statusLong,
 		Example: statusExample,
-		Args:    noArguments,
+		Args:    terminal.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return flags.run(command.Context(), streams)
 		},
@@ -126,8 +128,8 @@ func protectionOutcome(report status.Report) error {
 	case status.ProtectionOn:
 		return nil
 	case status.ProtectionUnknown:
-		return exitCode{exitWaiting, errors.New("whether volumes are protected is not known: the lines \"incomplete\" above say what could not be read")}
+		return terminal.ExitError{Code: exitWaiting, Err: errors.New("whether volumes are protected is not known: the lines \"incomplete\" above say what could not be read")}
 	case status.ProtectionPartly:
 	}
-	return exitCode{exitWaiting, errors.New("volumes are not all protected: the findings above, the lines with \"!\", say why")}
+	return terminal.ExitError{Code: exitWaiting, Err: errors.New("volumes are not all protected: the findings above, the lines with \"!\", say why")}
 }

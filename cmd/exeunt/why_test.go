@@ -42,7 +42,7 @@ func TestWrongCommandLineOfWhyIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := execute(t.Context(), "exeunt", append([]string{"why"}, tc.args...)...)
-			if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || out != "" || exitStatus(err) != 1 {
+			if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || out != "" || terminal.ExitStatus(err) != 1 {
 				t.Errorf("error = %v, output %q; want %s in one line, and no output", err, out, tc.want)
 			}
 		})
@@ -75,7 +75,7 @@ func refusedAddress(t *testing.T) string {
 func TestUnreachableServerIsOneSentence(t *testing.T) {
 	for _, args := range [][]string{{"pv/x"}, {"--all"}, {"pv/x", "pvc/y"}, {"pv/x", "--watch"}} {
 		_, err := execute(t.Context(), "exeunt", append([]string{"why", "--kubeconfig", writeKubeconfig(t, refusedAddress(t))}, args...)...)
-		if err == nil || !strings.Contains(err.Error(), "onnection refused") || strings.Contains(err.Error(), "\n") || exitStatus(err) != 1 {
+		if err == nil || !strings.Contains(err.Error(), "onnection refused") || strings.Contains(err.Error(), "\n") || terminal.ExitStatus(err) != 1 {
 			t.Errorf("why %v: error = %v, want one sentence and exit status 1", args, err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestHangingServerEndsWithSentence(t *testing.T) {
 		if args[0] == "-f" && err == nil {
 			continue // standard input is empty: there is nothing to ask
 		}
-		if err == nil || !strings.Contains(err.Error(), "did not answer within 200ms (--timeout): nothing was seen") || exitStatus(err) != 1 {
+		if err == nil || !strings.Contains(err.Error(), "did not answer within 200ms (--timeout): nothing was seen") || terminal.ExitStatus(err) != 1 {
 			t.Errorf("why %v: error = %v, want a sentence and exit status 1", args, err)
 		}
 		if took := time.Since(begin); took > 10*time.Second {
@@ -163,7 +163,7 @@ func TestInputThatNeverEndsIsInterrupted(t *testing.T) {
 	streams.In = in
 	command := newCommand("exeunt", streams)
 	command.SetArgs([]string{"why", "-f", "-", "--kubeconfig", writeKubeconfig(t, refusedAddress(t))})
-	interrupted := signalError{syscall.SIGINT}
+	interrupted := terminal.SignalError{Signal: syscall.SIGINT}
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	interrupt(interrupted)
 	if err := command.ExecuteContext(ctx); !errors.Is(err, interrupted) {
@@ -187,7 +187,7 @@ func TestExitCodeIsTheHighest(t *testing.T) {
 		"error and waiting": {blocker.Waiting, broken, 2},
 		"error and stuck":   {blocker.Stuck, broken, 3},
 	} {
-		if got := exitStatus(outcome(tc.verdict, tc.err)); got != tc.want {
+		if got := terminal.ExitStatus(outcome(tc.verdict, tc.err)); got != tc.want {
 			t.Errorf("%s: exit status %d, want %d", name, got, tc.want)
 		}
 	}
@@ -195,11 +195,11 @@ func TestExitCodeIsTheHighest(t *testing.T) {
 
 func TestVerdictIsNoErrorMessage(t *testing.T) {
 	var out strings.Builder
-	printError(&out, outcome(blocker.Stuck, nil))
+	terminal.PrintError(&out, "exeunt", outcome(blocker.Stuck, nil))
 	if out.String() != "" {
 		t.Errorf("printed %q", out.String())
 	}
-	printError(&out, errors.Join(errors.New("a\x1b[2J"), errors.New("b")))
+	terminal.PrintError(&out, "exeunt", errors.Join(errors.New("a\x1b[2J"), errors.New("b")))
 	if want := "exeunt: a [2J\nexeunt: b\n"; out.String() != want {
 		t.Errorf("printed %q, want %q", out.String(), want)
 	}
@@ -270,7 +270,7 @@ func TestPluginHasExamplesOfPlugin(t *testing.T) {
 }
 
 func TestInterruptedWorkHasNoResult(t *testing.T) {
-	interrupted := signalError{syscall.SIGINT}
+	interrupted := terminal.SignalError{Signal: syscall.SIGINT}
 	for name, work := range map[string]func(context.CancelCauseFunc, context.Context) (string, error){
 		"work ends with the context": func(interrupt context.CancelCauseFunc, ctx context.Context) (string, error) {
 			interrupt(interrupted)

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // BenchmarkHandOver measures the time without a leader after the leader was stopped, as by

@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // BenchmarkJournal reports the journal's writes per volume: for 1,000 claims at once with

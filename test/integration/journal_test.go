@@ -15,11 +15,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // expectJournal checks the number of active entries and of volumes in the driver.

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // stranger returns a user without the right to Leases.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/test/faultproxy"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // openProxies puts a proxy between each process and the API server. Proxies of before an

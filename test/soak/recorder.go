@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/test/model/check"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // reach is the longest time from a live read of a program to the step that rests on it.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // restartDelay is the time between the end of a process and its next start.

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // keySet are the keys of a history.

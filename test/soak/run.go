@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // Config configures a run.

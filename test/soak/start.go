@@ -21,8 +21,8 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/program"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/faultproxy"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 const (

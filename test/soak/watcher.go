@@ -9,8 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 const (

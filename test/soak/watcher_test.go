@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // testVolume returns a volume for the claim with the UID.

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/suggest"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 )
@@ -91,7 +91,7 @@ func never(string) bool { return false }
 // been that one has left something undone. Otherwise an earlier run may have done it all.
 func (u *unmatched) add(flag, name, reason string, candidates []string, isPending func(near string) bool) {
 	sentence := fmt.Sprintf("%s %s: %s", flag, name, reason)
-	if near := suggest.Closest(name, candidates); near != "" {
+	if near := terminal.Closest(name, candidates); near != "" {
 		sentence += "; did you mean " + near + "?"
 		u.wrong = u.wrong || isPending(near)
 	}

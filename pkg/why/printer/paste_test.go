@@ -9,8 +9,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
-	"github.com/exeunt-io/exeunt/pkg/why/printer/printertest"
 	"github.com/exeunt-io/exeunt/test/paste"
+	"github.com/exeunt-io/exeunt/test/printertest"
 )
 
 func TestPastedStepsRunWholeCommands(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/exeunt-io/exeunt/internal/suggest"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -121,7 +121,7 @@ func (r *Resolver) byKind(word string) (*meta.RESTMapping, bool) {
 // unknown returns the error for a kind that the API server does not serve.
 func (r *Resolver) unknown(word string) error {
 	names, err := r.kinds()
-	if meant := suggest.Closest(word, names); meant != "" {
+	if meant := terminal.Closest(word, names); meant != "" {
 		return fmt.Errorf("the API server serves no kind %q, did you mean %s?", word, meant)
 	}
 	if err != nil {

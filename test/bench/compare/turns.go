@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/bench/load"
 	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
 	"github.com/exeunt-io/exeunt/test/bench/report"
 	"github.com/exeunt-io/exeunt/test/bench/rig"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // options are the flags of the program.

@@ -8,8 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // Collect is the phase from the deletion of owners until they and all dependents are gone.

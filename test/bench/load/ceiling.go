@@ -15,11 +15,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
 	"github.com/exeunt-io/exeunt/test/bench/rig"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // hands make the writes that no program can spare, and the reads before DeleteVolume, at most

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 const (

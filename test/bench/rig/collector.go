@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // collectorFlags returns the flags of a garbage collector, beside those for its connection.

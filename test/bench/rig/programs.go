@@ -11,11 +11,11 @@ import (
 	"sync"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/test/bench/delay"
 	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // Programs are the processes of one turn.

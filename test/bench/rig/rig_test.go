@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 func TestTokenFileHasAllUsers(t *testing.T) {

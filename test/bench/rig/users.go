@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // Admin is the user of the load generator, who may do everything.

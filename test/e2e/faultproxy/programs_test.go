@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/faultproxy"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // TestProgramsReclaimBehindProxies runs both programs behind proxies of their own, with

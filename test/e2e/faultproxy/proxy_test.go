@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/faultproxy"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // admin may do everything, as the programs may with their own objects.

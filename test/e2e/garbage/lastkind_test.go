@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // only is the definition of the only kind of its group.

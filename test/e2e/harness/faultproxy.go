@@ -3,8 +3,8 @@ package harness
 import (
 	"path/filepath"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/faultproxy"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // NewFaultProxy starts a proxy with the credentials of account, and returns the kubeconfig

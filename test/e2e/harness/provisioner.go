@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // LogContains reports whether the process has logged the text.

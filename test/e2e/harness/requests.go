@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // Requests returns the requests of our programs so far, without watches.

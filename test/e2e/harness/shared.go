@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 const (

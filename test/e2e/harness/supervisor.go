@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"sync"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // Supervisor runs a provisioner and restarts it when it ends, as the kubelet does.

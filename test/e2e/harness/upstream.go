@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // startUpstreamLoops starts the three loops of the real kube-controller-manager.

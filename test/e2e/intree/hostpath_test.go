@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 func TestHostPathVolumeIsReclaimedInEveryOrder(t *testing.T) {

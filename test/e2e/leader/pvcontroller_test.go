@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 func TestStandbyPVControllerTakesOverAtOnce(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // container runs a program in a pod, and starts it again when it ends.

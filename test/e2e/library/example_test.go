@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // buildExample builds the example.

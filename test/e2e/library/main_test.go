@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // The service account of the provisioner, whose rights are in the example's manifests.

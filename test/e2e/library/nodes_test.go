@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // nodeProvisioner is a hookedProvisioner that serves the claims of one node.

@@ -24,9 +24,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/model/server"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 func TestRequestsOfProgramsAreAnsweredAlike(t *testing.T) {

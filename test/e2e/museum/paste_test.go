@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/why/printer/printertest"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/printertest"
 )
 
 var record = flag.Bool("record", false, "write testdata/next.json, whose steps the tests of pkg/why/printer paste")

@@ -20,7 +20,7 @@ import (
 // demo returns the command of the demo, with its own temporary directory.
 func demo(t *testing.T, temporary string, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := harness.Binaries().Path("exeunt")
+	path, err := harness.Binaries().Path("sandbox")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +109,11 @@ func TestInterruptedDemoLeavesNothingBehind(t *testing.T) {
 
 func TestInterruptionWhileStartingIsNoFailure(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"demo", "sandbox"} {
+	for name, args := range map[string][]string{"demo": {"demo"}, "sandbox": nil} {
 		t.Run(name, func(t *testing.T) {
 			temporary := shortTemp(t)
 			command := demo(t, temporary)
-			command.Args[1] = name
+			command.Args = append(command.Args[:1], args...)
 			progress, err := command.StderrPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -132,7 +132,7 @@ func TestInterruptionWhileStartingIsNoFailure(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := " and kube-apiserver ... stopped\nexeunt: ended by signal \"interrupt\", all started programs are stopped\n"
+			want := " and kube-apiserver ... stopped\nsandbox: ended by signal \"interrupt\", all started programs are stopped\n"
 			if string(rest) != want {
 				t.Errorf("it said %q, want %q", rest, want)
 			}

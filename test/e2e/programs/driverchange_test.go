@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // startDriverAt starts a mock driver at the socket.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // A unit test of pv-controller checks the flags in testdata. They must be the flags of

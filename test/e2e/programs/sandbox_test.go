@@ -20,11 +20,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
-// running is an "exeunt sandbox" that has started.
+// running is a "sandbox" that has started.
 type running struct {
 	*testing.T
 	command *exec.Cmd
@@ -38,11 +38,11 @@ type running struct {
 func startSandbox(t *testing.T, args ...string) *running {
 	t.Helper()
 	r := &running{T: t, temporary: shortTemp(t)}
-	path, err := harness.Binaries().Path("exeunt")
+	path, err := harness.Binaries().Path("sandbox")
 	r.must(err)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
 	t.Cleanup(cancel)
-	r.command = exec.CommandContext(ctx, path, append([]string{"sandbox"}, args...)...)
+	r.command = exec.CommandContext(ctx, path, args...)
 	r.command.Env = append(os.Environ(), "TMPDIR="+r.temporary)
 	output, err := r.command.StdoutPipe()
 	r.must(err)
@@ -133,7 +133,7 @@ func TestSandboxHasMetricsFaultsAndAdmissionPolicy(t *testing.T) {
 	}
 	r.expectAdmissionPolicy()
 	r.must(r.command.Process.Signal(syscall.SIGINT))
-	if code, said := r.wait(); code != 0 || strings.Contains(said, "exeunt:") {
+	if code, said := r.wait(); code != 0 || strings.Contains(said, "sandbox:") {
 		t.Errorf("exit code %d, said %q", code, said)
 	}
 }
@@ -176,7 +176,7 @@ func TestSandboxEndsWithItsPrograms(t *testing.T) {
 
 func TestSandboxRefusesFaultsBeforeItStarts(t *testing.T) {
 	t.Parallel()
-	path, err := harness.Binaries().Path("exeunt")
+	path, err := harness.Binaries().Path("sandbox")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestSandboxRefusesFaultsBeforeItStarts(t *testing.T) {
 	if err := os.WriteFile(faults, []byte("- {method: CreateVolumes, code: ResourceExhausted}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	output, err := exec.CommandContext(t.Context(), path, "sandbox", "--faults="+faults).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), path, "--faults="+faults).CombinedOutput()
 	if err == nil || !strings.Contains(string(output), "--faults: read faults "+faults+": entry 1: unknown method") || strings.Contains(string(output), "starting") {
 		t.Errorf("%v: %s", err, output)
 	}

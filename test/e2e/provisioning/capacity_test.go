@@ -13,8 +13,8 @@ import (
 	storageclient "k8s.io/client-go/kubernetes/typed/storage/v1"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {

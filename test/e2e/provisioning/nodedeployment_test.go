@@ -14,9 +14,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // localNode is a node with its own driver and provisioner.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // Failing deletions have their own queues, and their requests grow with their number only.

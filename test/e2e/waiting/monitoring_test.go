@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // The alerts and the dashboard are worth nothing if a metric has another name.

@@ -1,7 +1,7 @@
 // Sandbox runs a cluster with a real node until Ctrl-C, to try commands in it:
 //
 //	make sandbox-node
-//	exeunt sandbox --node
+//	sandbox --node
 package main
 
 import (

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // specsLimit is the time limit of all specs.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // keepSwitching changes the side once a period, until ctx ends.

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/internal/sandbox"
 	"github.com/exeunt-io/exeunt/test/node/internal/driver"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 const (

@@ -1,0 +1,62 @@
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"syscall"
+)
+
+// ExitError is an error with the exit status that it stands for. Err is nil if the output of
+// the command tells everything.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e ExitError) Error() string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e ExitError) Unwrap() error { return e.Err }
+
+// ExitStatus returns the exit status of the process: 128 plus the number of the signal
+// that ended it, as in a shell, the code of an ExitError, or 1 for any other error.
+func ExitStatus(err error) int {
+	var signalled SignalError
+	var coded ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &signalled):
+		return 128 + int(signalled.Signal)
+	case IsClosedOutput(err):
+		return 128 + int(syscall.SIGPIPE)
+	case errors.As(err, &coded):
+		return coded.Code
+	}
+	return 1
+}
+
+// PrintError prints the lines of the error after the name of the program. Text of the cluster in
+// them cannot control the terminal.
+func PrintError(out io.Writer, program string, err error) {
+	if err == nil || IsClosedOutput(err) {
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(out, program+":", Printable(strings.TrimSpace(line)))
+	}
+}
+
+// IsClosedOutput reports whether the reader of the output has closed it, as "head" does.
+func IsClosedOutput(err error) bool {
+	var written *fs.PathError // a closed connection has another error
+	return errors.As(err, &written) && errors.Is(written, syscall.EPIPE)
+}

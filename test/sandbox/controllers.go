@@ -1,0 +1,80 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"strconv"
+
+	"github.com/exeunt-io/exeunt/deploy"
+)
+
+// Controller configures a controller process.
+type Controller struct {
+	// Name is the name of the log, which differs between replicas. Empty means the name of
+	// the program.
+	Name string
+	// HonorReclaimPolicy is the feature gate HonorPVReclaimPolicy.
+	HonorReclaimPolicy bool
+	// Kubeconfig of the controller. Empty means its service account.
+	Kubeconfig string
+	// Env is added to the environment, as KEY=VALUE.
+	Env []string
+	// Args are further flags, which override the flags of the sandbox.
+	Args []string
+}
+
+// StartPVController starts the controller that binds and protects volumes. It
+// leads without an election, unless Args enable leader election.
+func (c *ControlPlane) StartPVController(ctx context.Context, controller Controller) (*Process, error) {
+	args := []string{"--leader-elect=false"}
+	return c.startController(ctx, pvControllerProgram, PVControllerAccount, controller, args)
+}
+
+// StartProvisioner starts the controller that creates and deletes the volumes of driver.
+// Its Leases are in the namespace of its service account.
+func (c *ControlPlane) StartProvisioner(ctx context.Context, driver *Driver, controller Controller) (*Process, error) {
+	args := []string{"--csi-address=" + driver.Socket}
+	controller.Env = append([]string{"POD_NAMESPACE=" + deploy.Namespace}, controller.Env...)
+	return c.startController(ctx, provisionerProgram, ProvisionerAccount, controller, args)
+}
+
+// StartGarbageCollector starts the collector with leader election. The manifests of the collector are applied.
+func (c *ControlPlane) StartGarbageCollector(ctx context.Context, controller Controller) (*Process, error) {
+	path, err := c.config.Binaries.Path(deploy.GarbageCollectorAccount)
+	if err != nil {
+		return nil, err
+	}
+	if controller.Kubeconfig, err = c.Kubeconfig(ctx, ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount)); err != nil {
+		return nil, err
+	}
+	return Start(ctx, Program{
+		Name: controller.Name, Path: path, Args: append([]string{"--kubeconfig=" + controller.Kubeconfig}, controller.Args...),
+		Env: controller.Env, LogFile: filepath.Join(c.config.Dir, controller.Name+".log"),
+	})
+}
+
+// startController starts program with args, the common flags of controllers and the flags
+// of the caller.
+func (c *ControlPlane) startController(ctx context.Context, program string, account Identity, controller Controller, args []string) (*Process, error) {
+	path, err := c.config.Binaries.Path(program)
+	if err != nil {
+		return nil, err
+	}
+	if controller.Kubeconfig == "" {
+		if controller.Kubeconfig, err = c.Kubeconfig(ctx, account); err != nil {
+			return nil, err
+		}
+	}
+	args = append(args,
+		"--kubeconfig="+controller.Kubeconfig,
+		"--feature-gates=HonorPVReclaimPolicy="+strconv.FormatBool(controller.HonorReclaimPolicy))
+	name := cmp.Or(controller.Name, program)
+	return Start(ctx, Program{
+		Name:    name,
+		Path:    path,
+		Args:    append(args, controller.Args...),
+		Env:     controller.Env,
+		LogFile: filepath.Join(c.config.Dir, name+".log"),
+	})
+}
