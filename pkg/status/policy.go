@@ -37,13 +37,11 @@ func (s *survey) readPolicy(ctx context.Context) {
 // unserved is the state of the admission policy on API servers before Kubernetes 1.36.
 const unserved = "unserved"
 
-// servesPolicies reports whether the API server has a version of MutatingAdmissionPolicy. An
-// incomplete discovery counts as yes.
+// servesPolicies reports whether the API server has a version of MutatingAdmissionPolicy. A group that does not
+// answer counts as yes.
 func (s *survey) servesPolicies() bool {
-	kinds, complete := s.Reader.Resources()
-	return !complete || slices.ContainsFunc(kinds, func(r cluster.Resource) bool {
-		return r.Group == "admissionregistration.k8s.io" && r.Resource == "mutatingadmissionpolicies"
-	})
+	kinds, complete := s.Reader.ServedIn("admissionregistration.k8s.io")
+	return !complete || slices.ContainsFunc(kinds, func(r cluster.Resource) bool { return r.Resource == "mutatingadmissionpolicies" })
 }
 
 // admission reads an object of the admission policy in the versions that an API server may serve.

@@ -50,6 +50,14 @@ func NewExplorer(reader *cluster.Reader, commands cluster.Commands, probe bool) 
 // Explain reads the object live and returns why its deletion waits. The error says why the
 // object could not be read.
 func (e *Explorer) Explain(ctx context.Context, ref cluster.Ref) (blocker.Report, error) {
+	scope := *e
+	scope.reader = e.reader.Scope()
+	return scope.explain(ctx, ref)
+}
+
+// explain explains the object with a Reader of its own: a report names what its explanation could not read,
+// and nothing that another could not.
+func (e *Explorer) explain(ctx context.Context, ref cluster.Ref) (blocker.Report, error) {
 	object, presence, err := e.reader.Live(ctx, ref)
 	switch presence {
 	case cluster.Present:

@@ -166,7 +166,7 @@ func (s *observation) server(driver string) rollback.Server {
 // serverOnce returns which provisioner serves the driver, "" for a driver that is not known. It
 // is computed once: with a journal per node each answer takes long. All programs must be read.
 func (s *observation) serverOnce(driver string) rollback.Server {
-	return cluster.Remember(s.reader, "server of "+driver, func() rollback.Server {
+	return cluster.Remember(s.reader, "server of "+driver, func(*cluster.Reader) rollback.Server {
 		if driver == "" {
 			return s.anyServer()
 		}

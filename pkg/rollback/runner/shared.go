@@ -71,7 +71,7 @@ func (s *observation) decideShared(ctx context.Context, volume *corev1.Persisten
 
 // removerOf is driverRemover, once for each driver.
 func (s *observation) removerOf(ctx context.Context, driver string) rollback.Remover {
-	return cluster.Remember(s.reader, "remover of "+driver, func() rollback.Remover { return s.driverRemover(ctx, driver) })
+	return cluster.Remember(s.reader, "remover of "+driver, func(*cluster.Reader) rollback.Remover { return s.driverRemover(ctx, driver) })
 }
 
 // driverRemover tells whether a provisioner of the driver was seen, or could start: the

@@ -101,10 +101,10 @@ func child(ctx context.Context, e chain.Explorer, fields map[string]any) (item, 
 	apiVersion := schema.GroupVersion{Group: text("group"), Version: text("version")}.String()
 	ref, known := e.Reader().Find(apiVersion, text("kind"), text("namespace"), text("name"))
 	if !known {
-		e.Reader().Note("could not find the kind %s of %s, which belongs to the application", text("kind"), apiVersion)
-		if _, complete := e.Reader().Resources(); complete { // a kind that is not served has no objects
+		if _, complete := e.Reader().ServedIn(text("group")); complete { // a kind that is not served has no objects
 			return item{}, cluster.Absent
 		}
+		e.Reader().Note("could not find the kind %s of %s, which belongs to the application", text("kind"), apiVersion)
 		return item{}, cluster.Unseen
 	}
 	objects, seen := e.Reader().Metadata(ctx, ref.Resource, ref.Namespace)

@@ -32,9 +32,10 @@ func unresolvableOwners(e chain.Explorer, object metav1.Object) []blocker.Eviden
 	if len(object.GetOwnerReferences()) == 0 {
 		return nil
 	}
-	served, complete := e.Reader().Served()
 	var facts []blocker.Evidence
 	for _, owner := range object.GetOwnerReferences() {
+		gvk, _ := reference.KindOf(owner.APIVersion, owner.Kind)
+		served, complete := e.Reader().ServedIn(gvk.Group)
 		if text := unresolvable(owner, object.GetNamespace(), served, complete); text != "" {
 			facts = append(facts, evidence(blocker.FromField, "ownerReferences name %s %s of %s, and %s", owner.Kind, owner.Name, owner.APIVersion, text))
 		}

@@ -10,7 +10,7 @@ import (
 
 // Exists reads, once, whether an object exists, by its metadata: nothing of its content is read.
 func (r *Reader) Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) Presence {
-	return remember(&r.memory, fmt.Sprintf("exists %s %s/%s", resource, namespace, name), func() Presence {
+	return remember(r, fmt.Sprintf("exists %s %s/%s", resource, namespace, name), func(r *Reader) Presence {
 		_, err := r.metadata.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case err == nil:

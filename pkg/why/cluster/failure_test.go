@@ -40,3 +40,21 @@ func TestReach(t *testing.T) {
 		}
 	}
 }
+
+func TestMissingRightIsNamedOnceForAllNamespaces(t *testing.T) {
+	reader := clustertest.NewReader(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+	})
+	cluster.List(t.Context(), reader, cluster.Pods, cluster.Selection{Namespace: "kube-system"})
+	cluster.List(t.Context(), reader, cluster.Leases, cluster.Selection{Namespace: "kube-system"})
+	if got := reader.Incomplete(); len(got) != 2 || !strings.HasPrefix(got[0], "no right to list pods in namespace kube-system; ") {
+		t.Errorf("not read: %q", got)
+	}
+	cluster.List(t.Context(), reader, cluster.Pods, cluster.Selection{})
+	got := reader.Incomplete()
+	if len(got) != 2 || !strings.HasPrefix(got[0], "no right to list leases in namespace kube-system; ") || !strings.HasPrefix(got[1], "no right to list pods; ") {
+		t.Errorf("not read: %q, want the pods of all namespaces once", got)
+	}
+}

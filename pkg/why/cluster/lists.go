@@ -17,7 +17,7 @@ func (r *Reader) Objects(ctx context.Context, resource schema.GroupVersionResour
 		items []unstructured.Unstructured
 		seen  bool
 	}
-	found := remember(&r.memory, fmt.Sprintf("objects %s %s", resource, namespace), func() answer {
+	found := remember(r, fmt.Sprintf("objects %s %s", resource, namespace), func(r *Reader) answer {
 		items, err := r.objects(ctx, resource, namespace)
 		if err != nil {
 			r.noteFailure("list", resource.GroupResource(), namespace, err)

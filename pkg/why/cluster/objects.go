@@ -3,14 +3,11 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
@@ -31,7 +28,7 @@ func (r *Reader) Live(ctx context.Context, ref Ref) (*unstructured.Unstructured,
 		presence Presence
 		err      error
 	}
-	found := remember(&r.memory, fmt.Sprintf("live %+v", ref), func() answer {
+	found := remember(r, fmt.Sprintf("live %+v", ref), func(r *Reader) answer {
 		object, err := r.dynamic.Resource(ref.Resource).Namespace(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		switch {
 		case err == nil:
@@ -59,59 +56,6 @@ func (r *Reader) Find(apiVersion, kind, namespace, name string) (Ref, bool) {
 	return Ref{Resource: mapping.Resource, Kind: kind, Namespace: namespace, Name: name}, true
 }
 
-// Resource is a kind that the API server serves.
-type Resource struct {
-	schema.GroupVersionResource
-	Kind       string
-	Namespaced bool
-	Verbs      []string
-}
-
-// Resources returns the kinds that can be listed, in their preferred versions, and whether
-// all groups answered. Groups that did not answer are noted.
-func (r *Reader) Resources() ([]Resource, bool) {
-	served, complete := r.Served()
-	return slices.DeleteFunc(slices.Clone(served), func(s Resource) bool { return !slices.Contains(s.Verbs, "list") }), complete
-}
-
-// Served returns the kinds that the API server serves, in their preferred versions, and
-// whether all groups answered. Groups that did not answer are noted.
-func (r *Reader) Served() ([]Resource, bool) {
-	type answer struct {
-		resources []Resource
-		complete  bool
-	}
-	found := remember(&r.memory, "resources", func() answer {
-		lists, err := r.discovery.ServerPreferredResources()
-		if failed, partial := discovery.GroupDiscoveryFailedErrorGroups(err); partial {
-			for group, err := range failed {
-				r.Note("could not discover the kinds of %s: %s", group, oneLine(err))
-			}
-		} else if err != nil {
-			r.Note("could not discover the kinds of the API server: %s", oneLine(err))
-		}
-		return answer{served(lists), err == nil}
-	})
-	return found.resources, found.complete
-}
-
-// served returns the resources of the lists, without subresources.
-func served(lists []*metav1.APIResourceList) []Resource {
-	var all []Resource
-	for _, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue
-		}
-		for _, resource := range list.APIResources {
-			if !strings.Contains(resource.Name, "/") {
-				all = append(all, Resource{gv.WithResource(resource.Name), resource.Kind, resource.Namespaced, resource.Verbs})
-			}
-		}
-	}
-	return all
-}
-
 // Metadata lists the metadata of all objects of a kind in the namespace, "" for all, once,
 // and reports whether all were seen.
 func (r *Reader) Metadata(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]metav1.PartialObjectMetadata, bool) {
@@ -119,7 +63,7 @@ func (r *Reader) Metadata(ctx context.Context, resource schema.GroupVersionResou
 		items []metav1.PartialObjectMetadata
 		seen  bool
 	}
-	found := remember(&r.memory, fmt.Sprintf("metadata %s %s", resource, namespace), func() answer {
+	found := remember(r, fmt.Sprintf("metadata %s %s", resource, namespace), func(r *Reader) answer {
 		var all []metav1.PartialObjectMetadata
 		seen := r.eachMetadata(ctx, resource, namespace, func() { all = nil }, func(page []metav1.PartialObjectMetadata) { all = append(all, page...) })
 		return answer{all, seen}

@@ -49,7 +49,7 @@ type getAnswer[T any] struct {
 // getOnce reads an object, unless it has been read.
 func getOnce[T any](ctx context.Context, r *Reader, kind Kind[T], namespace, name string) getAnswer[T] {
 	key := fmt.Sprintf("get %s %s/%s", kind.Resource, namespace, name)
-	return remember(&r.memory, key, func() getAnswer[T] {
+	return remember(r, key, func(r *Reader) getAnswer[T] {
 		object, err := kind.get(ctx, r, namespace, name)
 		switch {
 		case err == nil:
@@ -100,7 +100,7 @@ func ListedAt[T any](ctx context.Context, r *Reader, kind Kind[T], selection Sel
 
 // listOnce reads all objects of the selection, unless they have been read.
 func listOnce[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection) listAnswer[T] {
-	return remember(&r.memory, listKey(kind, selection), func() (found listAnswer[T]) {
+	return remember(r, listKey(kind, selection), func(r *Reader) (found listAnswer[T]) {
 		found.seen = each(ctx, r, kind, selection, func() { found = listAnswer[T]{} }, func(page []T) {
 			if found.at.IsZero() { // all pages are of the version of the first
 				found.at = r.Now()
@@ -132,7 +132,7 @@ func narrow[T any](r *Reader, kind Kind[T], selection Selection) ([]T, bool) {
 	if selection.Namespace == "" || selection.Fields != "" || err != nil {
 		return nil, false
 	}
-	all, known := recall[listAnswer[T]](&r.memory, listKey(kind, Selection{}))
+	all, known := recall[listAnswer[T]](r, listKey(kind, Selection{}))
 	if !known || !all.seen {
 		return nil, false
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +22,16 @@ import (
 
 // Reader reads one cluster. It remembers all it has read: make a new one to read again.
 type Reader struct {
+	*connection
+	// parent is the Reader of which this is a scope, or nil.
+	parent *Reader
+
+	mu         sync.Mutex
+	incomplete []string
+}
+
+// connection is what all scopes of a Reader share.
+type connection struct {
 	kubernetes kubernetes.Interface
 	snapshots  snapshots.Interface
 	dynamic    dynamic.Interface
@@ -30,17 +41,18 @@ type Reader struct {
 	server     *serverClock
 	memory     memo
 	failures   sync.Map // the last error by verb, resource and namespace
-
-	mu         sync.Mutex
-	incomplete []string
 }
+
+// Scope returns a Reader that shares what was read, and whose Incomplete names only what could not be read by
+// the scope itself.
+func (r *Reader) Scope() *Reader { return &Reader{connection: r.connection, parent: r} }
 
 // NewReader returns a Reader for the cluster. It sends no request yet.
 func NewReader(config *rest.Config) (*Reader, error) { return NewReaderWithClock(config, time.Now) }
 
 // NewReaderWithClock returns a Reader on a machine whose clock is local.
 func NewReaderWithClock(config *rest.Config, local func() time.Time) (*Reader, error) {
-	r := &Reader{server: &serverClock{local: local}}
+	r := &Reader{connection: &connection{server: &serverClock{local: local}}}
 	config = rest.CopyConfig(config)
 	if config.UserAgent == "" { // a shared HTTP client gets no default
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
@@ -101,16 +113,27 @@ func (r *Reader) Now() time.Time { return r.server.now() }
 // Requests returns the number of requests sent so far.
 func (r *Reader) Requests() int { return r.server.requests() }
 
-// Incomplete returns a sentence for everything that could not be read.
+// Incomplete returns a sentence for everything that could not be read. A right that is missing in all namespaces
+// is named once.
 func (r *Reader) Incomplete() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.incomplete)
+	return slices.DeleteFunc(slices.Clone(r.incomplete), func(text string) bool {
+		everywhere := inNamespace.ReplaceAllString(text, "${1};")
+		return everywhere != text && slices.Contains(r.incomplete, everywhere)
+	})
 }
 
+// inNamespace matches a missing right in one namespace, as Failure names it.
+var inNamespace = regexp.MustCompile(`^(no right to list \S+) in namespace \S+;`)
+
 // Note adds a sentence about something that could not be read.
-func (r *Reader) Note(format string, values ...any) {
-	text := fmt.Sprintf(format, values...)
+func (r *Reader) Note(format string, values ...any) { r.note(fmt.Sprintf(format, values...)) }
+
+func (r *Reader) note(text string) {
+	if r.parent != nil {
+		r.parent.note(text)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !slices.Contains(r.incomplete, text) {

@@ -15,7 +15,7 @@ func Volumes(ctx context.Context, r *Reader) ([]corev1.PersistentVolume, bool) {
 		volumes []corev1.PersistentVolume
 		seen    bool
 	}
-	found := remember(&r.memory, "compact volumes", func() answer {
+	found := remember(r, "compact volumes", func(r *Reader) answer {
 		var all []corev1.PersistentVolume
 		seen := each(ctx, r, PersistentVolumes, Selection{}, func() { all = nil }, func(page []corev1.PersistentVolume) {
 			for i := range page {

@@ -24,7 +24,9 @@ const maxSuspects = 20
 func (f Finder) Attribute(ctx context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
 	attribution := families.Attribute(object.GetManagedFields(), finalizer)
 	key := fmt.Sprintf("suspects %s %s %v", object.GroupVersionKind(), finalizer, managerNames(attribution))
-	candidates := cluster.Remember(f.Reader, key, func() []families.Candidate { return f.suspects(ctx, object, finalizer, attribution) })
+	candidates := cluster.Remember(f.Reader, key, func(r *cluster.Reader) []families.Candidate {
+		return Finder{Reader: r, Commands: f.Commands}.suspects(ctx, object, finalizer, attribution)
+	})
 	suspects, named := families.Suspects(candidates)
 	b := blocker.Blocker{
 		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,

@@ -58,8 +58,8 @@ func (f Finder) Look(ctx context.Context, controller families.Controller, driver
 	if controller.InAPIServer {
 		return f.apiServer(controller)
 	}
-	return cluster.Remember(f.Reader, fmt.Sprintf("controller %+v beside %s", controller, driver), func() Finding {
-		return f.look(ctx, controller, driver)
+	return cluster.Remember(f.Reader, fmt.Sprintf("controller %+v beside %s", controller, driver), func(r *cluster.Reader) Finding {
+		return Finder{Reader: r, Commands: f.Commands}.look(ctx, controller, driver)
 	})
 }
 

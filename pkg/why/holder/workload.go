@@ -37,7 +37,7 @@ func listWorkloads(ctx context.Context, r *cluster.Reader) ([]workload, bool) {
 		workloads []workload
 		seen      bool
 	}
-	found := cluster.Remember(r, "workloads", func() answer {
+	found := cluster.Remember(r, "workloads", func(r *cluster.Reader) answer {
 		workloads, seen := readWorkloads(ctx, r)
 		return answer{workloads, seen}
 	})

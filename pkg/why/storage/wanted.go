@@ -38,9 +38,9 @@ func (c *volumeChain) claimNaming(ctx context.Context) string {
 
 // claimsByVolume returns the claims by the volume that they name. They are read once.
 func claimsByVolume(ctx context.Context, e chain.Explorer) map[string][]corev1.ObjectReference {
-	return cluster.Remember(e.Reader(), "claims by volume", func() map[string][]corev1.ObjectReference {
+	return cluster.Remember(e.Reader(), "claims by volume", func(r *cluster.Reader) map[string][]corev1.ObjectReference {
 		all := map[string][]corev1.ObjectReference{}
-		cluster.Each(ctx, e.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{}, func(page []corev1.PersistentVolumeClaim) {
+		cluster.Each(ctx, r, cluster.PersistentVolumeClaims, cluster.Selection{}, func(page []corev1.PersistentVolumeClaim) {
 			for i := range page {
 				claim := &page[i]
 				if name := claim.Spec.VolumeName; name != "" && claim.DeletionTimestamp == nil {
