@@ -88,7 +88,7 @@ func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured
 	if len(found) > 0 && object.GetDeletionTimestamp() != nil {
 		refusals := api.Refusals(ctx, t, object)
 		if len(refusals) == 0 {
-			found = api.NameWebhooks(ctx, t, object, found)
+			found = api.NameDeniers(ctx, t, object, found)
 		}
 		found = append(found, refusals...)
 	}

@@ -14,6 +14,7 @@ import (
 type Write struct {
 	Operation  admissionv1.OperationType
 	Resource   schema.GroupVersionResource
+	Name       string // of the object
 	Namespaced bool
 	Labels     labels.Set // of the object
 	// NamespaceLabels are the labels of the object's namespace; a Namespace is its own.
@@ -47,17 +48,22 @@ func (h Hook) MustAnswer(w Write) bool {
 // say. Its denial counts whatever its failurePolicy.
 func (h Hook) Sees(w Write) bool {
 	exempt := w.Resource.Group == admissionv1.GroupName // such objects are never sent to webhooks
-	if exempt || !slices.ContainsFunc(h.Rules, func(rule admissionv1.RuleWithOperations) bool { return h.covers(rule, w) }) {
+	if exempt || !slices.ContainsFunc(h.Rules, func(rule admissionv1.RuleWithOperations) bool { return w.isCovered(rule, h.MatchPolicy) }) {
 		return false
 	}
-	if w.HasNamespace && !w.NamespaceUnseen && !selects(h.NamespaceSelector, w.NamespaceLabels) {
-		return false
-	}
-	return selects(h.ObjectSelector, w.Labels)
+	return w.isSelected(h.NamespaceSelector, h.ObjectSelector)
 }
 
-func (h Hook) covers(rule admissionv1.RuleWithOperations, w Write) bool {
-	exact := h.MatchPolicy != nil && *h.MatchPolicy == admissionv1.Exact
+// isSelected reports whether the selectors select the namespace and the object. One that cannot be read selects all.
+func (w Write) isSelected(namespace, object *metav1.LabelSelector) bool {
+	if w.HasNamespace && !w.NamespaceUnseen && !selects(namespace, w.NamespaceLabels) {
+		return false
+	}
+	return selects(object, w.Labels)
+}
+
+func (w Write) isCovered(rule admissionv1.RuleWithOperations, match *admissionv1.MatchPolicyType) bool {
+	exact := match != nil && *match == admissionv1.Exact
 	return containsOrAll(rule.Operations, w.Operation) &&
 		containsOrAll(rule.APIGroups, w.Resource.Group) &&
 		(!exact || containsOrAll(rule.APIVersions, w.Resource.Version)) && // else any version is converted

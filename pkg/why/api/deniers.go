@@ -12,31 +12,47 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// maxHooks is how many webhooks are named.
-const maxHooks = 3
+// maxNamed is how many webhooks, and how many policies, are named.
+const maxNamed = 3
 
-// NameWebhooks adds to the blockers of controllers that have to remove a finalizer of the object which
-// webhooks see that write, and may refuse it: without a probe nothing tells. found is not changed.
-func NameWebhooks(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured, found []blocker.Blocker) []blocker.Blocker {
+// NameDeniers adds to the blockers of controllers that have to remove a finalizer of the object which
+// webhooks and policies see that write, and may refuse it: without a probe nothing tells. found is not changed.
+func NameDeniers(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured, found []blocker.Blocker) []blocker.Blocker {
 	all := slices.Clone(found)
 	waits := func(b blocker.Blocker) bool { return waitsForRemoval(b, object) }
 	t, known := targetOf(e, object)
 	if !known || !slices.ContainsFunc(all, waits) {
 		return all
 	}
-	hooks := t.seeing(ctx, e)
+	facts, who := t.deniers(ctx, e)
 	for i := range all {
-		if len(hooks) == 0 || !waits(all[i]) {
+		if len(facts) == 0 || !waits(all[i]) {
 			continue
 		}
-		all[i].Evidence = append(slices.Clone(all[i].Evidence), evidence(blocker.FromField,
-			"webhooks see the write that removes the finalizer, and may refuse it: %s", shortened(hooks, maxHooks)))
+		all[i].Evidence = slices.Concat(all[i].Evidence, facts)
 		if !e.Probe() {
-			all[i].Next = strings.TrimPrefix(all[i].Next+"\n", "\n") + cluster.Steps("a webhook may refuse the removal of the finalizer: a dry run tells",
+			all[i].Next = strings.TrimPrefix(all[i].Next+"\n", "\n") + cluster.Steps(who+" may refuse the removal of the finalizer: a dry run tells",
 				e.Commands().Exeunt(object.GetNamespace(), "why", t.word()+"/"+object.GetName(), "--probe"))
 		}
 	}
 	return all
+}
+
+// deniers returns which webhooks and policies may refuse the write, as evidence and in a word, "" for none.
+func (t target) deniers(ctx context.Context, e chain.Explorer) (facts []blocker.Evidence, who string) {
+	if hooks := t.seeing(ctx, e); len(hooks) > 0 {
+		facts = append(facts, evidence(blocker.FromField, "webhooks see the write that removes the finalizer, and may refuse it: %s", shortened(hooks, maxNamed)))
+		who = "a webhook"
+	}
+	policies, unserved := t.policies(ctx, e)
+	if len(policies) > 0 {
+		facts = append(facts, evidence(blocker.FromField, "policies see the write that removes the finalizer, and may refuse or undo it: %s", shortened(policies, maxNamed)))
+		who = strings.TrimPrefix(who+" or a policy", " or ")
+	}
+	if len(facts) > 0 && len(unserved) > 0 {
+		facts = append(facts, evidence(blocker.FromList, "the API server has no kind %s", strings.Join(unserved, " and no kind ")))
+	}
+	return facts, who
 }
 
 // waitsForRemoval reports whether the blocker is that of a controller which has to write to the object.

@@ -67,7 +67,7 @@ func (h hook) get(e chain.Explorer) string {
 // DELETE of an object without any.
 func (t target) write(ctx context.Context, e chain.Explorer) refusal.Write {
 	write := refusal.Write{
-		Operation: admissionv1.Update, Resource: t.mapping.Resource, Labels: t.object.GetLabels(),
+		Operation: admissionv1.Update, Resource: t.mapping.Resource, Name: t.object.GetName(), Labels: t.object.GetLabels(),
 		Namespaced: t.mapping.Scope.Name() == meta.RESTScopeNameNamespace,
 	}
 	if len(t.object.GetFinalizers()) == 0 {

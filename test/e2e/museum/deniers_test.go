@@ -33,12 +33,65 @@ func deniedByWebhooks() []exhibit {
 			evidence: []string{"may refuse it: guard.museum.example of ValidatingWebhookConfiguration"},
 		},
 		{
+			number: "67y", name: "policies may refuse or undo the removal of the finalizer by its controller",
+			build: func(r *room) []string {
+				r.createCustom(r.createPulumi(), "Stack", "guarded", pulumiFinalizer)
+				args := r.deleteCustom(stacks, "guarded")
+				r.createPolicies()
+				return args
+			},
+			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs}, next: "--probe",
+			evidence: []string{"and may refuse or undo it: ValidatingAdmissionPolicy e2e-", ", MutatingAdmissionPolicy e2e-"},
+			step:     func(r *room) { r.removeFinalizers(stacks, "guarded") },
+		},
+		{
 			number: "67x", name: "the same, probed", step: step,
 			build:   func(r *room) []string { return append(build(r), "--probe") },
 			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.AdmissionDenies}, next: "kubectl get validatingwebhookconfiguration e2e-",
 			evidence: []string{"not before Monday"},
 		},
 	}
+}
+
+// createPolicies creates a policy that validates updates of stacks in the exhibit's namespace, and one that changes
+// them: the finalizer's controller may remove the finalizer. A third has no binding.
+func (r *room) createPolicies() {
+	r.T.Helper()
+	client := r.Client.AdmissionregistrationV1()
+	updates := &admissionv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": r.Namespace}},
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{stacks.Group}, APIVersions: []string{"*"}, Resources: []string{stacks.Resource}},
+		}}},
+	}
+	for _, name := range []string{r.Namespace, r.Namespace + "-unbound"} {
+		_, err := client.ValidatingAdmissionPolicies().Create(r.Ctx, &admissionv1.ValidatingAdmissionPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       admissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: updates, Validations: []admissionv1.Validation{{Expression: "true"}}},
+		}, metav1.CreateOptions{})
+		r.Must(err, "create policy")
+	}
+	_, err := client.ValidatingAdmissionPolicyBindings().Create(r.Ctx, &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: r.Namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}, metav1.CreateOptions{})
+	r.Must(err, "create binding")
+	_, err = client.MutatingAdmissionPolicies().Create(r.Ctx, &admissionv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
+		Spec: admissionv1.MutatingAdmissionPolicySpec{
+			MatchConstraints: updates, ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
+			Mutations: []admissionv1.Mutation{{
+				PatchType:          admissionv1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: "Object{}"},
+			}},
+		},
+	}, metav1.CreateOptions{})
+	r.Must(err, "create policy")
+	_, err = client.MutatingAdmissionPolicyBindings().Create(r.Ctx, &admissionv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: r.Namespace},
+	}, metav1.CreateOptions{})
+	r.Must(err, "create binding")
 }
 
 // denyUpdates has a webhook deny all updates of stacks in the exhibit's namespace.

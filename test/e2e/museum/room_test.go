@@ -81,6 +81,7 @@ var rights = []rbacv1.PolicyRule{
 	rule("storage.k8s.io", "volumeattachments", "csidrivers", "csinodes"), rule("storage.k8s.io", "storageclasses"),
 	rule("apiregistration.k8s.io", "apiservices"), rule("apiextensions.k8s.io", "customresourcedefinitions"),
 	rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
+	rule("admissionregistration.k8s.io", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
 	rule("snapshot.storage.k8s.io", "volumesnapshots", "volumesnapshotcontents"), rule("rbac.authorization.k8s.io", "clusterroles", "clusterrolebindings"),
 }
 

@@ -18,6 +18,9 @@ var listKinds = map[string]string{
 	"persistentvolumes": "PersistentVolumeList", "persistentvolumeclaims": "PersistentVolumeClaimList", "pods": "PodList",
 	"events": "EventList", "leases": "LeaseList", "csidrivers": "CSIDriverList", "csinodes": "CSINodeList", "storageclasses": "StorageClassList",
 	"nodes": "NodeList", "volumesnapshots": "VolumeSnapshotList", "deployments": "DeploymentList", "statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList",
+	"validatingadmissionpolicies": "ValidatingAdmissionPolicyList", "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBindingList",
+	"mutatingadmissionpolicies": "MutatingAdmissionPolicyList", "mutatingadmissionpolicybindings": "MutatingAdmissionPolicyBindingList",
+	"validatingwebhookconfigurations": "ValidatingWebhookConfigurationList", "mutatingwebhookconfigurations": "MutatingWebhookConfigurationList",
 }
 
 // ServeHTTP answers lists, and requests for single objects.
