@@ -2,7 +2,6 @@ package docs_test
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,14 +25,11 @@ Generated from the code by ` + "`go generate ./docs`" + `.
 func reasonsPage(*testing.T) string {
 	var page strings.Builder
 	page.WriteString(reasonsHead)
-	page.WriteString("\n| reason | meaning |\n|---|---|\n")
+	page.WriteString("\n| reason | what the deletion waits for | where to look | what force costs |\n|---|---|---|---|\n")
+	cell := strings.NewReplacer("|", `\|`).Replace
 	for _, reason := range blocker.Reasons() {
 		row := reason.Describe()
-		fmt.Fprintf(&page, "| [%s](#%s) | %s |\n", row.Name, anchor(row.Name), row.Meaning)
-	}
-	for _, reason := range blocker.Reasons() {
-		row := reason.Describe()
-		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n- Where to look: %s\n- What force costs: %s\n", row.Name, row.Meaning, row.Look, row.Force)
+		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", row.Name, cell(row.Meaning), cell(row.Look), cell(row.Force))
 	}
 	return page.String()
 }
@@ -41,8 +37,8 @@ func reasonsPage(*testing.T) string {
 const finalizersHead = `# Finalizers
 
 Which controller removes which finalizer, when, how to see that the controller lives, and what is lost if the finalizer is
-removed by hand. ` + "`exeunt why`" + ` knows these finalizers; of any other it says which field manager set it and which workloads
-may work with it. ` + "`*`" + ` stands for any text.
+removed by hand, is printed by ` + "`exeunt explain FINALIZER`" + `. ` + "`exeunt why`" + ` knows these finalizers; of any other it says which
+field manager set it and which workloads may work with it. ` + "`*`" + ` stands for any text.
 
 A finalizer is removed by hand only as the last resort: when its controller is proven gone, and what the controller would have
 cleaned up is cleaned up or is to stay.
@@ -54,47 +50,16 @@ Generated from the code by ` + "`go generate ./docs`" + `.
 func finalizersPage(*testing.T) string {
 	var page strings.Builder
 	page.WriteString(finalizersHead)
-	page.WriteString("\n## By finalizer\n\n| finalizer | on | set by |\n|---|---|---|\n")
+	page.WriteString("\n| finalizer | on | set by |\n|---|---|---|\n")
 	var lines []string
 	for _, family := range families.All() {
 		for _, finalizer := range family.Finalizers {
-			lines = append(lines, fmt.Sprintf("| `%s` | %s | [%s](#%s) |\n", finalizer, kinds(family), family.Name, anchor(family.Name)))
+			lines = append(lines, fmt.Sprintf("| `%s` | %s | %s |\n", finalizer, kinds(family), family.Name))
 		}
 	}
 	slices.Sort(lines)
 	page.WriteString(strings.Join(lines, ""))
-	page.WriteString("\n## By project\n")
-	for _, name := range names() {
-		fmt.Fprintf(&page, "\n### %s\n", name)
-		for _, family := range families.All() {
-			if family.Name == name {
-				page.WriteString(section(family))
-			}
-		}
-	}
 	return page.String()
-}
-
-// section returns the section of a row.
-func section(family families.Family) string {
-	var removers []string
-	for _, controller := range family.Controllers() {
-		removers = append(removers, controller.Name)
-	}
-	path := regexp.MustCompile(`/blob/[^/]+/`).Split(family.Source, 2)[1]
-	return fmt.Sprintf("\n`%s` on %s\n\n- Removed by %s when %s.\n- Alive: %s.\n- Lost if removed by hand: %s.\n- Set in [%s](%s).\n",
-		strings.Join(family.Finalizers, "`, `"), kinds(family), strings.Join(removers, " or "), family.When, family.Alive, family.Force, path, family.Source)
-}
-
-// names returns the names of the projects, in the order of the table.
-func names() []string {
-	var names []string
-	for _, family := range families.All() {
-		if !slices.Contains(names, family.Name) {
-			names = append(names, family.Name)
-		}
-	}
-	return names
 }
 
 // kinds returns the kinds of the row with their groups, as in "A, B (example.com)".
@@ -118,11 +83,4 @@ func kinds(family families.Family) string {
 		}
 	}
 	return strings.Join(groups, ", ")
-}
-
-var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-
-// anchor returns the anchor of a heading.
-func anchor(heading string) string {
-	return strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }

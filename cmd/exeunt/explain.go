@@ -10,6 +10,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/printer"
 )
 
@@ -25,18 +26,19 @@ type explainedReason struct {
 func newExplainCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
 	var output string
 	command := &cobra.Command{
-		Use:   "explain [REASON]",
-		Short: "Say what a reason of why means, where to look, and what force would cost",
+		Use:   "explain [REASON | FINALIZER]",
+		Short: "Say what a reason of why means or who removes a finalizer, and what force would cost",
 		Long: "explain says what a reason of \"exeunt why\" means, where to look, and what it costs to end the\n" +
-			"wait by force. Without a reason it lists all. It asks no cluster.",
-		Example: fmt.Sprintf("  %[1]s explain DriverRefuses\n  %[1]s explain", program),
+			"wait by force. Of a finalizer it says who removes it and when, and how to see that this\n" +
+			"controller lives. Without an argument it lists all reasons. It asks no cluster.",
+		Example: fmt.Sprintf("  %[1]s explain DriverRefuses\n  %[1]s explain kubernetes.io/pv-protection\n  %[1]s explain", program),
 		RunE: func(command *cobra.Command, words []string) error {
 			format, err := printer.ParseFormat(output)
 			if err != nil || format == printer.Wide || format == printer.Name {
 				return fmt.Errorf("--output must be json, yaml or be left out, not %q", output)
 			}
 			if len(words) > 1 {
-				return fmt.Errorf("%s takes one reason, not %q", command.CommandPath(), words)
+				return fmt.Errorf("%s takes one reason or finalizer, not %q", command.CommandPath(), words)
 			}
 			return explain(printer.Printer{Out: streams.Out, Format: format}, words)
 		},
@@ -47,13 +49,16 @@ func newExplainCommand(streams genericiooptions.IOStreams, program string) *cobr
 	return command
 }
 
-// explain prints one reason, or all.
+// explain prints one reason, one finalizer, or all reasons.
 func explain(out printer.Printer, words []string) error {
 	if len(words) == 0 {
 		return explainAll(out)
 	}
 	reason, err := findReason(words[0])
 	if err != nil {
+		if rows := families.Named(words[0]); len(rows) > 0 {
+			return explainFinalizer(out, rows)
+		}
 		return err
 	}
 	row := reason.Describe()
@@ -99,6 +104,9 @@ func findReason(name string) (blocker.Reason, error) {
 			return reason, nil
 		}
 		names = append(names, reason.String())
+	}
+	if strings.ContainsAny(name, "/.") {
+		return 0, fmt.Errorf("no known controller sets the finalizer %q, exeunt why KIND/NAME looks for the one that did", name)
 	}
 	if meant := terminal.Closest(name, names); meant != "" {
 		return 0, fmt.Errorf("there is no reason %q, did you mean %s?", name, meant)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 )
 
 func TestWrongCommandLineOfWhyIsRefused(t *testing.T) {
@@ -225,6 +226,25 @@ func TestReasonsAreExplained(t *testing.T) {
 	}
 	if out, err := execute(t.Context(), "exeunt", "explain", "InUse", "-o", "json"); err != nil || !strings.Contains(out, `"reason": "InUse"`) {
 		t.Errorf("explain -o json = %q, %v", out, err)
+	}
+}
+
+func TestEveryKnownFinalizerIsExplained(t *testing.T) {
+	for _, family := range families.All() {
+		for _, finalizer := range family.Finalizers {
+			out, err := execute(t.Context(), "exeunt", "explain", finalizer)
+			for _, want := range []string{family.Name + "\n\nSet:      ", "\nRemoved:  by ", "\nAlive:    ", "\nBy force: "} {
+				if err != nil || !strings.Contains(out, want) {
+					t.Errorf("explain %s: %q is missing in %q, %v", finalizer, want, out, err)
+				}
+			}
+		}
+	}
+	if out, err := execute(t.Context(), "exeunt", "explain", "kubernetes.io/pv-protection", "-o", "json"); err != nil || !strings.Contains(out, `"project": "Kubernetes"`) {
+		t.Errorf("explain -o json = %q, %v", out, err)
+	}
+	if _, err := execute(t.Context(), "exeunt", "explain", "nobody.example/knows"); err == nil || !strings.Contains(err.Error(), "no known controller sets the finalizer") {
+		t.Errorf("an unknown finalizer: %v", err)
 	}
 }
 

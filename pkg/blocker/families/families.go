@@ -51,6 +51,17 @@ func Find(finalizer, kind, group string) (Family, bool) {
 	return best, score > 0
 }
 
+// Named returns the rows that have the finalizer, on any kind.
+func Named(finalizer string) []Family {
+	var found []Family
+	for _, family := range all {
+		if slices.ContainsFunc(family.Finalizers, func(pattern string) bool { return Match(pattern, finalizer) }) {
+			found = append(found, family)
+		}
+	}
+	return found
+}
+
 // All returns all rows.
 func All() []Family { return all }
 
