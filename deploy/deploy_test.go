@@ -36,7 +36,7 @@ func TestKustomizationsNameExistingFiles(t *testing.T) {
 	}
 }
 
-// docs/operations.md applies the files of pv-controller one by one.
+// docs/install.md applies the files of pv-controller one by one.
 func TestKustomizationListsAllFilesOfPVController(t *testing.T) {
 	text, err := os.ReadFile("pv-controller/kustomization.yaml")
 	if err != nil {

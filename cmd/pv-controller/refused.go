@@ -72,7 +72,7 @@ var inapplicable = map[string]string{
 
 const (
 	noCloud     = "this program calls no cloud provider: CSI drivers create its volumes; leave it in kube-controller-manager and remove it here"
-	noMigration = "these loops cannot migrate between two running programs; stop one before the other, as docs/operations.md says, and remove it"
+	noMigration = "these loops cannot migrate between two running programs; stop one before the other, as docs/install.md says, and remove it"
 )
 
 // refuseFlags registers the flags of kube-controller-manager that this program refuses.

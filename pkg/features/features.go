@@ -44,7 +44,7 @@ func Known(gate featuregate.MutableFeatureGate) []string {
 
 // unserved are gates of upstream that change what our programs replace, and why they are refused.
 var unserved = map[string]string{
-	"PersistentVolumeClaimUnusedSinceTime": "this program does not keep the condition Unused of claims (KEP-5541); read docs/operations.md about it, and remove the gate",
+	"PersistentVolumeClaimUnusedSinceTime": "this program does not keep the condition Unused of claims (KEP-5541); read docs/operate.md about it, and remove the gate",
 }
 
 // Set applies the values of --feature-gates. The error for an unknown gate lists the known

@@ -57,7 +57,7 @@ func TestUnservedGateSaysWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = features.Set(gate, map[string]bool{"PersistentVolumeClaimUnusedSinceTime": false})
-	if err == nil || !strings.Contains(err.Error(), "Unused") || !strings.Contains(err.Error(), "docs/operations.md") {
+	if err == nil || !strings.Contains(err.Error(), "Unused") || !strings.Contains(err.Error(), "docs/operate.md") {
 		t.Errorf("Set = %v", err)
 	}
 }

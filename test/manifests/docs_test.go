@@ -16,7 +16,7 @@ import (
 )
 
 // guides are the documents with commands for administrators.
-var guides = []string{"README.md", filepath.Join("docs", "operations.md"), filepath.Join("docs", "flags.md"), platformsPage}
+var guides = []string{"README.md", filepath.Join("docs", "install.md"), filepath.Join("docs", "flags.md"), platformsPage, filepath.Join("docs", "operate.md")}
 
 var (
 	command     = regexp.MustCompile("(?:kubectl (?:apply|delete) -[fk]|helm install) [^`\n]*")
@@ -139,7 +139,7 @@ func TestFirstStepGrantsAllRequiredRights(t *testing.T) {
 		guide   string
 		folders []string
 	}{
-		"pv-controller": {filepath.Join("docs", "operations.md"), []string{"pv-controller"}},
+		"pv-controller": {filepath.Join("docs", "install.md"), []string{"pv-controller"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := strings.Fields(command.FindString(guide(t, tc.guide)))
@@ -251,7 +251,7 @@ var appends = regexp.MustCompile(`^ *$|\*,bootstrapsigner,tokencleaner,$|"contro
 // distribution turns other controllers on or off; then nodes cannot join.
 func TestInstallationsAppendToControllersFlag(t *testing.T) {
 	notes := func(given values) string { return notesOf(t, given) }
-	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/operations.md": guide(t, guides[1]), "docs/platforms.md": guide(t, platformsPage), "chart": notes(values{})} {
+	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/install.md": guide(t, guides[1]), "docs/platforms.md": guide(t, platformsPage), "chart": notes(values{})} {
 		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return !strings.Contains(line, exclusions) })
 		if len(lines) == 0 {
 			t.Errorf("%s does not say %s", name, exclusions)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// measured is the memory for 40,000 bound pairs, interpolated from docs/operations.md.
+// measured is the memory for 40,000 bound pairs, interpolated from docs/operate.md.
 var measured = resource.MustParse("250M")
 
 func TestPVControllerRunsOnControlPlaneNodes(t *testing.T) {

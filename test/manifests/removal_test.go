@@ -40,7 +40,7 @@ func TestOverlaysLeaveTheNamespaceAlone(t *testing.T) {
 // A value for --controllers that is copied as a whole switches on what the distribution, or the
 // installation of pv-controller, has switched off.
 func TestNoDocumentReplacesControllersFlag(t *testing.T) {
-	for _, name := range []string{"README.md", "docs/operations.md", "docs/garbage-collector.md"} {
+	for _, name := range []string{"README.md", "docs/install.md", "docs/garbage-collector.md"} {
 		if strings.Contains(guide(t, name), "--controllers=") {
 			t.Errorf("%s gives a whole value for --controllers", name)
 		}

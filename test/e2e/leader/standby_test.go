@@ -12,7 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
-// The switch in docs/operations.md: the pods are ready while the loops of
+// The switch in docs/install.md: the pods are ready while the loops of
 // kube-controller-manager still run, and lead once the Lease is deleted.
 func TestStandbyLeaseKeepsReplicasIdleUntilDeleted(t *testing.T) {
 	t.Parallel()

@@ -134,7 +134,7 @@ tag or the version of the chart. Takes "root", "image" and "name".
 {{- define "exeunt.image" -}}
 {{- $repository := get .image "repository" }}
 {{- if not $repository }}
-{{- $repository = printf "%s/%s" (required "set registry to where your images are, such as registry.example.com/exeunt: no images are published, docs/operations.md describes how to build them" .root.Values.registry) .name }}
+{{- $repository = printf "%s/%s" (required "set registry to where your images are, such as registry.example.com/exeunt: no images are published, docs/install.md describes how to build them" .root.Values.registry) .name }}
 {{- end }}
 {{- with get .image "digest" }}
 {{- printf "%s@%s" $repository . }}

@@ -40,7 +40,7 @@ func releaseIn(source string) (string, error) {
 }
 
 // renderChart renders the chart as "helm template" does, with the registry of the images and
-// the service account of the driver, as docs/operations.md says.
+// the service account of the driver, as docs/install.md says.
 func renderChart(source string) ([]byte, error) {
 	loaded, err := loadChart(source)
 	if err != nil {
