@@ -76,23 +76,6 @@ func TestPackagesNamedInDocumentsExist(t *testing.T) {
 	}
 }
 
-// A reader must find each package on the map of docs/architecture.md.
-func TestEveryPackageIsOnTheMap(t *testing.T) {
-	overview := contents(t, filepath.Join("docs", "architecture.md"))
-	missing := map[string]bool{}
-	for _, name := range repositoryFiles(t, ".go") {
-		folder := filepath.ToSlash(filepath.Dir(name))
-		inside := strings.HasPrefix(folder, "pkg/") || strings.HasPrefix(folder, "internal/")
-		inside = inside && !strings.Contains(folder, "/testdata/") // the go command leaves it out, too
-		if inside && !strings.HasSuffix(name, "_test.go") && !strings.Contains(overview, "`"+folder+"`") {
-			missing[folder] = true
-		}
-	}
-	for folder := range missing {
-		t.Errorf("docs/architecture.md does not name %s", folder)
-	}
-}
-
 var (
 	qualified   = regexp.MustCompile("`([a-z][a-z0-9]*)\\.([A-Z]\\w*)`")
 	declaration = regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |\t)([A-Z]\w*)`)

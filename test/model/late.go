@@ -14,7 +14,7 @@ import (
 
 // late returns the answer to the call of a former leader, which may have waited for so long that the disk of
 // the call was deleted. Neither CSI nor the API server has fencing: what no program can know then is
-// given up ("Known and accepted" in docs/architecture/journal.md).
+// given up ("Known and accepted" in docs/architecture/provisioning.md).
 func (w *world) late(s *State, right reply, call process.Call) reply {
 	if right.state == s {
 		return right

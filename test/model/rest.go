@@ -98,7 +98,7 @@ func (w *world) withAttachments(objects, seen []objectID) []objectID {
 }
 
 // isAccepted reports whether the rule may be broken: a former leader may write late ("Known and accepted"
-// in docs/architecture/journal.md).
+// in docs/architecture/provisioning.md).
 func isAccepted(rule string, step Step) bool {
 	return rule == check.KeptRecorded.String() && step.Former
 }

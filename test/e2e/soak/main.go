@@ -1,5 +1,5 @@
 // Soak runs the programs under faults and reports what leaked, was stuck or lost. See
-// test/soak and docs/architecture/soak.md.
+// test/soak and docs/architecture/testing.md.
 //
 //	soak --seed 7 --duration 5m [--side upstream]
 package main

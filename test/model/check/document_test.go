@@ -10,7 +10,7 @@ import (
 
 // A reader must find what each rule means, and no rule that does not exist.
 func TestDocumentListsEveryRule(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/architecture/model.md")
+	text, err := os.ReadFile("../../../docs/architecture/testing.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,11 +22,11 @@ func TestDocumentListsEveryRule(t *testing.T) {
 	}
 	for rule := DataLost; rule <= DiskMissing; rule++ {
 		if !tables[rule.String()] {
-			t.Errorf("docs/architecture/model.md does not list %v", rule)
+			t.Errorf("docs/architecture/testing.md does not list %v", rule)
 		}
 		delete(tables, rule.String())
 	}
 	for name := range tables {
-		t.Errorf("docs/architecture/model.md lists %s, which is no rule", name)
+		t.Errorf("docs/architecture/testing.md lists %s, which is no rule", name)
 	}
 }
