@@ -85,7 +85,7 @@ const (
 	// ObjectDeleted: a program of ours deleted a claim, or a volume that is not to be reclaimed
 	// or whose disk exists. storage.md, "CSI volumes".
 	ObjectDeleted
-	// NoopWrite: a write of ours changed nothing. docs/decisions, 10 and 20.
+	// NoopWrite: a write of ours changed nothing. docs/decisions.md, 10 and 20.
 	NoopWrite
 )
 
