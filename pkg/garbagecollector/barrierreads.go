@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
@@ -60,6 +61,22 @@ func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
 	}
 	r.run.Probed(kind, list.ResourceVersion, position, r.Clock.Now())
 	return nil
+}
+
+// check finds out whether the API server answers a read of a kind that it answered before.
+func (r *reads) check(ctx context.Context, kind *graph.Kind) {
+	err := r.Throttle.Wait(ctx)
+	if err == nil {
+		reading, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		_, err = r.page(reading, kind, metav1.ListOptions{Limit: 1})
+	}
+	if err != nil {
+		klog.FromContext(ctx).Info("The API server does not answer a barrier; kinds that cannot be read are read again", "resource", kind.GroupResource(), "err", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.run.Checked(err == nil, r.Clock.Now())
 }
 
 // list lists the kind consistently into the graph. Pages that expire begin anew.

@@ -15,7 +15,7 @@ import (
 
 // readsSince returns the reads of a barrier, before which the watch of the kind had come this far.
 func (c *Collector) readsSince(kind *graph.Kind, reached string) *reads {
-	run := barrier.Begin[*graph.Kind](c.Clock.Now(), time.Hour)
+	run := barrier.Begin[*graph.Kind](time.Hour)
 	run.Add(kind)
 	run.NoteReached(kind, reached)
 	return &reads{Collector: c, run: run}

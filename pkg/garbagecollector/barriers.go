@@ -2,6 +2,7 @@ package garbagecollector
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +85,7 @@ func scope(owners map[types.UID]deletion) string {
 // which others there are.
 func (c *Collector) runBarrier(ctx context.Context, owners map[types.UID]deletion) {
 	began := c.Clock.Now()
-	run := barrier.Begin[*graph.Kind](began, c.UnreadableAfter)
+	run := barrier.Begin[*graph.Kind](c.UnreadableAfter)
 	c.mu.Lock()
 	c.run = run
 	r := &reads{Collector: c, run: run, namespace: scope(owners), slots: make(chan struct{}, maxReads)}
@@ -103,7 +104,7 @@ func (c *Collector) runBarrier(ctx context.Context, owners map[types.UID]deletio
 	c.unread = append(unread, c.unreadOutside(r)...)
 	c.hiddenExcused = result == barrier.PassedWithout && len(c.hidden) > 0
 	c.mu.Unlock()
-	if ctx.Err() != nil {
+	if result == barrier.Running || ctx.Err() != nil { // or etcd was restored
 		return
 	}
 	c.metrics.barriers.Observe(c.Clock.Since(began).Seconds())
@@ -122,6 +123,14 @@ func (c *Collector) addKinds(run *barrier.Run[*graph.Kind], wanted func(*graph.K
 		if wanted(m.kind) {
 			run.Add(m.kind)
 			added = append(added, m.kind)
+		}
+	}
+	slices.SortFunc(added, func(a, b *graph.Kind) int {
+		return strings.Compare(a.GroupResource().String(), b.GroupResource().String())
+	})
+	for _, kind := range added {
+		if !c.mayBeAggregated(kind) {
+			run.Vouch(kind)
 		}
 	}
 	return added
@@ -161,6 +170,8 @@ func (r *reads) follow(ctx context.Context, defining []*graph.Kind) (barrier.Res
 		select {
 		case <-ctx.Done():
 			return barrier.Running, nil
+		case <-r.restored:
+			return barrier.Running, nil
 		case <-r.awaited:
 		case <-timer:
 		}
@@ -173,7 +184,9 @@ func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
 	if r.sealed || r.Clock.Now().Before(r.sealable) {
 		return
 	}
-	late := r.Clock.Since(r.run.Begun()) >= r.UnreadableAfter
+	r.mu.Lock()
+	late := r.run.IsLate(r.Clock.Now())
+	r.mu.Unlock()
 	seen, ready := r.sawDefinitions(defining, late)
 	if !ready {
 		return
@@ -184,6 +197,9 @@ func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err != nil {
+		r.run.Undiscovered()
+	}
 	r.sealed = seen && err == nil && len(r.hidden) == 0
 	if !r.sealed {
 		r.sealable = r.Clock.Now().Add(barrier.RetryTime)
@@ -222,9 +238,9 @@ func (r *reads) wakeAfter(ctx context.Context, after time.Duration) {
 }
 
 // send sends one read, and records its result. Definitions wait for no other read: other kinds
-// may follow from them.
+// may follow from them. Neither do checks, which find out why others wait.
 func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Request) {
-	if !defines(kind) {
+	if !defines(kind) && request != barrier.Check {
 		select {
 		case <-ctx.Done():
 			return
@@ -235,9 +251,12 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 	r.metrics.reads.WithLabelValues(strings.ToLower(request.String())).Inc()
 	var err error
 	began := r.Clock.Now()
-	if request == barrier.Probe {
+	switch request {
+	case barrier.Check:
+		r.check(ctx, kind)
+	case barrier.Probe:
 		err = r.probe(ctx, kind)
-	} else {
+	case barrier.List:
 		err = r.list(ctx, kind)
 	}
 	if err != nil && ctx.Err() == nil {

@@ -93,7 +93,7 @@ func watchingWidgets(t *testing.T, s *apiServer) (*Collector, *fakeDiscovery) {
 func TestBarrierAwaitsKindInNewVersion(t *testing.T) {
 	c, d := watchingWidgets(t, newAPIServer(t))
 	c.mu.Lock()
-	c.run = barrier.Begin[*graph.Kind](c.Clock.Now(), c.UnreadableAfter)
+	c.run = barrier.Begin[*graph.Kind](c.UnreadableAfter)
 	c.addKinds(c.run, func(*graph.Kind) bool { return true })
 	c.run.Seal(true)
 	c.mu.Unlock()

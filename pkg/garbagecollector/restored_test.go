@@ -208,7 +208,7 @@ func TestBarrierTakesNoListWithoutVersion(t *testing.T) {
 	s.answer("GET /api/v1/namespaces/ns/configmaps", http.StatusOK, metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}})
 	c := connected(t, s, Config{})
 	c.monitors[configMaps.GroupKind()] = &monitor{Collector: c, kind: configMaps, position: "1", reached: "1", listed: true}
-	run := barrier.Begin[*graph.Kind](c.Clock.Now(), time.Hour)
+	run := barrier.Begin[*graph.Kind](time.Hour)
 	run.Add(configMaps)
 	r := &reads{Collector: c, run: run, namespace: "ns"}
 	for name, read := range map[string]error{"probe": r.probe(t.Context(), configMaps), "list": r.list(t.Context(), configMaps)} {

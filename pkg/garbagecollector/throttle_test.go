@@ -205,9 +205,10 @@ func TestOverloadIsNoUnreadableKind(t *testing.T) {
 	s := newAPIServer(t)
 	throttle := NewThrottle(clock.RealClock{})
 	c := connected(t, s, Config{Throttle: throttle, UnreadableAfter: time.Nanosecond})
-	run := barrier.Begin[*graph.Kind](time.Now(), time.Nanosecond)
+	run := barrier.Begin[*graph.Kind](time.Nanosecond)
 	run.Add(configMaps)
 	run.Add(services)
+	run.Vouch(services)
 	run.Seen(services)
 	run.Seal(true)
 	c.run = run
@@ -220,6 +221,8 @@ func TestOverloadIsNoUnreadableKind(t *testing.T) {
 	}
 	throttle.until = time.Time{}
 	r.fail(t.Context(), configMaps, time.Now(), errPathNotFound)
+	run.Next(time.Now())
+	run.Checked(true, time.Now())
 	if result, unread := run.Result(time.Now()); result != barrier.PassedWithout || len(unread) != 1 {
 		t.Errorf("when the kind fails: %v", result)
 	}
@@ -248,9 +251,10 @@ func TestOverloadOfDefinedKindIsNoUnreadableKind(t *testing.T) {
 			if tc.defined {
 				c.definitions["widgets.g"] = "uid"
 			}
-			run := barrier.Begin[*graph.Kind](time.Now(), time.Nanosecond)
+			run := barrier.Begin[*graph.Kind](time.Nanosecond)
 			run.Add(kind)
 			run.Add(services)
+			run.Vouch(services)
 			run.Seen(services)
 			run.Seal(true)
 			run.Next(time.Now())
@@ -264,6 +268,8 @@ func TestOverloadOfDefinedKindIsNoUnreadableKind(t *testing.T) {
 				t.Fatal("the kind was read")
 			}
 			r.fail(t.Context(), kind, began, err)
+			run.Next(time.Now())
+			run.Checked(true, time.Now())
 			if result, _ := run.Result(time.Now()); result != tc.want {
 				t.Errorf("the barrier has %v, want %v", result, tc.want)
 			}

@@ -23,10 +23,12 @@ const (
 	Probe Request = iota
 	// List lists the kind into the graph.
 	List
+	// Check reads a kind that the graph has seen: the API server answers, so that another kind fails by itself.
+	Check
 )
 
 // String returns the name of the value.
-func (r Request) String() string { return enum.Name(r, "Probe", "List") }
+func (r Request) String() string { return enum.Name(r, "Probe", "List", "Check") }
 
 // Result is what a run has come to.
 type Result int
@@ -61,8 +63,8 @@ type Run[K comparable] struct {
 	excused map[K]bool
 	// sealed: the run may pass. complete: all kinds that exist were added.
 	sealed, complete bool
-	begun            time.Time
 	limit            time.Duration
+	server           server[K]
 }
 
 // progress of one kind.
@@ -78,13 +80,10 @@ type progress struct {
 	failed, unlisted bool
 }
 
-// Begin begins a run. After the limit, kinds that cannot be read no longer count.
-func Begin[K comparable](now time.Time, limit time.Duration) *Run[K] {
-	return &Run[K]{kinds: map[K]*progress{}, excused: map[K]bool{}, begun: now, limit: limit}
+// Begin begins a run. Kinds that cannot be read no longer count once the API server has answered for the limit.
+func Begin[K comparable](limit time.Duration) *Run[K] {
+	return &Run[K]{kinds: map[K]*progress{}, excused: map[K]bool{}, limit: limit}
 }
-
-// Begun returns when the run began.
-func (r *Run[K]) Begun() time.Time { return r.begun }
 
 // Add adds a kind, if the run does not have it.
 func (r *Run[K]) Add(kind K) {
@@ -94,7 +93,10 @@ func (r *Run[K]) Add(kind K) {
 }
 
 // Remove removes a kind that no longer exists.
-func (r *Run[K]) Remove(kind K) { delete(r.kinds, kind) }
+func (r *Run[K]) Remove(kind K) {
+	delete(r.kinds, kind)
+	r.server.remove(kind)
+}
 
 // Replace replaces a kind whose watch was replaced. The new one is read anew.
 func (r *Run[K]) Replace(old, kind K) {
@@ -115,9 +117,12 @@ func (r *Run[K]) Seal(complete bool) { r.sealed, r.complete = true, complete }
 // the end of a read or a new version of the graph changes anything.
 func (r *Run[K]) Next(now time.Time) (requests map[K]Request, wake time.Time) {
 	requests = map[K]Request{}
+	if kind, due := r.beginCheck(now); due {
+		requests[kind] = Check
+	}
 	for kind, p := range r.kinds {
 		switch {
-		case p.stage != waitingToProbe && p.stage != following:
+		case p.stage != waitingToProbe && p.stage != following, p.failed && r.awaitsCheck():
 		case now.Before(p.next):
 			wake = earlier(wake, p.next)
 		case p.stage == waitingToProbe:
@@ -126,8 +131,10 @@ func (r *Run[K]) Next(now time.Time) (requests map[K]Request, wake time.Time) {
 			requests[kind], p.stage = List, listing
 		}
 	}
-	if end := r.begun.Add(r.limit); now.Before(end) {
-		wake = earlier(wake, end)
+	for _, at := range []time.Time{r.server.since.Add(r.limit), r.server.next} {
+		if !r.server.since.IsZero() && now.Before(at) {
+			wake = earlier(wake, at)
+		}
 	}
 	return requests, wake
 }
@@ -191,6 +198,7 @@ func (r *Run[K]) Failed(kind K, now time.Time) {
 	if p := r.kinds[kind]; p != nil && p.stage != seen {
 		p.unlisted = p.unlisted || p.stage == listing
 		p.stage, p.failed, p.next = waitingToProbe, true, now.Add(RetryTime)
+		r.server.doubt()
 	}
 }
 
@@ -208,14 +216,20 @@ func (r *Run[K]) Saw(kind K) bool { p := r.kinds[kind]; return p != nil && p.sta
 // HasFailed reports whether the last read of the kind failed.
 func (r *Run[K]) HasFailed(kind K) bool { p := r.kinds[kind]; return p != nil && p.failed }
 
+// IsLate reports whether the limit has passed since the API server answers.
+func (r *Run[K]) IsLate(now time.Time) bool {
+	return !r.server.since.IsZero() && now.Sub(r.server.since) >= r.limit
+}
+
 // passesWithout reports whether the run need not wait for a kind that the graph has not seen: two of these are so:
 // a read failed, the former run passed without it, and the limit has passed.
 func (r *Run[K]) passesWithout(kind K, p *progress, now time.Time) bool {
-	late := now.Sub(r.begun) >= r.limit
+	late := r.IsLate(now)
 	return p.failed && (late || r.excused[kind]) || late && r.excused[kind]
 }
 
-// Result returns what the run has come to, and the kinds that it passed without.
+// Result returns what the run has come to, and the kinds that it passed without. It passes without a kind only if the API server
+// has answered a check since: an API server that is away says nothing about kinds.
 func (r *Run[K]) Result(now time.Time) (Result, []K) {
 	var unseen []K
 	for kind, p := range r.kinds {
@@ -227,10 +241,13 @@ func (r *Run[K]) Result(now time.Time) (Result, []K) {
 			return Running, nil
 		}
 	}
+	without := len(unseen) > 0 || !r.complete
 	switch {
-	case !r.sealed, len(unseen) > 0 && len(unseen) == len(r.kinds): // the API server is away, which says nothing about kinds
+	case !r.sealed:
 		return Running, nil
-	case len(unseen) > 0 || !r.complete:
+	case without && !r.answers(now):
+		return Running, nil
+	case without:
 		return PassedWithout, unseen
 	}
 	return Passed, nil

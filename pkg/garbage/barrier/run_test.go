@@ -16,15 +16,16 @@ const limit = 10 * time.Second
 var begun = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestNames(t *testing.T) {
-	enumtest.ExpectNames(t, Probe, List)
+	enumtest.ExpectNames(t, Probe, Check)
 	enumtest.ExpectNames(t, Running, PassedWithout)
 }
 
 // newRun returns a sealed run of the kinds.
 func newRun(kinds ...string) *Run[string] {
-	r := Begin[string](begun, limit)
+	r := Begin[string](limit)
 	for _, kind := range kinds {
 		r.Add(kind)
+		r.Vouch(kind)
 	}
 	r.Seal(true)
 	return r
@@ -94,15 +95,29 @@ func TestVersionsOfOtherKindsDoNotCount(t *testing.T) {
 	expectResult(t, r, 0, Running)
 }
 
+// answer has the API server answer a check that is due.
+func answer(t *testing.T, r *Run[string], at time.Duration, answered bool) {
+	t.Helper()
+	requests, _ := r.Next(begun.Add(at))
+	for _, request := range requests {
+		if request == Check {
+			r.Checked(answered, begun.Add(at))
+			return
+		}
+	}
+	t.Errorf("no check after %v", at)
+}
+
 func TestFailingKindDelaysUntilTheLimit(t *testing.T) {
 	r := newRun("a", "b")
 	r.Next(begun)
 	r.Failed("a", begun)
 	r.Probed("b", "8", "8", begun)
+	answer(t, r, 0, true)
 	expectRequests(t, r, RetryTime-1, map[string]Request{})
 	expectResult(t, r, limit-1, Running)
-	expectResult(t, r, limit, PassedWithout, "a")
-	expectRequests(t, r, RetryTime, map[string]Request{"a": Probe})
+	expectResult(t, r, limit, Running)
+	answer(t, r, limit, true)
 	expectResult(t, r, limit, PassedWithout, "a")
 	r.Probed("a", "8", "8", begun)
 	expectResult(t, r, limit, Passed)
@@ -115,10 +130,98 @@ func TestFailingKindDelaysOneRunOnly(t *testing.T) {
 	r.Probed("b", "8", "8", begun)
 	expectResult(t, r, 0, Running)
 	r.Failed("a", begun)
+	expectResult(t, r, 0, Running)
+	answer(t, r, 0, true)
 	expectResult(t, r, 0, PassedWithout, "a")
 	r.Next(begun.Add(RetryTime))
 	r.Probed("a", "8", "8", begun)
 	expectResult(t, r, RetryTime, Passed)
+}
+
+// An API server that goes away in the middle of a run has read some kinds.
+func TestFailedCheckBeginsTheLimitAnew(t *testing.T) {
+	r := newRun("a", "b")
+	r.Excuse("a")
+	r.Next(begun)
+	r.Seen("b")
+	r.Failed("a", begun)
+	answer(t, r, 0, false)
+	expectRequests(t, r, RetryTime-1, map[string]Request{})
+	expectResult(t, r, limit, Running)
+	answer(t, r, RetryTime, false)
+	answer(t, r, 9*time.Second, true)
+	expectRequests(t, r, 9*time.Second, map[string]Request{"a": Probe})
+	r.Failed("a", begun.Add(9*time.Second))
+	answer(t, r, 10*time.Second, true)
+	expectResult(t, r, 10*time.Second, Running)
+	answer(t, r, RetryTime+limit, true)
+	expectResult(t, r, RetryTime+limit, PassedWithout, "a")
+}
+
+// The kind is not read again before the API server is known to answer: it would fail again for the same reason.
+func TestFailedKindIsReadAgainAfterCheck(t *testing.T) {
+	r := newRun("a", "b")
+	r.Next(begun)
+	r.Seen("b")
+	r.Failed("a", begun)
+	expectRequests(t, r, 0, map[string]Request{"b": Check})
+	expectRequests(t, r, RetryTime, map[string]Request{})
+	r.Failed("a", begun.Add(RetryTime)) // after the check began
+	r.Checked(true, begun.Add(RetryTime))
+	expectRequests(t, r, RetryTime, map[string]Request{"b": Check})
+	r.Checked(true, begun.Add(RetryTime))
+	expectRequests(t, r, 2*RetryTime, map[string]Request{"a": Probe})
+}
+
+// Another API server may answer while that of Kubernetes, or its storage, is away.
+func TestAnswerOfAnotherServerIsNoCheck(t *testing.T) {
+	r := Begin[string](limit)
+	for _, kind := range []string{"own", "removed", "aggregated"} {
+		r.Add(kind)
+	}
+	r.Vouch("own")
+	r.Vouch("removed")
+	r.Vouch("unknown")
+	r.Seal(true)
+	r.Next(begun)
+	r.Seen("aggregated")
+	r.Failed("own", begun)
+	r.Failed("removed", begun)
+	r.Remove("removed")
+	expectRequests(t, r, 2*limit, map[string]Request{"own": Probe})
+	expectResult(t, r, 2*limit, Running)
+	r.Seen("own")
+	expectResult(t, r, 2*limit, Passed)
+	r.Remove("own")
+	r.Checked(false, begun.Add(2*limit))
+}
+
+// A kind may have ended since it was read; another one proves that the API server answers.
+func TestNextCheckReadsAnotherKind(t *testing.T) {
+	r := newRun("a", "b", "failing")
+	r.Next(begun)
+	r.Seen("a")
+	r.Seen("b")
+	r.Failed("failing", begun)
+	for i, kind := range []string{"a", "b", "a"} {
+		at := time.Duration(i) * RetryTime
+		expectRequests(t, r, at, map[string]Request{kind: Check})
+		r.Checked(false, begun.Add(at))
+	}
+}
+
+func TestUndiscoveredKindsAwaitCheck(t *testing.T) {
+	r := Begin[string](limit)
+	r.Add("a")
+	r.Vouch("a")
+	r.Next(begun)
+	r.Seen("a")
+	r.Next(begun)
+	r.Undiscovered()
+	r.Seal(false)
+	expectResult(t, r, 0, Running)
+	answer(t, r, 0, true)
+	expectResult(t, r, 0, PassedWithout)
 }
 
 func TestSlowKindIsNotFailing(t *testing.T) {
@@ -135,6 +238,8 @@ func TestBusyServerIsNoFailingKind(t *testing.T) {
 	r.Postponed("unknown", begun.Add(limit))
 	r.Failed("a", begun)
 	r.Postponed("a", begun.Add(2*limit))
+	answer(t, r, 0, true)
+	answer(t, r, limit, true)
 	expectRequests(t, r, 2*limit-1, map[string]Request{})
 	expectResult(t, r, 2*limit, Running)
 	expectRequests(t, r, 2*limit, map[string]Request{"a": Probe})
@@ -143,7 +248,7 @@ func TestBusyServerIsNoFailingKind(t *testing.T) {
 }
 
 func TestKindsAreAddedUntilSealed(t *testing.T) {
-	r := Begin[string](begun, limit)
+	r := Begin[string](limit)
 	r.Add("definitions")
 	r.Next(begun)
 	r.Probed("definitions", "1", "1", begun)
@@ -159,11 +264,13 @@ func TestKindsAreAddedUntilSealed(t *testing.T) {
 }
 
 func TestRunPassesWithoutKindsThatNobodyKnows(t *testing.T) {
-	r := Begin[string](begun, limit)
+	r := Begin[string](limit)
 	r.Add("a")
+	r.Vouch("a")
 	r.Next(begun)
 	r.Seen("a")
 	r.Seal(false)
+	r.Next(begun)
 	expectResult(t, r, 0, PassedWithout)
 	r.Seal(true)
 	expectResult(t, r, 0, Passed)
@@ -223,9 +330,11 @@ func TestProbeDoesNotHideThatListsFail(t *testing.T) {
 	list("a", time.Second)
 	list("b", time.Second)
 	r.Failed("a", begun.Add(12*time.Second))
+	answer(t, r, 12*time.Second, true)
 	list("a", 13*time.Second)
 	expectResult(t, r, 13*time.Second, Running)
 	r.Failed("b", begun.Add(14*time.Second))
+	answer(t, r, 14*time.Second, true)
 	expectResult(t, r, 14*time.Second, PassedWithout, "a", "b")
 	r.Seen("a")
 	expectResult(t, r, 14*time.Second, PassedWithout, "b")
@@ -239,6 +348,7 @@ func TestHangingReadOfExcusedKindEndsWithTheLimit(t *testing.T) {
 		r.Excuse("excused")
 		r.Next(begun)
 		expectResult(t, r, limit-1, Running)
+		answer(t, r, limit, true)
 		if got, _ := r.Result(begun.Add(limit)); got != want {
 			t.Errorf("%s: %v, want %v", kind, got, want)
 		}
@@ -253,5 +363,10 @@ func TestBarrierThatReadNothingDoesNotPass(t *testing.T) {
 	r.Failed("b", begun.Add(limit))
 	expectResult(t, r, limit, Running)
 	r.Seen("a")
-	expectResult(t, r, limit, PassedWithout, "b")
+	answer(t, r, limit, true)
+	expectResult(t, r, limit, Running) // the API server has been answering since now
+	expectRequests(t, r, limit+RetryTime, map[string]Request{"b": Probe})
+	r.Failed("b", begun.Add(2*limit))
+	answer(t, r, 2*limit, true)
+	expectResult(t, r, 2*limit, PassedWithout, "b")
 }
