@@ -48,38 +48,58 @@ type Canaries struct {
 	Namespace, LeaderLease string
 }
 
-// detectOthers looks for other garbage collectors until the context ends, or the right to do so is missing.
+// detectOthers looks for other garbage collectors until the context ends. A check that fails, as one that an admission webhook
+// refuses or for which a right is missing, is repeated with backoff.
 func (c *Collector) detectOthers(ctx context.Context) {
 	if c.Canaries == nil {
 		return
 	}
-	err := c.deleteOldCanaries(ctx)
+	left, failures := true, 0
 	for check := 0; ctx.Err() == nil; check++ {
-		if err == nil {
-			err = c.checkOthers(ctx)
-		}
-		switch {
-		case err == nil || ctx.Err() != nil:
-		case apierrors.IsForbidden(err):
-			klog.FromContext(ctx).Info("Other garbage collectors are not detected: a right is missing; --detect-other-collectors=false ends the attempts", "err", err)
+		err := c.checkOthers(ctx, left)
+		if ctx.Err() != nil {
 			return
-		default:
-			klog.FromContext(ctx).Info("Other garbage collectors cannot be detected now", "err", err)
 		}
-		err = nil
+		left, failures = err != nil, failures+1
+		if err == nil {
+			failures = 0
+		}
+		pause := untilNextCheck(check, failures, c.foundOther())
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Other garbage collectors cannot be detected now; --detect-other-collectors=false ends the attempts", "nextAttempt", pause)
+		}
+		c.noteCheck(err)
 		select {
 		case <-ctx.Done():
-		case <-c.Clock.After(untilNextCheck(check, c.foundOther())):
+		case <-c.Clock.After(pause):
 		}
 	}
 }
 
-// untilNextCheck returns the time between a check and the next one. The first check has the number 0.
-func untilNextCheck(check int, found bool) time.Duration {
-	if check == 0 || found {
+// untilNextCheck returns the time between a check and the next one. The first check has the number 0; failures are the checks that failed
+// since the last one that did not.
+func untilNextCheck(check, failures int, found bool) time.Duration {
+	switch {
+	case failures > 0:
+		return min(soonCheck<<min(failures-1, 10), laterCheck)
+	case check == 0 || found:
 		return soonCheck
 	}
 	return laterCheck
+}
+
+// noteCheck records whether a check failed.
+func (c *Collector) noteCheck(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.checkFailed = err != nil
+}
+
+// hasCheckFailed reports whether the last check for other garbage collectors failed.
+func (c *Collector) hasCheckFailed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.checkFailed
 }
 
 // deleteOldCanaries deletes canaries that a killed process left.
@@ -95,8 +115,14 @@ func (c *Collector) deleteOldCanaries(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// checkOthers finds out whether another garbage collector deletes a canary, and reports it.
-func (c *Collector) checkOthers(ctx context.Context) error {
+// checkOthers finds out whether another garbage collector deletes a canary, and reports it. Canaries may be left: those are deleted
+// first, so that they do not become many.
+func (c *Collector) checkOthers(ctx context.Context, left bool) error {
+	if left {
+		if err := c.deleteOldCanaries(ctx); err != nil {
+			return err
+		}
+	}
 	canary := newCanary()
 	c.keepCanary(canary.Name)
 	defer c.keepCanary("")

@@ -25,16 +25,20 @@ import (
 
 func TestUntilNextCheck(t *testing.T) {
 	for name, tc := range map[string]struct {
-		check int
-		found bool
-		want  time.Duration
+		check, failures int
+		found           bool
+		want            time.Duration
 	}{
-		"soon after the start":            {0, false, time.Minute},
-		"later if there is no other":      {1, false, 10 * time.Minute},
-		"soon while another is at work":   {7, true, time.Minute},
-		"soon if another is at work then": {0, true, time.Minute},
+		"soon after the start":              {0, 0, false, time.Minute},
+		"later if there is no other":        {1, 0, false, 10 * time.Minute},
+		"soon while another is at work":     {7, 0, true, time.Minute},
+		"soon if another is at work then":   {0, 0, true, time.Minute},
+		"soon after a failure":              {1, 1, false, time.Minute},
+		"later after a second failure":      {2, 2, true, 2 * time.Minute},
+		"not less often than other checks":  {5, 5, false, 10 * time.Minute},
+		"not less often after many of them": {90, 90, false, 10 * time.Minute},
 	} {
-		if got := untilNextCheck(tc.check, tc.found); got != tc.want {
+		if got := untilNextCheck(tc.check, tc.failures, tc.found); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -146,18 +150,33 @@ func TestChangedCanaryMeansOtherCollector(t *testing.T) {
 	}
 }
 
-func TestMissingRightEndsDetection(t *testing.T) {
-	for _, verb := range []string{"create", "list"} {
-		synctest.Test(t, func(t *testing.T) {
-			c, client, recorder := detecting(t)
-			client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("no right"))
+// An admission webhook, or a missing right, refuses a request for a time. The canaries do not become many meanwhile.
+func TestRefusedCheckIsRepeatedUntilItSucceeds(t *testing.T) {
+	for _, verb := range []string{"create", "list", "delete"} {
+		t.Run(verb, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, client, recorder := detecting(t)
+				lifted := time.Now().Add(time.Hour)
+				client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return time.Now().Before(lifted), nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("denied"))
+				})
+				c.detectFor(t, time.Hour-time.Minute)
+				// after 0, 1, 3, 7, 15, 25, 35, 45 and 55 minutes
+				if got := verbs(client, verb); !c.hasCheckFailed() || c.foundOther() || got < 6 || got > 10 || verbs(client, "create") > 10 {
+					t.Errorf("failed %v, %d requests, %d canaries", c.hasCheckFailed(), got, verbs(client, "create"))
+				}
+				list, _ := client.CoordinationV1().Leases("kube-system").List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+				if list != nil && len(list.Items) > 1 {
+					t.Errorf("%d canaries are left", len(list.Items))
+				}
+				other, stop := context.WithCancel(t.Context())
+				defer stop()
+				time.AfterFunc(2*time.Minute, func() { deleteLeases(other, client) })
+				c.detectFor(t, 12*time.Minute)
+				if c.hasCheckFailed() || !c.foundOther() || len(recorder.Events) == 0 {
+					t.Errorf("after the refusal: failed %v, found %v", c.hasCheckFailed(), c.foundOther())
+				}
 			})
-			began := time.Now()
-			c.detectFor(t, time.Hour)
-			if time.Since(began) > 0 || c.foundOther() || len(recorder.Events) > 0 || verbs(client, verb) != 1 {
-				t.Errorf("%s: found %v, %d requests in %v", verb, c.foundOther(), verbs(client, verb), time.Since(began))
-			}
 		})
 	}
 }
@@ -170,7 +189,7 @@ func TestFailedCheckKeepsVerdictAndIsRepeated(t *testing.T) {
 			return true, nil, errors.New("connection refused")
 		})
 		c.detectFor(t, 150*time.Second)
-		if !c.foundOther() || len(recorder.Events) > 0 || verbs(client, "create") != 3 {
+		if !c.foundOther() || len(recorder.Events) > 0 || verbs(client, "create") != 2 {
 			t.Errorf("found %v, %d checks", c.foundOther(), verbs(client, "create"))
 		}
 	})

@@ -112,10 +112,10 @@ type Collector struct {
 	// unreadSince are, for orphaning owners that wait for such kinds, their deletions with the time of the first barrier.
 	unreadSince map[types.UID]deletion
 	told        map[types.UID]*progress
-	// canary is the name of the Lease that is left alone, "" for none; other: the last check found another
-	// garbage collector.
-	canary string
-	other  bool
+	// canary is the name of the Lease that is left alone, "" for none; other: the last check that did not fail found another
+	// garbage collector; checkFailed: the last check failed.
+	canary             string
+	other, checkFailed bool
 	// repeats delays writes that somebody undoes; nil for never.
 	repeats *controller.Repeats
 	// slowReads and slowWrites are the resources whose last live read or write was slow, and whether one is under way.

@@ -37,6 +37,7 @@ var (
 	unreadMetric  = prometheus.NewDesc("garbage_collector_unread_kinds", "Kinds that have no first list, or that the last barrier could not read.", nil, nil)
 	kindMetric    = prometheus.NewDesc("garbage_collector_unread_kind", "1 for each of these kinds.", []string{"resource"}, nil)
 	otherMetric   = prometheus.NewDesc("garbage_collector_other_collector", "1 if the last check found another garbage collector at work, 0 otherwise.", nil, nil)
+	checkMetric   = prometheus.NewDesc("garbage_collector_other_collector_check_failed", "1 if the last check for another garbage collector failed, 0 otherwise.", nil, nil)
 	nodesMetric   = prometheus.NewDesc("garbage_collector_graph_nodes", "Objects and missing owners in the graph.", nil, nil)
 )
 
@@ -57,7 +58,7 @@ func (c *Collector) Register(registry prometheus.Registerer) error {
 
 // Describe sends the descriptions of the metrics about the graph.
 func (metricsOf) Describe(ch chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{waitingMetric, oldestMetric, unreadMetric, kindMetric, otherMetric, nodesMetric} {
+	for _, desc := range []*prometheus.Desc{waitingMetric, oldestMetric, unreadMetric, kindMetric, otherMetric, checkMetric, nodesMetric} {
 		ch <- desc
 	}
 }
@@ -75,6 +76,7 @@ func (m metricsOf) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(kindMetric, prometheus.GaugeValue, 1, resource)
 	}
 	ch <- prometheus.MustNewConstMetric(otherMetric, prometheus.GaugeValue, oneIf(m.foundOther()))
+	ch <- prometheus.MustNewConstMetric(checkMetric, prometheus.GaugeValue, oneIf(m.hasCheckFailed()))
 	ch <- prometheus.MustNewConstMetric(nodesMetric, prometheus.GaugeValue, float64(m.nodes()))
 }
 
