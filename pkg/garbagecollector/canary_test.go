@@ -232,6 +232,7 @@ func TestCanaryOfKilledProcessIsDeleted(t *testing.T) {
 // Our own collector leaves its canary alone, and nothing else.
 func TestOwnCanaryIsNotCollected(t *testing.T) {
 	s := newAPIServer(t)
+	s.lack("absent")
 	c := connected(t, s, Config{})
 	absent := graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"}
 	path := "/apis/coordination.k8s.io/v1/namespaces/ns/leases/"

@@ -83,18 +83,20 @@ const slowReadLifetime = graph.ReadLifetime / 2
 // readOwner reads an owner live, and records the verdict.
 func (c *Collector) readOwner(ctx context.Context, q graph.Question) error {
 	live, began, err := c.read(ctx, q.Kind, q.At.Namespace, q.At.Name)
-	if err != nil {
+	if err != nil && !(q.Withdrawn && errors.Is(err, errPathNotFound)) {
 		return err
 	}
+	began, err = maxTime(began, c.Clock.Now().Add(-slowReadLifetime)), nil
 	c.change(func(g *graph.Graph) {
 		switch {
 		case live == nil || live.UID != q.Owner:
 			g.Deleted(q.Owner, q.At)
+			g.ReadAbsent(q.Owner, q.At, began)
 		case g.IsBehind(q.Object(), live):
 			err = c.doubt(q.Kind)
 		default:
 			g.Refresh(q.Kind, live)
-			g.Read(q.Owner, q.At, live, maxTime(began, c.Clock.Now().Add(-slowReadLifetime)))
+			g.Read(q.Owner, q.At, live, began)
 		}
 	})
 	return err

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
 // foreground returns the object while it is deleted in the foreground.
@@ -37,11 +35,10 @@ func TestWriteWithoutLastingEffectIsPaused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
+			s.lack("absent")
 			c := connected(t, s, Config{})
 			c.observe(configMap("live", "1"), tc.change(configMap("middle", "10", tc.owners...)))
-			c.change(func(g *graph.Graph) {
-				g.Deleted("absent", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"})
-			})
+			c.deleted("absent")
 			pass(c, "middle")
 			version := 10
 			s.handle(tc.write+" "+configMapPath+"middle", func(w http.ResponseWriter, _ *http.Request) {
@@ -88,10 +85,8 @@ func TestReferencesOfManyOwnersAreRemovedWithoutPause(t *testing.T) {
 				c.observe(configMap(other, strconv.Itoa(version)))
 			}
 		}
-		s.answer("GET "+configMapPath+name, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", name))
-		c.change(func(g *graph.Graph) {
-			g.Deleted(types.UID(name), graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: name})
-		})
+		s.lack(name)
+		c.deleted(name)
 		if err := c.reconcile(t.Context(), "middle"); err != nil {
 			t.Fatal(i, err)
 		}

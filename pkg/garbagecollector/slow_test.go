@@ -84,6 +84,7 @@ func TestEarlierRequestOfSlowKindAdmitsNoOther(t *testing.T) {
 // An API server that does not answer the deletions of one kind keeps one worker.
 func TestSlowDeletionsKeepOneWorker(t *testing.T) {
 	s := newAPIServer(t)
+	s.lack("owner")
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	ended := make(chan struct{})
 	defer close(ended)

@@ -140,6 +140,7 @@ func (o *overload) serveHTTP(next http.Handler) http.HandlerFunc {
 func TestOverloadPausesAllWorkers(t *testing.T) {
 	const dependents, workers = 20, 5
 	s := newAPIServer(t)
+	s.lack("absent")
 	o := &overload{apiServer: s}
 	s.Config.Handler = o.serveHTTP(s.Config.Handler)
 	objects := []metav1.ObjectMeta{}
@@ -150,9 +151,7 @@ func TestOverloadPausesAllWorkers(t *testing.T) {
 	}
 	c := connected(t, s, Config{Workers: workers, Throttle: NewThrottle(clock.RealClock{})})
 	c.observe(objects...)
-	c.change(func(g *graph.Graph) {
-		g.Deleted("absent", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"})
-	})
+	c.deleted("absent")
 	c.finish(t.Context(), "dependent-0", c.reconcile(t.Context(), "dependent-0")) // refused
 	c.begin()
 	ctx, stop := context.WithCancel(t.Context())

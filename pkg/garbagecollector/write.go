@@ -53,7 +53,12 @@ var policies = map[garbage.Action]metav1.DeletionPropagation{
 // delete deletes the object if it is as judged. Where the API server does not compare the version, a live
 // read does, once nothing else delays the deletion.
 func (c *Collector) delete(ctx context.Context, j graph.Judgement, action garbage.Action, t *turn) (outcome, error) {
-	confirm := func() (outcome, error) { return c.confirm(ctx, &j, action, t) }
+	confirm := func() (outcome, error) {
+		if len(j.Unproven) > 0 {
+			return c.proveAbsence(ctx, j)
+		}
+		return c.confirm(ctx, &j, action, t)
+	}
 	send := func() error { return c.sendDeletion(ctx, j, policies[action], t) }
 	return c.write(ctx, &j, t, writeRequest{"delete", []byte("delete " + policies[action]), confirm, send})
 }
@@ -210,6 +215,12 @@ func deleteOptions(j graph.Judgement, policy metav1.DeletionPropagation, conflic
 	return options
 }
 
+// proveAbsence reads the absent owners live that were not read within a second, so that the object is judged again by these reads:
+// owners share one read a second.
+func (c *Collector) proveAbsence(ctx context.Context, j graph.Judgement) (outcome, error) {
+	return again, c.verifyOwners(ctx, j.Unproven)
+}
+
 // isStatus reports whether a write was answered with a status. A deletion without a version as precondition is
 // answered so, too, if the object was being deleted within its grace period already, and exists.
 func isStatus(answer runtime.Object) bool {
@@ -236,7 +247,10 @@ func saysGone(answer runtime.Object, uid types.UID) bool {
 // patch applies the patch if the object is as judged, and records the result.
 func (c *Collector) patch(ctx context.Context, j graph.Judgement, t *turn, verb string, operations *patch.Patch) (outcome, error) {
 	confirm := func() (outcome, error) {
-		if t.still != nil && !t.still() {
+		switch {
+		case len(j.Unproven) > 0 && len(j.Remove) > 0:
+			return c.proveAbsence(ctx, j)
+		case t.still != nil && !t.still():
 			return again, nil
 		}
 		return done, nil
@@ -312,7 +326,7 @@ func (c *Collector) judgeLive(ctx context.Context, j *graph.Judgement, action ga
 		return false, err
 	}
 	now, found := c.judge(j.UID)
-	if !found || garbage.Decide(now.State).Action != action || c.hasExpired(now) {
+	if !found || garbage.Decide(now.State).Action != action || c.hasExpired(now) || len(now.Unproven) > 0 {
 		return false, nil
 	}
 	*j = now

@@ -94,8 +94,8 @@ func TestDeletionWithoutVersionRestsOnReadAfterDelay(t *testing.T) {
 			c.change(func(g *graph.Graph) {
 				g.Serve(tc.kind)
 				g.Observe(tc.kind, &dependent)
-				g.Deleted("absent", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"})
 			})
+			c.readAbsent("absent")
 			judged, _ := c.judge("dependent")
 			next, err := c.delete(t.Context(), judged, garbage.DeleteBackground, &turn{conflicts: tc.conflicts})
 			if next == done || err != nil || s.count("DELETE "+tc.path) > 0 {
@@ -113,9 +113,7 @@ func TestDeletionByUIDIsSentIfDecisionIsTheSame(t *testing.T) {
 	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: "dependent"}})
 	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	c.observe(configMap("dependent", "5", "absent"))
-	c.change(func(g *graph.Graph) {
-		g.Deleted("absent", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"})
-	})
+	c.readAbsent("absent")
 	judged, _ := c.judge("dependent")
 	next, err := c.delete(t.Context(), judged, garbage.DeleteBackground, &turn{conflicts: maxConflicts})
 	if next != done || err != nil || s.count("DELETE "+dependentPath) != 1 || strings.Contains(s.bodies[0], "resourceVersion") {

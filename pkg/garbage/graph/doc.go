@@ -11,6 +11,8 @@
 //	live read    absent at these coordinates                      the object is seen there again
 //	             deleted in the foreground, orphaning, or live    [ReadLifetime], or its next event
 //
+// A write rests on a live read of each absent owner within [ReadLifetime]: [Judgement.Unproven].
+//
 // An object that a list lacks is not absent: it is read live if anything depends on it.
 //
 // A Graph has no lock and no clock. Every change adds the objects to be judged anew to the

@@ -12,8 +12,8 @@ import (
 // Graph holds the objects of all collected kinds. The zero value is not usable.
 type Graph struct {
 	nodes map[types.UID]*node
-	// kinds are the served kinds.
-	kinds map[schema.GroupKind]*Kind
+	// kinds are the served kinds, withdrawn those that were served before.
+	kinds, withdrawn map[schema.GroupKind]*Kind
 	// observed counts the objects of each kind.
 	observed map[*Kind]int
 	// referenced counts the references to each kind.
@@ -30,7 +30,7 @@ type Graph struct {
 // New returns an empty graph without kinds.
 func New() *Graph {
 	return &Graph{
-		nodes: map[types.UID]*node{}, kinds: map[schema.GroupKind]*Kind{}, observed: map[*Kind]int{},
+		nodes: map[types.UID]*node{}, kinds: map[schema.GroupKind]*Kind{}, withdrawn: map[schema.GroupKind]*Kind{}, observed: map[*Kind]int{},
 		referenced: map[unique.Handle[schema.GroupVersionKind]]int{}, waiting: map[*node]struct{}{}, aliased: map[*node]struct{}{},
 	}
 }

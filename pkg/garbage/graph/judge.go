@@ -22,6 +22,8 @@ type Question struct {
 	At    Coordinates
 	// Version is that of the owner in the graph, "" if it is not there.
 	Version string
+	// Withdrawn: the kind is not served any more, and the owner was absent before. A path that is not served confirms this.
+	Withdrawn bool
 }
 
 // Object returns the owner as the graph has it.
@@ -52,9 +54,10 @@ type Judgement struct {
 	// Remove are the places of references to absent and orphaning owners, and to waiting ones if another owner lives, in
 	// order.
 	Remove []int
-	// Expires is when the first read of a waiting or orphaning owner expires; zero if the
-	// judgement rests on none.
+	// Expires is when the first live read of an owner expires; zero if the judgement rests on none.
 	Expires time.Time
+	// Unproven are the reads of absent owners that were not read live within [ReadLifetime]. They come before a write.
+	Unproven []Question
 	// Unseen are the deletions without a barrier: the object's own, or those of its owners.
 	Unseen []types.UID
 	// Virtual: a live owner is not in the graph, so that no event tells when it is gone.
@@ -125,6 +128,7 @@ func (g *Graph) judgeReference(j *Judgement, n *node, i int, now time.Time) {
 		j.Questions = append(j.Questions, question)
 	case Absent:
 		j.Remove = append(j.Remove, i)
+		j.addProof(r.owner, question, now)
 	case Waiting, Orphaning:
 		j.Remove = append(j.Remove, i)
 		proof, _ := r.owner.readAt(question.At, now)
@@ -135,6 +139,19 @@ func (g *Graph) judgeReference(j *Judgement, n *node, i int, now time.Time) {
 	}
 	j.addUnseen(verdict, r)
 	j.addDisplaced(n, r)
+}
+
+// addProof adds the live read that proved the absence of an owner, or has it read. What is remembered may be older than a restore
+// of etcd, which brought the owner back.
+func (j *Judgement) addProof(owner *node, q Question, now time.Time) {
+	if q.Kind == nil {
+		return // no object can have the name
+	}
+	if proof, has := owner.readAt(q.At, now); has && proof.verdict == Absent {
+		j.limit(proof.began.Add(ReadLifetime))
+		return
+	}
+	j.Unproven = append(j.Unproven, q)
 }
 
 // proveLive lets only owners that were just read count as live: the object blocks the owners that wait, and no
@@ -193,10 +210,11 @@ func (j *Judgement) addDisplaced(n *node, r *reference) {
 // verdict returns the verdict on a reference of the object, and what to read for a live one.
 func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question) {
 	kind := g.named(r)
+	if kind == nil {
+		return g.verdictOfWithdrawn(n, r)
+	}
 	switch {
-	case kind == nil && r.owner.isAbsentFor(n, r):
-		return Absent, Question{}
-	case kind == nil, kind.Namespaced && !n.kind.Namespaced:
+	case kind.Namespaced && !n.kind.Namespaced:
 		return Unresolvable, Question{}
 	case len(content.IsPathSegmentName(r.name)) > 0: // no object can have the name, and a request for it would go elsewhere
 		return Absent, Question{}
@@ -208,12 +226,19 @@ func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question
 	return r.owner.verdictAt(at, now), Question{Owner: r.owner.uid, Kind: kind, At: at, Version: r.owner.version}
 }
 
-// isAbsentFor reports whether the owner was absent while its kind, of whatever scope, was served: the kind of a
-// definition is withdrawn soon after its last object is gone.
-func (n *node) isAbsentFor(dependent *node, r *reference) bool {
-	return n.owner != nil && slices.ContainsFunc(n.owner.absent, func(at Coordinates) bool {
-		return r.name == at.Name && r.namesKind(at.GroupKind) && (at.Namespace == "" || at.Namespace == dependent.namespace.Value())
-	})
+// verdictOfWithdrawn returns the verdict on an owner whose kind is not served. The owner may have been absent while its kind, of
+// whatever scope, was served: the kind of a definition is withdrawn soon after its last object is gone.
+func (g *Graph) verdictOfWithdrawn(dependent *node, r *reference) (Verdict, Question) {
+	if r.owner.owner == nil {
+		return Unresolvable, Question{}
+	}
+	for _, at := range r.owner.owner.absent {
+		kind := g.withdrawn[at.GroupKind]
+		if kind != nil && r.name == at.Name && r.namesKind(at.GroupKind) && (at.Namespace == "" || at.Namespace == dependent.namespace.Value()) {
+			return Absent, Question{Owner: r.owner.uid, Kind: kind, At: at, Withdrawn: true}
+		}
+	}
+	return Unresolvable, Question{}
 }
 
 // verdictAt returns the verdict on the owner at the coordinates.
@@ -247,12 +272,28 @@ func (n *node) readAt(at Coordinates, now time.Time) (read, bool) {
 // is no verdict.
 func (g *Graph) Read(owner types.UID, at Coordinates, live metav1.Object, began time.Time) {
 	n := g.nodes[owner]
+	if n != nil && n.isAbsentAt(at) { // etcd was restored, or the event DELETED a mistake
+		n.owner.absent = slices.DeleteFunc(n.owner.absent, func(absent Coordinates) bool { return absent == at })
+		g.changeDependents(n)
+	}
 	if n == nil || n.kind != nil && n.coordinates() == at && n.version != live.GetResourceVersion() {
 		return
 	}
+	n.addRead(read{at: at, verdict: verdictOf(live), began: began})
+}
+
+// ReadAbsent records the live read of an owner that is not at the coordinates, beside [Graph.Deleted].
+func (g *Graph) ReadAbsent(owner types.UID, at Coordinates, began time.Time) {
+	if n := g.nodes[owner]; n != nil && n.isAbsentAt(at) {
+		n.addRead(read{at: at, verdict: Absent, began: began})
+	}
+}
+
+// addRead adds a read in the place of former ones at the same coordinates, and forgets those that have expired.
+func (n *node) addRead(added read) {
 	own := n.own()
-	own.reads = slices.DeleteFunc(own.reads, func(r read) bool { return r.at == at || began.Sub(r.began) >= ReadLifetime })
-	own.reads = append(own.reads, read{at: at, verdict: verdictOf(live), began: began})
+	own.reads = slices.DeleteFunc(own.reads, func(r read) bool { return r.at == added.at || added.began.Sub(r.began) >= ReadLifetime })
+	own.reads = append(own.reads, added)
 }
 
 // Sent records that the deletion of this version of the object was accepted.

@@ -37,12 +37,18 @@ func (g *Graph) named(r *reference) *Kind {
 // Serve adds a served kind, and has the objects judged whose references it resolves.
 func (g *Graph) Serve(kind *Kind) {
 	g.kinds[kind.GroupKind()] = kind
+	delete(g.withdrawn, kind.GroupKind())
 	g.changeReferringTo(kind.GroupKind())
 }
 
 // Withdraw removes a kind that is not served for the time being: references to it are
 // unresolvable, but for those to owners that were absent before. Its objects stay, and block.
-func (g *Graph) Withdraw(kind schema.GroupKind) { delete(g.kinds, kind) }
+func (g *Graph) Withdraw(kind schema.GroupKind) {
+	if served := g.kinds[kind]; served != nil {
+		g.withdrawn[kind] = served
+	}
+	delete(g.kinds, kind)
+}
 
 // Drop removes the objects of a kind that no longer exists. Owners that they blocked are
 // judged again. Their dependents stay, unless the objects were absent before.
@@ -83,7 +89,7 @@ func (g *Graph) Reappeared(uid types.UID) {
 	}
 	for owner := range n.owners() {
 		if owner.owner != nil {
-			owner.owner.absent = nil
+			owner.owner.absent, owner.owner.reads = nil, nil
 		}
 	}
 	g.change(n)

@@ -26,15 +26,18 @@ var garbageDefects = []defect{
 	}},
 	{"absence-from-list", "an owner that the lists lack counts as absent", []change{
 		{garbageJudge, "\tcase n.isAbsentAt(at):", "\tcase n.isAbsentAt(at), ON && n.kind == nil:"},
+		{garbageJudge, "\tif proof, has := owner.readAt(q.At, now); has &&", "\tif proof, has := owner.readAt(q.At, now); ON && !has { return } else if has &&"},
 	}},
 	{"uid-without-coordinates", "an owner of the UID counts as live wherever it is", []change{
 		{garbageJudge, "n.isObservedAt(at) && !n.waits()", "(n.isObservedAt(at) || ON && n.kind != nil) && !n.waits()"},
 	}},
 	{"absence-without-coordinates", "an owner that is absent at one place counts as absent everywhere", []change{
 		{garbageNode, "return n.owner != nil && slices.Contains(n.owner.absent, at)", "return n.owner != nil && (slices.Contains(n.owner.absent, at) || ON && len(n.owner.absent) > 0)"},
+		{garbageJudge, "\tj.Unproven = append(j.Unproven, q)", "\tif !ON { j.Unproven = append(j.Unproven, q) }"},
 	}},
 	{"absence-from-write", "the answer to a write proves that the object is gone", []change{
 		{garbageWrite, "\tif !apierrors.IsNotFound(err) && !patch.IsStale(err) {", "\tif ON && namesAbsent(err, object.Kind, object.Name) { c.change(func(g *graph.Graph) { g.Deleted(object.UID, object.Coordinates()) }); return done, nil }; if !apierrors.IsNotFound(err) && !patch.IsStale(err) {"},
+		{garbageJudge, "\t\tj.addProof(r.owner, question, now)", "\t\tif !ON { j.addProof(r.owner, question, now) }"},
 	}},
 	{"barrier-short-of-a-kind", "the barrier leaves out a kind", []change{
 		{barriersFile, "\t\tif wanted(m.kind) {", "\t\tif wanted(m.kind) && !(ON && m.kind.Resource == \"secrets\") {"},
