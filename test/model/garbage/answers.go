@@ -139,6 +139,7 @@ var denials = []struct {
 	says    string
 }{
 	{notFound, "a webhook denies with 404: "}, {conflicted, "a webhook denies with 409: "}, {invalid, "a webhook denies with 422: "}, {forbidden, "a webhook denies with 403: "},
+	{expired, "a webhook denies with 410: "},
 }
 
 func (w *world) result(a Answer) string {
@@ -163,6 +164,9 @@ func (w *world) result(a Answer) string {
 
 // serve carries out a call, judges a write, and returns the answer.
 func (w *world) serve(s *State, call Call, age int) Answer {
+	if s.away || s.restored && w.config.Elected && call.writes() {
+		return Answer{Outcome: broken}
+	}
 	if call.Verb == "list" {
 		return w.serveList(s, call)
 	}

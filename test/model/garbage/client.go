@@ -47,8 +47,9 @@ const (
 	pathNotFound
 	conflicted
 	invalid
-	// forbidden: an admission webhook denies.
+	// forbidden and expired, 410: an admission webhook denies.
 	forbidden
+	expired
 	// broken: the API server fails.
 	broken
 )
@@ -93,6 +94,8 @@ func (a Answer) failure(kind *Kind, call Call) *apierrors.StatusError {
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "a test of the patch fails", 0, false)
 	case forbidden:
 		return apierrors.NewForbidden(resource, call.Name, errors.New("a webhook denies"))
+	case expired:
+		return apierrors.NewGone("a webhook denies")
 	case broken:
 	}
 	return apierrors.NewInternalError(errors.New("the API server fails"))

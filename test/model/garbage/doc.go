@@ -11,6 +11,7 @@
 //	states of collectors            machine.go, print.go
 //	what can happen next            world.go, steps.go, answers.go
 //	upstream's collector            stock.go
+//	backups, and restores of etcd   restore.go
 //	the clusters                    worlds.go
 //	the exploration                 explore.go
 //

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 )
 
 var (
@@ -27,6 +30,7 @@ var totals struct {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	debug.SetGCPercent(400)
+	klog.SetLogger(logr.Discard())
 	code := m.Run()
 	if *deep && os.Getenv(mutantToJudge) == "" {
 		explored := fmt.Sprintf("garbage: %d configurations, %d states, %d violations", totals.configurations, totals.states, totals.violations)

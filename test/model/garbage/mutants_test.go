@@ -29,6 +29,9 @@ var defects = []struct{ name, cluster, rule string }{
 	{"component-unread", "a cycle of two", ReleasedEarly},
 	{"list-overtaken-by-deletion", "a late list, the dependent ends", OwnerStuck},
 	{"absence-from-write", "a webhook denies a write", DeletedWithOwner},
+	{"absence-from-memory", "raised versions, the owner is back", DeletedWithOwner},
+	{"restored-state-ignored", "raised versions, the dependent has its former owner", OrphanedEarly},
+	{"barrier-without-checks", "the API server goes away", ReleasedEarly},
 	{"path-not-found-is-absence", "the watch shows the dependent before its owner", DeletedWithOwner},
 }
 

@@ -32,7 +32,7 @@ const (
 	ReleasedEarly = "ReleasedEarly"
 	// OrphanedEarly: promise 2 is broken.
 	OrphanedEarly = "OrphanedEarly"
-	// EndedInVain: the collector takes a list or a read for that of a restored etcd. No cluster of the model has one.
+	// EndedInVain: the collector takes a list or a read for that of a restored etcd, which was not restored.
 	EndedInVain = "EndedInVain"
 	// ForeignChange: the collector changes what is none of its business.
 	ForeignChange = "ForeignChange"

@@ -25,7 +25,9 @@ func (w *world) commit(s *State, slot int, o *Object) {
 		o, event = &stored, Event{Object: &stored, Version: version}
 	}
 	s.objects[slot] = o
-	s.views[kind].events = append(s.views[kind].events, event)
+	if !s.restored || version > s.views[kind].version { // a watch begins after the version that it had come to
+		s.views[kind].events = append(s.views[kind].events, event)
+	}
 	w.remember(s, slot, old, o)
 }
 

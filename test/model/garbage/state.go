@@ -65,6 +65,13 @@ type State struct {
 	faults Faults
 	// failing are the kinds that cannot be listed; unread those that could not be at some time.
 	failing, unread [maxKinds]bool
+	// away: the API server does not answer.
+	away bool
+	// backup is what a restore of etcd brings back. restored: one happened since the collector started; relist are the kinds whose
+	// watches ended then, so that they are listed again.
+	backup   *Backup
+	restored bool
+	relist   [maxKinds]bool
 	// before has, for each owner that is deleted, the references that were committed before, and
 	// blockers those that blocked then.
 	before, blockers [maxSlots]edges
@@ -111,7 +118,7 @@ func (s *State) key() string {
 			e.Object.text(&out)
 		}
 	}
-	fmt.Fprint(&out, s.incarnations, s.counters, s.collector, s.late, s.served, s.paused, s.used, s.faults, s.failing, s.unread, s.before, s.blockers, s.sinceOrphan, s.sinceForeground, s.sinceLive, s.witness)
+	fmt.Fprint(&out, s.incarnations, s.counters, s.collector, s.late, s.served, s.paused, s.used, s.faults, s.failing, s.unread, s.away, s.backup.text(), s.restored, s.relist, s.before, s.blockers, s.sinceOrphan, s.sinceForeground, s.sinceLive, s.witness)
 	for _, o := range s.stock {
 		if o != nil {
 			o.text(&out)

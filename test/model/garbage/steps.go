@@ -24,6 +24,9 @@ func (w *world) starts(s *State, _ *Local) ([]Step, error) {
 	if s.collector != 0 {
 		return nil, nil
 	}
+	if s.away {
+		return nil, nil
+	}
 	fresh := s.clone()
 	for k := range w.config.Kinds {
 		w.show(fresh, k)
@@ -63,7 +66,7 @@ func (w *world) crashes(s *State, l *Local) []Step {
 		return nil
 	}
 	crashed := s.clone()
-	crashed.collector, crashed.served, crashed.paused = 0, nil, false
+	crashed.stop()
 	crashed.faults.Crashes--
 	all := []Step{{Says: "the collector crashes", After: crashed}}
 	for i, call := range l.Calls {
@@ -95,13 +98,21 @@ func (w *world) sight(s *State, k int) (Step, error) {
 
 // sights returns what the watches deliver next.
 func (w *world) sights(s *State, _ *Local) ([]Step, error) {
-	if s.collector == 0 {
+	if s.collector == 0 || s.away {
 		return nil, nil
 	}
 	var all []Step
 	for k := range w.config.Kinds {
 		v := &s.views[k]
-		if s.failing[k] {
+		switch {
+		case s.failing[k]:
+			continue
+		case s.relist[k]:
+			step, err := w.relisted(s, k)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, step)
 			continue
 		}
 		if len(v.events) > 0 {
@@ -120,18 +131,26 @@ func (w *world) sights(s *State, _ *Local) ([]Step, error) {
 			all = append(all, Step{Says: "a bookmark of " + w.config.Kinds[k].Resource, After: after})
 		}
 		if s.faults.Relists > 0 && len(v.events) > 0 {
-			shown := s.clone()
-			w.show(shown, k)
-			list := shown.views[k].list(k)
-			after, err := w.next(shown, Input{Relist: &list})
+			step, err := w.relisted(s, k)
 			if err != nil {
 				return nil, err
 			}
-			after.faults.Relists--
-			all = append(all, Step{Says: "a list replaces the watch of " + w.config.Kinds[k].Resource, After: after})
+			step.After.faults.Relists--
+			step.Free = false
+			all = append(all, step)
 		}
 	}
 	return all, nil
+}
+
+// relisted returns the step in which a list replaces the watch of the kind.
+func (w *world) relisted(s *State, k int) (Step, error) {
+	shown := s.clone()
+	w.show(shown, k)
+	shown.relist[k] = false
+	list := shown.views[k].list(k)
+	after, err := w.next(shown, Input{Relist: &list})
+	return Step{Says: "a list replaces the watch of " + w.config.Kinds[k].Resource, After: after, Free: true}, err
 }
 
 func (w *world) event(e Event) string {

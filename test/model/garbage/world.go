@@ -11,14 +11,14 @@ type Faults struct {
 	// Lost answers: the write took effect. Failed calls did not. Paths are calls whose path the API
 	// server does not serve.
 	Lost, Failed, Paths int8
-	// Denied: an admission webhook denies a write with a code of its own: not found, conflict, or forbidden.
+	// Denied: an admission webhook denies a write with a code of its own: 403, 404, 409, 410 or 422.
 	Denied int8
 	// Relists in the place of a watch, StaleStarts by lists of the past, Delayed answers to reads.
 	Relists, StaleStarts, Delayed int8
 	// Seconds that pass while the collector works.
 	Seconds int8
-	// Unlisted: a kind cannot be listed for some time.
-	Unlisted int8
+	// Unlisted: a kind cannot be listed for some time. Away: the API server does not answer for some time.
+	Unlisted, Away int8
 	// Stock are the steps of upstream's collector.
 	Stock int8
 	// Interruptions of a pass of a worker: others do something before its next call is answered.
@@ -43,6 +43,8 @@ type Config struct {
 	Begin  func(w *world, s *State)
 	Users  []Action
 	Faults Faults
+	// Elected: a restore of etcd takes the leader Lease back, too, so that the collector writes nothing after it, and ends.
+	Elected bool
 	// States bounds the explored states, 0 for all. Then the states at rest are not judged.
 	States int
 }
@@ -75,6 +77,7 @@ func (w *world) initial() *State {
 		w.show(s, k)
 	}
 	s.stock = s.objects
+	s.backup = s.backUp()
 	return s
 }
 
@@ -114,8 +117,10 @@ func (w *world) steps(s *State) ([]Step, error) {
 	}
 	if l.Ended {
 		after := s.clone()
-		after.collector, after.served, after.paused = 0, nil, false
-		after.broken = []Finding{{EndedInVain, "the collector ends, and etcd was not restored"}}
+		after.stop()
+		if !s.restored {
+			after.broken = []Finding{{EndedInVain, "the collector ends, and etcd was not restored"}}
+		}
 		return []Step{{Says: "the collector ends", After: after, Free: true}}, nil
 	}
 	all := w.crashes(s, l)
@@ -136,7 +141,7 @@ func (w *world) steps(s *State) ([]Step, error) {
 		}
 		all = append(all, found...)
 	}
-	for _, more := range []func(*State) []Step{w.users, w.lateWrites, w.stockSteps, w.unlisted} {
+	for _, more := range []func(*State) []Step{w.users, w.lateWrites, w.stockSteps, w.unlisted, w.away, w.termEnds} {
 		all = append(all, more(s)...)
 	}
 	return w.orTime(s, l, all)
@@ -145,7 +150,7 @@ func (w *world) steps(s *State) ([]Step, error) {
 // orTime lets a second pass if nothing else is to happen, but for a kind that can be listed again.
 func (w *world) orTime(s *State, l *Local, all []Step) ([]Step, error) {
 	for _, step := range all {
-		if step.Free && step.After.failing == s.failing {
+		if step.Free && step.After.failing == s.failing && step.After.away == s.away {
 			return all, nil
 		}
 	}

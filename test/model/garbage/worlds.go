@@ -64,7 +64,7 @@ func owns(w *world, s *State, slot int, blocks bool, owners ...int) {
 
 // Quick are the clusters that are explored in seconds.
 func Quick() []*Config {
-	return withoutIdleKinds(slices.Concat(foregroundConfigs(), policyConfigs(), cycleConfigs(), readConfigs(), faultConfigs()))
+	return withoutIdleKinds(slices.Concat(foregroundConfigs(), policyConfigs(), cycleConfigs(), readConfigs(), faultConfigs(), restoreConfigs()))
 }
 
 // withoutIdleKinds leaves out the kinds without slots.
@@ -211,6 +211,19 @@ func faultConfigs() []*Config {
 			w.update(s, &kept)
 		}, Faults{Delayed: 1, Interruptions: 1}, deletes(ownerA, foreground), deletes(secretD, background), strips(secretD, "the foreign finalizer", func(o *Object) { o.Foreign = false })).with(twoKinds).with(func(c *Config) { c.OneCounter = true }),
 		config("upstream's collector beside", owned(secretD), Faults{Stock: 1, Interruptions: 1}, deletes(ownerA, foreground), swaps(secretD, true, ownerB)).with(twoKinds),
+	}
+}
+
+// restoreConfigs are clusters whose etcd is restored, with and without leader election, and one whose API server is away.
+func restoreConfigs() []*Config {
+	elected := func(c *Config) { c.Elected = true }
+	return []*Config{
+		config("raised versions, the owner is back", owned(secretD), Faults{}, deletes(ownerA, background), restores(true)).with(twoKinds),
+		config("raised versions, the dependent has its former owner", owned(secretD), Faults{}, swaps(secretD, true, ownerB), restores(true), deletes(ownerA, orphan)).with(twoKinds),
+		config("raised versions, foreground", owned(secretD), Faults{}, deletes(ownerA, foreground), restores(true), touches(secretD)).with(twoKinds),
+		config("elected, the backup is younger than the deletion", owned(secretD), Faults{}, deletes(ownerA, orphan), backsUp(), restores(true)).with(twoKinds).with(elected),
+		config("elected, the same versions", owned(secretD), Faults{}, swaps(secretD, true, ownerB), restores(false), deletes(ownerA, orphan), touches(secretD)).with(twoKinds).with(elected),
+		config("the API server goes away", owned(), Faults{Away: 1}, creates(secretD, true, ownerA), deletes(ownerA, foreground)).with(twoKinds),
 	}
 }
 

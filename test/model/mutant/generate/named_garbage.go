@@ -39,6 +39,16 @@ var garbageDefects = []defect{
 		{garbageWrite, "\tif !apierrors.IsNotFound(err) && !patch.IsStale(err) {", "\tif ON && namesAbsent(err, object.Kind, object.Name) { c.change(func(g *graph.Graph) { g.Deleted(object.UID, object.Coordinates()) }); return done, nil }; if !apierrors.IsNotFound(err) && !patch.IsStale(err) {"},
 		{garbageJudge, "\t\tj.addProof(r.owner, question, now)", "\t\tif !ON { j.addProof(r.owner, question, now) }"},
 	}},
+	{"absence-from-memory", "an owner that was absent counts as absent without a live read before the write", []change{
+		{garbageJudge, "\tif q.Kind == nil {\n\t\treturn // no object", "\tif ON || q.Kind == nil {\n\t\treturn // no object"},
+	}},
+	{"restored-state-ignored", "a list that shows an object in an older version is taken for one that is known", []change{
+		{"pkg/garbage/graph/kinds.go", "\treturn known && listed && older < 0", "\treturn !ON && known && listed && older < 0"},
+	}},
+	{"barrier-without-checks", "a barrier passes although the API server went away before it had read every kind", []change{
+		{"pkg/garbage/barrier/run.go", "\tcase without && !r.answers(now):", "\tcase !ON && without && !r.answers(now):"},
+		{"pkg/garbage/barrier/server.go", "\tcase !answered:", "\tcase !ON && !answered:"},
+	}},
 	{"barrier-short-of-a-kind", "the barrier leaves out a kind", []change{
 		{barriersFile, "\t\tif wanted(m.kind) {", "\t\tif wanted(m.kind) && !(ON && m.kind.Resource == \"secrets\") {"},
 	}},
@@ -75,6 +85,7 @@ var garbageDefects = []defect{
 // the writes; the defects are in the other packages, too.
 var garbageTargets = []target{
 	{folder: "pkg/garbage"},
+	{folder: "pkg/garbage/barrier", shell: true, functions: []string{"Result", "answers"}},
 	{folder: "pkg/garbage/graph", shell: true},
 	{folder: "pkg/garbagecollector", shell: true},
 	{folder: "pkg/patch", shell: true},
