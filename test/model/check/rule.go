@@ -68,7 +68,7 @@ const (
 	FinalizerMisplaced
 	// WrongBinding: two claims Bound to one volume; the volumeName of a claim changed; a
 	// claimRef given to another claim, or cleared while the claim is not bound elsewhere.
-	// storage.md, "Four writes".
+	// storage.md, "Binding in four writes".
 	WrongBinding
 	// ReleasedEarly: a volume was set Released or Failed while its claim was bound to it.
 	// storage.md, "Release".
@@ -107,7 +107,7 @@ const (
 	// Bound claim names a volume that is missing or refers to another claim. storage.md.
 	NotBound
 	// WrongPhase: the phase of a volume contradicts its claim. storage.md,
-	// "Release"; storage.md, "Four writes".
+	// "Release"; storage.md, "Binding in four writes".
 	WrongPhase
 	// WrongFinalizer: a finalizer of a reclaimer is missing on a bound volume with policy
 	// Delete, or present where it must not be. storage.md, "CSI volumes", "The gate".
