@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 )
 
@@ -31,7 +32,7 @@ func (w *wiring) wireCloning() error {
 		return nil
 	}
 	var err error
-	if w.clones, err = cloning.New(w.clients.Objects, w.factory.Core().V1().PersistentVolumeClaims().Informer()); err != nil {
+	if w.clones, err = cloning.New(w.clients.Objects, w.factory.Core().V1().PersistentVolumeClaims().Informer(), controller.NewReporter(w.recorder)); err != nil {
 		return err
 	}
 	w.clones.TrackWaiting(w.tracked.Waiting, w.servesClaim)

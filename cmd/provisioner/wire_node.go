@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/nodedeployment"
@@ -76,7 +77,7 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	selection, err := nodedeployment.New(nodedeployment.Config{
 		Client: w.clients.Objects,
 		Claims: w.factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
-		Driver: w.driver, CapacityRequest: w.capacityRequest(), ReachesSource: w.reachesSource(), Serves: w.serves,
+		Driver: w.driver, CapacityRequest: w.capacityRequest(), ReachesSource: w.reachesSource(), Serves: w.serves, Reporter: controller.NewReporter(w.recorder),
 		Node: options.name(), HasTopology: w.driver.HasTopology(), Topology: w.nodeTopology(),
 		BaseDelay: min(options.baseDelay, options.maxDelay), MaxDelay: options.maxDelay,
 	})

@@ -40,6 +40,23 @@ func CheckRefusal[T metav1.Object](ctx context.Context, refused error, what stri
 	return &writeerror.Refusal{Answer: refused}
 }
 
+// IsRefusal reports whether a write was refused or undone although the object is as it was observed. Nothing but an event
+// tells the object's user of that.
+func IsRefusal(err error) bool {
+	if patch.IsStale(err) || errors.Is(err, ErrStaleCache) || errors.Is(err, ErrGone) {
+		return false
+	}
+	return writeerror.IsRefused(err) || errors.Is(err, ErrTooManySteps)
+}
+
+// writeRefused is the reason of the event about a refused write; upstream has no such event.
+const writeRefused = "WriteRefused"
+
+// RefusalEvent returns the event about a write that was refused or undone. The write is a phrase such as "Adding the finalizer x".
+func RefusalEvent(write string, err error) Event {
+	return WarningEvent(writeRefused, fmt.Sprintf("%s failed, and is repeated with backoff: %v", write, err))
+}
+
 // checkAnswer returns an error if the answer to a write of the object is about another object.
 func checkAnswer(answer, written metav1.Object) error {
 	if err := CheckName(answer, written.GetName()); err != nil {

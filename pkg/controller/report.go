@@ -103,6 +103,15 @@ func (r *Reporter) ReportFailure(object Object, event Event) {
 	r.sendIf(isNew, object, event)
 }
 
+// ReportRefusal sends the event about a write of the object that was refused or undone ([RefusalEvent]), and returns the
+// error. Other errors have no event.
+func (r *Reporter) ReportRefusal(object Object, write string, err error) error {
+	if IsRefusal(err) {
+		r.ReportFailure(object, RefusalEvent(write, err))
+	}
+	return err
+}
+
 func (r *Reporter) sendIf(isNew bool, object Object, event Event) {
 	if isNew {
 		r.recorder.Event(object, event.Type, event.Reason, event.Message)

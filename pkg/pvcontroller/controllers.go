@@ -89,7 +89,7 @@ func New(config Config) (*Controllers, error) {
 		Client: config.Releasing, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		InTree: reclaiming, WakeClaim: claims.Enqueue, Waiting: config.Waiting, RequeueAfter: config.RequeueAfter, Honor: config.Honor,
 	})
-	protected := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions, Waiting: config.Waiting})
+	protected := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions, Reporter: config.Reporter, Waiting: config.Waiting})
 	return &Controllers{claims, volumes, protected, provisioning, reclaiming, config.Waiting}, nil
 }
 

@@ -29,6 +29,7 @@ type Controller struct {
 	claims     cache.SharedIndexInformer
 	versions   *controller.Versions
 	writer     *controller.Writer
+	reporter   *controller.Reporter
 	loop       *controller.Loop
 	protection sources.Protection[*v1.PersistentVolumeClaim]
 	tracking   tracking
@@ -37,9 +38,9 @@ type Controller struct {
 // New returns the controller and adds its index to the informer of claims. The informer
 // must contain the source claims and the claims that wait for their clone, of any driver,
 // with finalizers, deletion timestamp, data source and phase.
-func New(client kubernetes.Interface, claims cache.SharedIndexInformer) (*Controller, error) {
+func New(client kubernetes.Interface, claims cache.SharedIndexInformer, reporter *controller.Reporter) (*Controller, error) {
 	versions := controller.NewVersions()
-	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions)}
+	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions), reporter: reporter}
 	c.protection = sources.Protection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource, Read: c.read, Edit: c.edit}
 	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
 	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSourceIndex(storage.SourceClaim)}); err != nil {
@@ -105,7 +106,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	if errors.Is(err, controller.ErrGone) {
 		return nil
 	}
-	return err
+	return c.reporter.ReportRefusal(claim, c.protection.Removal(), err)
 }
 
 // onChange enqueues a protected claim that is being deleted, and the source that the claim
@@ -126,6 +127,7 @@ func (c *Controller) onChange(old, claim *v1.PersistentVolumeClaim) {
 // it needed its source until now.
 func (c *Controller) onDelete(claim *v1.PersistentVolumeClaim) {
 	c.versions.Forget(claim.UID)
+	c.reporter.Forget(claim.UID)
 	c.tracking.waiting.Forget(claim.UID)
 	c.enqueueSource(protection.SourceOf(claim))
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
 	kit "github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -45,9 +46,14 @@ func waitsForCloneOf(source string) func(*v1.PersistentVolumeClaim) {
 // world is a controller whose API server and cache have the same claims.
 func world(t *testing.T, claims ...*v1.PersistentVolumeClaim) (*cloning.Controller, *fake.Clientset, cache.Store) {
 	t.Helper()
+	return worldWithEvents(t, record.NewFakeRecorder(100), claims...)
+}
+
+func worldWithEvents(t *testing.T, events record.EventRecorder, claims ...*v1.PersistentVolumeClaim) (*cloning.Controller, *fake.Clientset, cache.Store) {
+	t.Helper()
 	client := fake.NewClientset()
 	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumeClaims().Informer()
-	controller, err := cloning.New(client, informer)
+	controller, err := cloning.New(client, informer, kit.NewReporter(events))
 	if err != nil {
 		t.Fatal(err)
 	}

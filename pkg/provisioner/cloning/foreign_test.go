@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
+	kit "github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
@@ -26,7 +28,7 @@ func TestSourceOfForeignCloneLosesFinalizer(t *testing.T) {
 				source.DeletionTimestamp = &now
 				client := fake.NewClientset(source, clone)
 				claims, _ := provisioning.NewClaims(client, provisioning.Names{Driver: "ours.example.com"})
-				c, err := cloning.New(client, claims)
+				c, err := cloning.New(client, claims, kit.NewReporter(record.NewFakeRecorder(10)))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
@@ -19,6 +20,12 @@ import (
 const (
 	volumeFailedDelete = "VolumeFailedDelete"
 	volumeDelete       = "VolumeDelete"
+)
+
+// Writes, as events about refused writes name them.
+const (
+	addsFinalizer = "Adding the finalizer " + string(finalizer.External) + ", which keeps the volume until its disk is deleted,"
+	writesStatus  = "Writing the annotation " + reclaim.Annotation
 )
 
 // countFailure counts the failure and reports it on the volume, unless the volume only

@@ -74,24 +74,30 @@ func (c *Controller) editFinalizers(ctx context.Context, o observation, change f
 	guarded := controller.RequirePhase(patch.For(o.volume), o.volume).
 		Test("/spec/persistentVolumeReclaimPolicy", string(o.volume.Spec.PersistentVolumeReclaimPolicy))
 	next, err := c.write(ctx, o, finalizer.Edit(guarded, o.volume, change))
-	if err != nil && len(change.Remove) > 0 {
+	switch {
+	case err == nil:
+		return next, nil
+	case len(change.Remove) > 0:
 		return nil, c.countFailure(o.volume, err)
 	}
-	return next, err
+	return nil, c.Reporter.ReportRefusal(o.volume, addsFinalizer, err)
 }
 
 // setStatus writes or removes the annotation exeunt.io/reclaim. SetStatusPending tests the
 // whole version: the pv-controller may have released the volume meanwhile, without waiting.
 func (c *Controller) setStatus(ctx context.Context, o observation, action external.Action) (*observation, error) {
 	key := "/metadata/annotations/" + patch.Escape(reclaim.Annotation)
+	change := patch.For(o.volume).Test(key, reclaim.AnnotationPending)
 	switch action {
 	case external.SetStatusPending:
-		return c.write(ctx, o, patch.ForVersion(o.volume).Annotate(o.volume, map[string]string{reclaim.Annotation: reclaim.AnnotationPending}))
+		change = patch.ForVersion(o.volume).Annotate(o.volume, map[string]string{reclaim.Annotation: reclaim.AnnotationPending})
 	case external.SetStatusDone:
-		return c.write(ctx, o, patch.For(o.volume).Test(key, reclaim.AnnotationPending).Set(key, reclaim.AnnotationDone))
+		change.Set(key, reclaim.AnnotationDone)
 	default:
-		return c.write(ctx, o, patch.For(o.volume).Test(key, reclaim.AnnotationPending).Remove(key))
+		change.Remove(key)
 	}
+	next, err := c.write(ctx, o, change)
+	return next, c.Reporter.ReportRefusal(o.volume, writesStatus, err)
 }
 
 // write returns the observation after the patch, nil if the volume is gone.

@@ -44,6 +44,7 @@ type Config struct {
 	CapacityRequest func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error)
 	// ReachesSource reports whether this node reaches the volume that the claim is a clone of; nil for always.
 	ReachesSource func(ctx context.Context, claim *v1.PersistentVolumeClaim) (bool, error)
+	Reporter      *controller.Reporter
 	// Serves reports whether this program serves claims of the provisioner.
 	Serves func(provisioner string) bool
 	// Node is the name of this node.
@@ -201,12 +202,20 @@ func (c *Controller) selectNode(ctx context.Context, claim *v1.PersistentVolumeC
 		c.loop.EnqueueAfter(key, c.delay(key))
 		return nil
 	case err != nil:
+		c.reportRefused(claim, err)
 		return err
 	default:
 		klog.FromContext(ctx).V(2).Info("Selected this node for the claim", "node", c.Node)
 	}
 	c.finish(key, claim, class)
 	return nil
+}
+
+// reportRefused reports a refused write at the long intervals of a state: every node of the cluster may report the claim.
+func (c *Controller) reportRefused(claim *v1.PersistentVolumeClaim, err error) {
+	if controller.IsRefusal(err) {
+		c.Reporter.Report(claim, controller.RefusalEvent("Selecting node "+c.Node+" for the claim", err))
+	}
 }
 
 // finish drops a claim that needs no further attempt. Events that came since the claim and its class
@@ -243,6 +252,7 @@ func (c *Controller) classChanged(_, class *storagev1.StorageClass) {
 
 func (c *Controller) deleted(claim *v1.PersistentVolumeClaim) {
 	c.versions.Forget(claim.UID)
+	c.Reporter.Forget(claim.UID)
 	c.forget(controller.Key(claim))
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
@@ -18,6 +19,7 @@ func TestDeletedClaimIsForgotten(t *testing.T) {
 	c, err := New(Config{
 		Client: fake.NewClientset(), Claims: factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Classes: factory.Storage().V1().StorageClasses().Informer(), BaseDelay: time.Second, MaxDelay: time.Second,
+		Reporter: controller.NewReporter(record.NewFakeRecorder(1)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -51,9 +49,9 @@ func (c *Controller) reportFailure(o *observation, err error) error {
 	return err
 }
 
-// reportRefusal reports a refused write of the claim, unless the claim has only changed, and returns the error.
+// reportRefusal reports a refused or undone write of the claim, and returns the error.
 func (c *Controller) reportRefusal(o *observation, err error) error {
-	if patch.IsStale(err) || !writeerror.IsRefused(err) {
+	if !controller.IsRefusal(err) {
 		return err
 	}
 	c.countPass(o, err)

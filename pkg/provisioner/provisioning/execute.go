@@ -288,7 +288,7 @@ func (c *Controller) removeOldFinalizer(ctx context.Context, o *observation) (*o
 		after.gone = true
 		return after, nil
 	case err != nil:
-		return nil, c.reportRefusal(o, err)
+		return nil, c.reportRefusal(o, fmt.Errorf("remove the finalizer %s from the claim: %w", finalizer.Provisioning, err))
 	}
 	after := o.next(claim)
 	after.gone = claim.DeletionTimestamp != nil && len(claim.Finalizers) == 0
@@ -305,7 +305,7 @@ func (c *Controller) reschedule(ctx context.Context, o *observation) (*observati
 	case errors.Is(err, controller.ErrGone):
 		return nil, nil
 	case err != nil:
-		return nil, c.reportRefusal(o, err)
+		return nil, c.reportRefusal(o, fmt.Errorf("remove the selected node %q from the claim: %w", o.claim.Annotations[storage.AnnSelectedNode], err))
 	}
 	if o.record.creation == provision.Requested {
 		c.reportUnanswered(o)

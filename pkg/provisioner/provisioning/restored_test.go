@@ -212,11 +212,11 @@ func TestAnswerToTheWriteOfTheVolumeIsChecked(t *testing.T) {
 	}
 }
 
-// An admission webhook denies the write that removes the selected node, with the 404 or 409 of another object.
+// An admission webhook denies the write that removes the selected node, with the 404 or 409 of another object, or undoes it.
 func TestDeniedRescheduleIsReportedAndRepeated(t *testing.T) {
 	claims := v1.Resource("persistentvolumeclaims")
-	for name, denial := range map[string]*apierrors.StatusError{
-		"404": apierrors.NewNotFound(claims, "claim"), "409": apierrors.NewConflict(claims, "claim", errors.New("frozen")),
+	for name, denial := range map[string]error{
+		"404": apierrors.NewNotFound(claims, "claim"), "409": apierrors.NewConflict(claims, "claim", errors.New("frozen")), "undone": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, events := newZonalController(t, &zonal{}), record.NewFakeRecorder(10)
@@ -225,7 +225,10 @@ func TestDeniedRescheduleIsReportedAndRepeated(t *testing.T) {
 				return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
 			}
 			client, _ := c.Client.(*fake.Clientset)
-			client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, denial })
+			client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+				stored, err := client.Tracker().Get(v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "ns", "claim")
+				return true, stored, errors.Join(err, denial)
+			})
 			if err := c.Reconcile(t.Context(), "ns/claim/uid"); err == nil {
 				t.Error("no error, so that nobody tries again")
 			}

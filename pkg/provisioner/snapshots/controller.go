@@ -58,6 +58,7 @@ type Controller struct {
 	loop         *controller.Loop
 	protection   sources.Protection[metav1.Object]
 	updates      *controller.UpdateFallback
+	reporter     *controller.Reporter
 	logForbidden sync.Once
 	// tracked are the snapshots of the last sweep whose deletion waits.
 	tracked map[types.UID]bool
@@ -65,7 +66,7 @@ type Controller struct {
 
 // New returns the controller and adds its index to the informer of claims.
 func New(config Config) (*Controller, error) {
-	c := &Controller{Config: config, updates: controller.NewUpdateFallback(config.REST, Resource.GroupResource())}
+	c := &Controller{Config: config, updates: controller.NewUpdateFallback(config.REST, Resource.GroupResource()), reporter: controller.NewReporter(config.Recorder)}
 	c.protection = sources.Protection[metav1.Object]{Kind: "snapshot", Finalizer: finalizer.SnapshotSource, Read: c.readSource, Edit: c.edit}
 	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile)
 	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSourceIndex(storage.SourceSnapshot)}); err != nil {
@@ -175,13 +176,17 @@ func (c *Controller) unprotect(ctx context.Context, snapshot *metav1.PartialObje
 	err := c.protection.Remove(ctx, snapshot)
 	switch {
 	case errors.Is(err, controller.ErrGone):
+		c.reporter.Forget(snapshot.UID)
 		return nil
 	case c.mayNotWrite(ctx, snapshot.Namespace, err):
 		c.warn(snapshot, "The finalizer "+string(finalizer.SnapshotSource)+" stays on the snapshot, although no volume is restored from the snapshot any more: the provisioner may neither patch nor update volumesnapshots")
 		return nil
 	case err != nil:
-		return err
+		typed := snapshot.DeepCopy() // the scheme of events lacks snapshots
+		typed.TypeMeta = metav1.TypeMeta{APIVersion: Resource.GroupVersion().String(), Kind: "VolumeSnapshot"}
+		return c.reporter.ReportRefusal(typed, c.protection.Removal(), err)
 	}
+	c.reporter.Forget(snapshot.UID)
 	c.Waiting.Forget(snapshot.UID)
 	klog.FromContext(ctx).V(2).Info("No claim needs the snapshot, removing the finalizer")
 	return nil

@@ -77,7 +77,10 @@ func (p *Protection[T]) AwaitRemoval(source string) {
 
 // Remove removes the finalizer. The caller holds the lock of LockRemoval.
 func (p *Protection[T]) Remove(ctx context.Context, source T) error {
-	_, err := p.Edit(ctx, source, finalizer.Change{Remove: []finalizer.Name{p.Finalizer}})
+	now, err := p.Edit(ctx, source, finalizer.Change{Remove: []finalizer.Name{p.Finalizer}})
+	if err == nil && finalizer.Has(now.GetFinalizers(), p.Finalizer) { // no event may follow
+		return fmt.Errorf("%s %s/%s: %w", p.Kind, source.GetNamespace(), source.GetName(), controller.ErrTooManySteps)
+	}
 	if err != nil && !writeerror.IsDefinite(err) {
 		key, began := keyOf(source), time.Now()
 		p.open.Store(key, began)
@@ -85,6 +88,9 @@ func (p *Protection[T]) Remove(ctx context.Context, source T) error {
 	}
 	return err
 }
+
+// Removal names the removal of the finalizer in events.
+func (p *Protection[T]) Removal() string { return "Removing the finalizer " + string(p.Finalizer) }
 
 func keyOf(source metav1.Object) string { return source.GetNamespace() + "/" + source.GetName() }
 

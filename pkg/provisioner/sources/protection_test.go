@@ -27,8 +27,12 @@ func TestProtectionAwaitsOpenRemoval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &Protection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource,
-					Edit: func(_ context.Context, source *v1.PersistentVolumeClaim, _ finalizer.Change) (*v1.PersistentVolumeClaim, error) {
-						return source, tc.failure
+					Edit: func(_ context.Context, source *v1.PersistentVolumeClaim, change finalizer.Change) (*v1.PersistentVolumeClaim, error) {
+						now := source.DeepCopy()
+						if now.Finalizers = nil; len(change.Add) > 0 {
+							now.Finalizers = source.Finalizers
+						}
+						return now, tc.failure
 					}}
 				source := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "source", Finalizers: []string{string(finalizer.CloneSource)}}}
 				if err := p.Remove(t.Context(), source); !errors.Is(err, tc.failure) {

@@ -86,12 +86,11 @@ func (c *Controller) requestVolume(ctx context.Context, o *observation) (*observ
 // reportRefused reports an error that is not about a changed or stale object: the claim has no other event that says
 // why it is Pending.
 func (c *Controller) reportRefused(ctx context.Context, o *observation, action binding.ClaimAction, err error) {
-	isRefused := writeerror.IsRefused(err) || errors.Is(err, controller.ErrTooManySteps)
 	switch {
 	case patch.IsStale(err) || errors.Is(err, controller.ErrStaleCache) || errors.Is(err, controller.ErrGone) || ctx.Err() != nil:
 	case action == binding.RequestVolume:
 		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(provisioningFailed, fmt.Sprintf("Error saving claim: %v", err)))
-	case isRefused:
+	case controller.IsRefusal(err):
 		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(failedBinding, fmt.Sprintf("A write for the claim was refused, and is repeated: %v", err)))
 	}
 }

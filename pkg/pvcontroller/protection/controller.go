@@ -24,6 +24,7 @@ type Config struct {
 	Client   kubernetes.Interface
 	Caches   *pvcache.Caches
 	Versions *controller.Versions
+	Reporter *controller.Reporter
 	// Waiting tracks the claims whose deletion waits; nil for no events and metrics.
 	Waiting *waiting.Tracker
 }
@@ -34,6 +35,7 @@ type Controller struct {
 	caches   *pvcache.Caches
 	versions *controller.Versions
 	writer   *controller.Writer
+	reporter *controller.Reporter
 	pods     *livePods
 	waiting  *waiting.Tracker
 	loop     *controller.Loop
@@ -49,6 +51,7 @@ func New(config Config) *Controller {
 		caches:   config.Caches,
 		versions: config.Versions,
 		writer:   controller.NewWriter(config.Client, config.Versions),
+		reporter: config.Reporter,
 		waiting:  config.Waiting,
 	}
 	c.pods = newLivePods(c.listPods(config.Client))
@@ -123,13 +126,13 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 }
 
 func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClaim, action protection.ClaimAction) error {
-	names := []finalizer.Name{finalizer.ClaimProtection}
+	names, write := []finalizer.Name{finalizer.ClaimProtection}, ""
 	var change finalizer.Change
 	switch action {
 	case protection.ProtectClaim:
-		change.Add = names
+		change.Add, write = names, "Adding the finalizer "+string(finalizer.ClaimProtection)
 	case protection.UnprotectClaim:
-		change.Remove = names
+		change.Remove, write = names, "Removing the finalizer "+string(finalizer.ClaimProtection)
 		klog.FromContext(ctx).V(2).Info("No pod uses the claim, removing pvc-protection")
 	case protection.KeepClaim, protection.ConfirmClaim:
 		return nil
@@ -144,9 +147,9 @@ func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClai
 	}
 	now, err := c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim).TestDeletion(claim), claim, change))
 	if err == nil && finalizer.Has(now.Finalizers, finalizer.ClaimProtection) != (action == protection.ProtectClaim) {
-		return fmt.Errorf("claim %s: %w", controller.Key(claim), controller.ErrTooManySteps) // no event may follow
+		err = fmt.Errorf("claim %s: %w", controller.Key(claim), controller.ErrTooManySteps) // no event may follow
 	}
-	return err
+	return c.reporter.ReportRefusal(claim, write, err)
 }
 
 func usedByAny(pods []*v1.Pod, claim *v1.PersistentVolumeClaim) bool {

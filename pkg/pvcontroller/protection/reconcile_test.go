@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -37,7 +38,7 @@ func newController(t *testing.T, cached []runtime.Object, live ...runtime.Object
 			t.Fatal(err)
 		}
 	}
-	c := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions()})
+	c := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(record.NewFakeRecorder(10))})
 	return c, client, c.Loops()[0].Step()
 }
 

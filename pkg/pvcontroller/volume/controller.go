@@ -125,12 +125,13 @@ func (c *Controller) setMetadata(ctx context.Context, volume *v1.PersistentVolum
 		if metadata.IsEmpty() {
 			return volume, nil
 		}
-		err := steps.Next()
+		if err := steps.Next(); err != nil {
+			return nil, c.Reporter.ReportRefusal(volume, writesMetadata, err)
+		}
+		now, err := c.volumes.SetMetadata(ctx, volume, metadata)
 		if err != nil {
-			return nil, err
+			return nil, c.Reporter.ReportRefusal(volume, writesMetadata, err)
 		}
-		if volume, err = c.volumes.SetMetadata(ctx, volume, metadata); err != nil {
-			return nil, err
-		}
+		volume = now
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -15,6 +16,29 @@ const (
 	volumeMismatch = "VolumeMismatch"
 	recyclerPod    = "RecyclerPod"
 )
+
+// Writes, as events about refused writes name them.
+const (
+	writesMetadata    = "Writing the finalizers and annotations that say who deletes the disk"
+	addsProtection    = "Adding the finalizer " + string(finalizer.VolumeProtection)
+	removesProtection = "Removing the finalizer " + string(finalizer.VolumeProtection)
+)
+
+// writeOf returns the write of the action.
+func writeOf(action binding.VolumeAction) string {
+	switch action {
+	case binding.SetPhaseAvailable:
+		return "Writing the phase Available"
+	case binding.SetPhaseBound:
+		return "Writing the phase Bound"
+	case binding.SetPhaseReleased:
+		return "Writing the phase Released"
+	case binding.ClearClaimRef:
+		return "Removing the reference to the claim that is gone"
+	default: // reads
+		return "Reading the claim"
+	}
+}
 
 // reportMismatch sends an event about both objects.
 func (c *Controller) reportMismatch(o observation) {

@@ -72,12 +72,12 @@ func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) 
 		default:
 			klog.FromContext(ctx).V(4).Info("Decided on volume", "action", decision.Action, "reason", decision.Reason, "claim", controller.ClaimKey(o.volume), "state", state)
 		}
-		err := steps.Next()
-		if err != nil {
-			return nil, err
+		err, before := steps.Next(), o.volume
+		if err == nil {
+			o, err = c.execute(ctx, o, decision.Action)
 		}
-		if o, err = c.execute(ctx, o, decision.Action); err != nil {
-			return nil, err
+		if err != nil {
+			return nil, c.Reporter.ReportRefusal(before, writeOf(decision.Action), err)
 		}
 	}
 }

@@ -45,11 +45,13 @@ func (c *Controller) Protect(ctx context.Context, name string) error {
 	switch protection.DecideVolume(state) {
 	case protection.ProtectVolume:
 		_, err = c.volumes.AddProtection(ctx, volume)
+		return c.Reporter.ReportRefusal(volume, addsProtection, err)
 	case protection.UnprotectVolume:
 		_, err = c.volumes.RemoveProtection(ctx, volume)
+		return c.Reporter.ReportRefusal(volume, removesProtection, err)
 	case protection.KeepVolume:
 	}
-	return err
+	return nil
 }
 
 // needsNoWrite reports whether Reconcile, according to the caches, has nothing to write to

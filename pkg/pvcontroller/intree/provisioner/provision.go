@@ -81,7 +81,7 @@ func (c *Controller) execute(ctx context.Context, o observation, action binding.
 		return c.createVolume(ctx, o)
 	case binding.SetVolumeBound:
 		if _, err := c.volumes.SetPhase(ctx, o.volume, pvwriter.PhaseChange{Phase: v1.VolumeBound}); err != nil {
-			return nil, err
+			return nil, c.Reporter.ReportRefusal(o.claim, "Writing the phase Bound of volume "+o.volume.Name, err)
 		}
 		c.reportSuccess(ctx, o)
 	case binding.ReportCreated:

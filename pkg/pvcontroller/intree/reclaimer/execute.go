@@ -142,7 +142,7 @@ func (c *Controller) setFailed(ctx context.Context, volume *v1.PersistentVolume,
 			RemoveProtection: protection.RemovesWithPhase(volume, v1.VolumeFailed, awaitsReclaim),
 		}
 		if _, err := c.volumes.SetPhase(ctx, volume, phase); err != nil {
-			return err
+			return c.Reporter.ReportRefusal(volume, fmt.Sprintf("Writing the phase Failed (%s)", event.Message), err)
 		}
 	}
 	c.Reporter.ReportFailure(volume, event)
