@@ -128,7 +128,7 @@ func New(config Config) *Collector {
 		config.Live = config.Reads
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](minRetry, maxRetry)
-	return &Collector{
+	c := &Collector{
 		Config:     config,
 		queue:      workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: queueName, Clock: config.Clock}),
 		invalid:    lru.New(remembered),
@@ -141,6 +141,8 @@ func New(config Config) *Collector {
 		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]deletion{}, told: map[types.UID]*progress{}, watching: context.Background(),
 		slowReads: map[schema.GroupResource]bool{}, slowWrites: map[schema.GroupResource]bool{},
 	}
+	c.graph.SetVirtualLifetime(virtualLifetime)
+	return c
 }
 
 // Watch discovers the kinds and fills the graph until the context ends. It writes nothing. The error is [ErrRestored].

@@ -29,6 +29,7 @@ type Feed interface {
 func Step(config Config, queue workqueue.TypedRateLimitingInterface[types.UID], kinds ...*graph.Kind) *Stepped {
 	c := New(config)
 	c.repeats = nil // it decides when a write is sent, not whether
+	c.graph.SetVirtualLifetime(0)
 	c.queue.ShutDown()
 	c.queue = queue
 	s := &Stepped{collector: c}

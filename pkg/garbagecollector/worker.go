@@ -22,9 +22,9 @@ import (
 const (
 	// maxSteps bounds the steps for one object in one turn.
 	maxSteps = 10
-	// virtualRecheck is when an object is judged again whose owner lives and is not in the
-	// graph: its kind is not collected, or not listed yet.
-	virtualRecheck = 10 * time.Second
+	// virtualLifetime is how long the first live read of an owner that is not in the graph keeps its dependents: its kind is not
+	// collected, or not listed yet.
+	virtualLifetime = 10 * time.Second
 )
 
 // errUnfinished requeues an object that changes all the time.
@@ -166,8 +166,8 @@ func (c *Collector) wait(j graph.Judgement, reason garbage.Reason) {
 	switch {
 	case reason == garbage.DependentsBlock:
 		wake(c.cyclic)
-	case j.Virtual:
-		c.queue.AddAfter(j.UID, virtualRecheck)
+	case !j.Recheck.IsZero():
+		c.queue.AddAfter(j.UID, j.Recheck.Sub(c.Clock.Now()))
 	}
 }
 

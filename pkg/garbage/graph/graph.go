@@ -2,6 +2,7 @@ package graph
 
 import (
 	"slices"
+	"time"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,8 @@ type Graph struct {
 	waiting map[*node]struct{}
 	// aliased are the objects that were observed under several kinds.
 	aliased map[*node]struct{}
+	// virtualLifetime is how long the first live read of an owner that is not in the graph keeps its dependents.
+	virtualLifetime time.Duration
 	// marks counts the objects that were marked as missing.
 	marks   uint64
 	changed []types.UID

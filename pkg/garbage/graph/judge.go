@@ -60,8 +60,8 @@ type Judgement struct {
 	Unproven []Question
 	// Unseen are the deletions without a barrier: the object's own, or those of its owners.
 	Unseen []types.UID
-	// Virtual: a live owner is not in the graph, so that no event tells when it is gone.
-	Virtual bool
+	// Recheck is when to judge the object again: a live owner is not in the graph, so that no event tells when it is gone. Zero if none is.
+	Recheck time.Time
 	// Displaced are owners in another namespace than the reference implies.
 	Displaced []Displaced
 	// ForegroundIndex and OrphanIndex are the places of the finalizers.
@@ -134,7 +134,9 @@ func (g *Graph) judgeReference(j *Judgement, n *node, i int, now time.Time) {
 		proof, _ := r.owner.readAt(question.At, now)
 		j.limit(proof.began.Add(ReadLifetime))
 	case Live:
-		j.Virtual = j.Virtual || r.owner.kind == nil
+		if r.owner.kind == nil {
+			j.recheckAfter(r.owner.lastRead(question.At))
+		}
 	case Unresolvable:
 	}
 	j.addUnseen(verdict, r)
@@ -183,6 +185,13 @@ func (g *Graph) keepWaiting(j *Judgement, n *node, now time.Time) {
 		verdict, _ := g.verdict(n, &n.references[i], now)
 		return verdict == Waiting
 	})
+}
+
+// recheckAfter has the object judged again when the read no longer keeps it.
+func (j *Judgement) recheckAfter(found read) {
+	if at := found.began.Add(max(found.keeps, ReadLifetime)); j.Recheck.IsZero() || at.Before(j.Recheck) {
+		j.Recheck = at
+	}
 }
 
 // limit sets when the judgement expires, at the latest.
@@ -249,7 +258,8 @@ func (n *node) verdictAt(at Coordinates, now time.Time) Verdict {
 	case n.isObservedAt(at) && !n.waits() && !n.has(missing):
 		return Live
 	}
-	if found, has := n.readAt(at, now); has {
+	found, has := n.readAt(at, now)
+	if has || n.kind == nil && found.verdict == Live && now.Sub(found.began) < found.keeps {
 		return found.verdict
 	}
 	return Unverified
@@ -257,15 +267,20 @@ func (n *node) verdictAt(at Coordinates, now time.Time) Verdict {
 
 // readAt returns the live read of the owner at the coordinates, unless it has expired.
 func (n *node) readAt(at Coordinates, now time.Time) (read, bool) {
-	if n.owner == nil {
-		return read{}, false
-	}
-	for _, found := range n.owner.reads {
-		if found.at == at {
-			return found, now.Sub(found.began) < ReadLifetime
+	found := n.lastRead(at)
+	return found, !found.began.IsZero() && now.Sub(found.began) < ReadLifetime
+}
+
+// lastRead returns the last live read of the owner at the coordinates, which may have expired; zero if there is none.
+func (n *node) lastRead(at Coordinates) read {
+	if n.owner != nil {
+		for _, found := range n.owner.reads {
+			if found.at == at {
+				return found
+			}
 		}
 	}
-	return read{}, false
+	return read{}
 }
 
 // Read records the live read of an owner that exists at the coordinates. A read that an event has overtaken
@@ -279,8 +294,19 @@ func (g *Graph) Read(owner types.UID, at Coordinates, live metav1.Object, began 
 	if n == nil || n.kind != nil && n.coordinates() == at && n.version != live.GetResourceVersion() {
 		return
 	}
-	n.addRead(read{at: at, verdict: verdictOf(live), began: began})
+	added := read{at: at, verdict: verdictOf(live), began: began}
+	if n.kind == nil && added.verdict == Live {
+		added.keeps = max(g.virtualLifetime, min(2*n.lastRead(at).keeps, maxVirtual*g.virtualLifetime))
+	}
+	n.addRead(added)
 }
+
+// maxVirtual is how many times longer than the first one the later reads of an owner that is not in the graph keep its dependents.
+const maxVirtual = 32
+
+// SetVirtualLifetime sets how long the first live read of an owner that is not in the graph keeps its dependents. Each further read
+// keeps them twice as long as the one before, up to a limit: nothing is deleted because an owner lives.
+func (g *Graph) SetVirtualLifetime(lifetime time.Duration) { g.virtualLifetime = lifetime }
 
 // ReadAbsent records the live read of an owner that is not at the coordinates, beside [Graph.Deleted].
 func (g *Graph) ReadAbsent(owner types.UID, at Coordinates, began time.Time) {
@@ -292,7 +318,7 @@ func (g *Graph) ReadAbsent(owner types.UID, at Coordinates, began time.Time) {
 // addRead adds a read in the place of former ones at the same coordinates, and forgets those that have expired.
 func (n *node) addRead(added read) {
 	own := n.own()
-	own.reads = slices.DeleteFunc(own.reads, func(r read) bool { return r.at == added.at || added.began.Sub(r.began) >= ReadLifetime })
+	own.reads = slices.DeleteFunc(own.reads, func(r read) bool { return r.at == added.at || added.began.Sub(r.began) >= max(ReadLifetime, 2*r.keeps) })
 	own.reads = append(own.reads, added)
 }
 

@@ -102,6 +102,8 @@ type read struct {
 	at      Coordinates
 	verdict Verdict
 	began   time.Time
+	// keeps is how long the read of an owner that lives, and is not in the graph, keeps its dependents.
+	keeps time.Duration
 }
 
 // own returns the ownership of the node, to be written.
