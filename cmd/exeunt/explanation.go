@@ -184,7 +184,10 @@ func (e *explanation) several(ctx context.Context, explorer *why.Explorer, refs 
 			continue
 		}
 		if answer.Report.Verdict == blocker.Gone {
-			namespaces[answer.Ref.Namespace] = noNamespace(ctx, explorer.Reader(), answer.Ref.Namespace)
+			if err := noNamespace(ctx, explorer.Reader(), answer.Ref.Namespace); err != nil {
+				namespaces[answer.Ref.Namespace] = err
+				continue
+			}
 		}
 		reports = append(reports, answer.Report)
 		worst = max(worst, answer.Report.Verdict)
@@ -218,6 +221,9 @@ func (e *explanation) survey(ctx context.Context, explorer *why.Explorer) error 
 	worst := blocker.Gone
 	if len(survey.Incomplete) > 0 { // what was not seen may wait
 		worst = blocker.Unknown
+		if e.format == printer.Name {
+			late = errors.Join(late, errors.New("not everything was read: more objects may wait; -o wide names what could not be read"))
+		}
 	}
 	for _, item := range survey.Items {
 		worst = max(worst, item.Verdict)

@@ -9,6 +9,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/exeunt-io/exeunt/internal/plural"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
@@ -96,16 +97,16 @@ func (d *Driver) addExample(protection volumeProtection, volume string) {
 // judgeDriver adds what is not as it should be.
 func (s *survey) judgeDriver(d *Driver) {
 	if d.Unprotected > 0 {
-		s.report.find("%s: %d volumes leak if they are deleted before their claims now, such as %s", d.Name, d.Unprotected, strings.Join(d.unprotected, ", "))
+		s.report.find("%s: %s without the finalizer of the provisioner, such as %s: each leaves its disk in storage if it is deleted before its claim", d.Name, plural.Count(d.Unprotected, "volume"), strings.Join(d.unprotected, ", "))
 	}
 	if d.TooLate > 0 {
-		s.report.find("%s: %d volumes were deleted before their finalizer was added, such as %s", d.Name, d.TooLate, strings.Join(d.tooLate, ", "))
+		s.report.find("%s: %s deleted before the finalizer was added, such as %s: each leaves its disk in storage", d.Name, plural.Count(d.TooLate, "volume"), strings.Join(d.tooLate, ", "))
 	}
 	if d.Provisioner.Gate == volume.FeatureOff.String() && d.Unprotected == 0 {
 		s.report.find("%s: the provisioner does not serve the finalizer, as its image and arguments say", d.Name)
 	}
 	if d.work == workUndone && d.reclaims > 0 {
-		s.report.find("%s: its provisioner does not run, or crashes: the disks of %d volumes stay in storage until it works", d.Name, d.reclaims)
+		s.report.find("%s: its provisioner does not run, or crashes: the disks of %s stay in storage until it works", d.Name, plural.Count(d.reclaims, "volume"))
 	}
 	if d.work == workIdle {
 		s.report.find("%s: no provisioner leads: the pods of %s are ready, but its leader Lease has run out", d.Name, d.Provisioner.Where)

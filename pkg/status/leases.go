@@ -39,7 +39,7 @@ func (s *survey) readLeases(ctx context.Context) {
 		found := s.journals[owner]
 		s.report.Journals = append(s.report.Journals, *found)
 		if found.Unresolved > 0 {
-			s.report.find("%s: %d journal entries are unresolved: end them by exeunt journal drop, or by finish, which deletes a volume with its data if its claim is gone and its class says Delete", found.Driver, found.Unresolved)
+			s.report.find("%s: unresolved journal entries: %d. End them by exeunt journal drop, or by finish, which deletes a volume with its data if its claim is gone and its class says Delete", found.Driver, found.Unresolved)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (t table) journals(journals []Journal) {
 	t.row(widths, "JOURNAL", "CLAIM", "STATE", "AGE")
 	for _, j := range journals {
 		if len(j.Entries) == 0 {
-			t.row(widths, j.Driver, "no entries", "")
+			t.row(widths, j.Driver, "no entries", "", "")
 		}
 		for _, entry := range j.Entries {
 			since := ""

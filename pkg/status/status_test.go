@@ -107,7 +107,7 @@ func TestSwitchDeletesNoVolumeOfOtherProvisioner(t *testing.T) {
 	if len(report.BeforeSwitch.Deletes) != 0 {
 		t.Errorf("the switch deletes %+v", report.BeforeSwitch.Deletes)
 	}
-	want := "rancher.io/local-path: its provisioner does not run, or crashes: the disks of 1 volumes stay in storage until it works"
+	want := "rancher.io/local-path: its provisioner does not run, or crashes: the disks of 1 volume stay in storage until it works"
 	if !slices.Contains(report.Findings, want) || report.Drivers[0].Provisioner.Where != "Deployment local-path-storage/local-path-provisioner" {
 		t.Errorf("findings %q, drivers %+v", report.Findings, report.Drivers)
 	}

@@ -159,7 +159,7 @@ func workCases(t *testing.T) map[string]workCase {
 		"it writes without its former Lease":    {clustertest.Objects{"leases": {stale, provisions}, "persistentvolumes": {csiVolume(corev1.VolumeBound, "k3s")}}, "", ""},
 
 		"provisioner runs":              {clustertest.Objects{"deployments": {deployed("storage", "csi", 1, sidecar)}, "leases": {provisions}, "persistentvolumes": {csiVolume(corev1.VolumeReleased, "x")}}, "", ""},
-		"provisioner stopped":           {clustertest.Objects{"deployments": {deployed("storage", "csi", 0, sidecar)}, "leases": {ended}, "persistentvolumes": {csiVolume(corev1.VolumeReleased, "x")}}, "csi.example.com: its provisioner does not run, or crashes: the disks of 1 volumes", ""},
+		"provisioner stopped":           {clustertest.Objects{"deployments": {deployed("storage", "csi", 0, sidecar)}, "leases": {ended}, "persistentvolumes": {csiVolume(corev1.VolumeReleased, "x")}}, "csi.example.com: its provisioner does not run, or crashes: the disks of 1 volume", ""},
 		"provisioner stopped, unneeded": {clustertest.Objects{"deployments": {deployed("storage", "csi", 0, sidecar)}, "leases": {ended}}, "", ""},
 		"provisioner uninstalled":       {clustertest.Objects{"leases": {ended}, "persistentvolumes": {csiVolume(corev1.VolumeBound, "x")}}, "csi.example.com: its provisioner does not run", ""},
 		"provisioner ready, no leader":  {clustertest.Objects{"deployments": {deployed("storage", "csi", 1, elected)}, "leases": {ended}, "persistentvolumes": {csiVolume(corev1.VolumeReleased, "x")}}, "csi.example.com: no provisioner leads: the pods of Deployment storage/csi are ready", ""},

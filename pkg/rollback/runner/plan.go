@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/exeunt-io/exeunt/internal/plural"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 )
@@ -129,10 +130,10 @@ func (s *observation) stepEntries() Step {
 		server := s.server(driver)
 		if active > 0 && (!server.Ended() || server == rollback.ServerNone && !s.options.named(driver)) {
 			step.State = rollback.Blocked
-			step.Text = append(step.Text, fmt.Sprintf("%s: %d open entries. %s", driver, active, entriesAdvice(server)))
+			step.Text = append(step.Text, fmt.Sprintf("%s: open entries: %d. %s", driver, active, entriesAdvice(server)))
 		}
 		if unresolved > 0 && !server.Ended() {
-			step.Text = append(step.Text, fmt.Sprintf("%s: %d unresolved entries. End them by exeunt journal drop, or by finish, which deletes a volume with its data if its claim is gone and its class says Delete; or let step 8 save them to a file.", driver, unresolved))
+			step.Text = append(step.Text, fmt.Sprintf("%s: unresolved entries: %d. End them by exeunt journal drop, or by finish, which deletes a volume with its data if its claim is gone and its class says Delete; or let step 8 save them to a file.", driver, unresolved))
 		}
 	}
 	return step
@@ -153,7 +154,7 @@ func entriesAdvice(server rollback.Server) string {
 func (s *observation) stepShared() Step {
 	step := Step{Title: "Leave finalizers that upstream removes, too", By: "exeunt", State: s.shared.state(), Items: s.shared.items}
 	for _, name := range slices.Sorted(maps.Keys(s.upstreams)) {
-		step.Text = append(step.Text, fmt.Sprintf("%d volumes have %s: %s.", s.upstreams[name], name, removerOf(name)))
+		step.Text = append(step.Text, fmt.Sprintf("%s on %s: %s.", name, plural.Count(s.upstreams[name], "volume"), removerOf(name)))
 	}
 	return step
 }

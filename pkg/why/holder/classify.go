@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/internal/plural"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
 
@@ -46,12 +47,20 @@ func (p *program) classify(pods []corev1.Pod, seen bool, now time.Time) {
 	}
 }
 
+// restarts says how often a container was restarted.
+func restarts(count int32) string {
+	if count == 0 {
+		return "and was never restarted"
+	}
+	return "and was restarted " + plural.Times(count)
+}
+
 // replicas returns the replicas wanted and ready in words.
 func (p *program) replicas() string {
 	if p.pod != nil {
 		return fmt.Sprintf("%s: phase %s", p.workload, p.pod.Status.Phase)
 	}
-	return fmt.Sprintf("%s: %d replicas wanted, %d ready by its status", p.workload, p.wanted, p.ready)
+	return fmt.Sprintf("%s: %s wanted, %d ready by its status", p.workload, plural.Count(int(p.wanted), "replica"), p.ready)
 }
 
 func (p *program) stateOf(pods []corev1.Pod, seen bool, now time.Time) blocker.Workload {
@@ -202,7 +211,7 @@ func containerCondition(status corev1.ContainerStatus, now time.Time) condition 
 	case waiting != nil && status.RestartCount == 0:
 		return condition{state: blocker.WorkloadStarting, text: fmt.Sprintf("container %s waits: %s", status.Name, waiting.Reason)}
 	}
-	return condition{state: blocker.WorkloadUnready, text: fmt.Sprintf("container %s is not ready, restarted %d times", status.Name, status.RestartCount)}
+	return condition{state: blocker.WorkloadUnready, text: fmt.Sprintf("container %s is not ready, %s", status.Name, restarts(status.RestartCount))}
 }
 
 // waitingErrors are the reasons of waiting containers that report an error.

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/exeunt-io/exeunt/internal/plural"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why"
@@ -49,9 +50,9 @@ func waits(n int) string {
 
 func (p page) group(b *strings.Builder, group why.Group) {
 	if group.Root == nil {
-		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s: %s", p.paint(group.Verdict), count(len(group.Items), "object")+" without a known blocker")))
+		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s: %s", p.paint(group.Verdict), plural.Count(len(group.Items), "object")+" without a known blocker")))
 	} else {
-		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s %s: %s, %s", p.paint(group.Verdict), group.Root.Reason, terminal.Printable(holder(*group.Root)), count(len(group.Items), "object"))))
+		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s %s: %s, %s", p.paint(group.Verdict), group.Root.Reason, terminal.Printable(holder(*group.Root)), plural.Count(len(group.Items), "object"))))
 	}
 	for i, item := range group.Items {
 		if left := len(group.Items) - i; !p.wide && i == shownObjects && left > 1 {
@@ -76,13 +77,6 @@ func holder(root blocker.Blocker) string {
 	default:
 		return root.Object.String()
 	}
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // row returns the name of an object, shortened to fit, and its age at the right.

@@ -100,7 +100,7 @@ func TestFinalizersOfUpstreamStayUnlessUnserved(t *testing.T) {
 	volume := unserved(c, "gone", func(v *v1.PersistentVolume) {
 		v.Finalizers = []string{string(finalizer.External), string(finalizer.InTree), string(finalizer.VolumeProtection), "example.com/mine"}
 	})
-	c.expect(0, []string{"1 volumes have external-provisioner.volume.kubernetes.io/finalizer"}, "--confirm")
+	c.expect(0, []string{"external-provisioner.volume.kubernetes.io/finalizer on 1 volume: "}, "--confirm")
 	driver, err := c.Client.StorageV1().CSIDrivers().Create(c.Ctx, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: harness.UnservedDriver}}, metav1.CreateOptions{})
 	c.Must(err, "create CSIDriver")
 	named := []string{"--confirm", "--unserved=" + harness.UnservedDriver}

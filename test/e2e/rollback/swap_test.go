@@ -69,7 +69,7 @@ func (c command) rollBackBesideOurs() map[string]*v1.PersistentVolume {
 	c.DeleteVolume(volumes["ours-pv-first"].Name)
 	c.DeleteClaim("ours-claim-first")
 	c.AwaitVolumeGone(volumes["ours-claim-first"].Name)
-	c.expect(2, []string{"1. pending", "2. blocked", "4. blocked", "5. blocked", "delete its claim", "1 unresolved entries"})
+	c.expect(2, []string{"1. pending", "2. blocked", "4. blocked", "5. blocked", "delete its claim", "unresolved entries: 1"})
 	if written := c.writes(); len(written) > 0 {
 		c.T.Errorf("a dry run has written: %q", written)
 	}
