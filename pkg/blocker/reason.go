@@ -263,7 +263,7 @@ var descriptions = [...]Description{
 		Name:    "ContentRemains",
 		Meaning: "The namespace, or the custom resource definition, still has objects.",
 		Look:    "The objects that are listed.",
-		Force:   "The objects stay in storage without their namespace or definition, and come back when it is created again.",
+		Force:   "The objects stay in etcd without their namespace or definition, and come back when it is created again.",
 	},
 	APIUnreachable: {
 		Name:    "APIUnreachable",

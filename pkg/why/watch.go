@@ -222,7 +222,7 @@ func (e *Explorer) Recreated(ctx context.Context, ref cluster.Ref, before, now b
 	found := blocker.Blocker{
 		Object: now, Reason: blocker.Recreated, Verdict: blocker.None,
 		Evidence: []blocker.Evidence{{Source: blocker.FromField, Text: fmt.Sprintf("metadata.uid was %s and is %s", before.UID, now.UID)}},
-		Next:     cluster.Steps("nothing waits; to keep the object away, delete or scale down its creator"),
+		Next:     cluster.Steps("nothing waits. To keep the object away, delete or scale down its creator"),
 	}
 	object, presence, _ := e.reader.Live(ctx, ref)
 	if presence == cluster.Present {
@@ -236,7 +236,7 @@ func (e *Explorer) Recreated(ctx context.Context, ref cluster.Ref, before, now b
 func (e *Explorer) nameCreator(found *blocker.Blocker, object *unstructured.Unstructured) {
 	if owner := metav1.GetControllerOf(object); owner != nil {
 		found.Holder = owner.Kind + " " + owner.Name
-		found.Next = cluster.Steps("nothing waits; to keep the object away, delete or scale down its owner",
+		found.Next = cluster.Steps("nothing waits. To keep the object away, delete or scale down its owner",
 			e.commands.Kubectl(object.GetNamespace(), "describe", strings.ToLower(owner.Kind), owner.Name))
 		found.Evidence = append(found.Evidence, blocker.Evidence{
 			Source: blocker.FromField, Text: fmt.Sprintf("metadata.ownerReferences names %s %s as controller", owner.Kind, owner.Name),

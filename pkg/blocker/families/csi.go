@@ -28,7 +28,7 @@ var csi = []Family{
 	},
 	{
 		Name: "Exeunt", Finalizers: []string{"exeunt.io/provisioning"}, Kinds: []string{"PersistentVolumeClaim"},
-		Controller: Controller{Name: "provisioner", Images: []string{"exeunt/provisioner"}, Commands: []string{"provisioner"}},
+		Controller: Controller{Name: "the provisioner of Exeunt", Images: []string{"exeunt/provisioner"}, Commands: []string{"provisioner"}},
 		When:       "the provisioner of Exeunt has replaced this finalizer of an earlier version by a journal entry",
 		Alive:      "the container of Exeunt's provisioner beside the driver",
 		Force:      "a volume that an unfinished CreateVolume call made is known to the storage system alone",
@@ -137,7 +137,7 @@ var externalProvisioner = Controller{
 
 // provisioner serves in place of csi-provisioner, with the same Lease.
 var provisioner = Controller{
-	Name: "provisioner", Images: []string{"exeunt/provisioner"}, Commands: []string{"provisioner"},
+	Name: "the provisioner of Exeunt", Images: []string{"exeunt/provisioner"}, Commands: []string{"provisioner"},
 	Leases: []string{"{driver}"}, EventSources: []string{"{driver}_*"}, ErrorReasons: []string{"VolumeFailedDelete"}, ElectsByFlag: true,
 }
 

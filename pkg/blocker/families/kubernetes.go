@@ -55,7 +55,7 @@ var kubernetes = []Family{
 		Controller: controllerManager(Controller{Loops: []string{"namespace-controller", "namespace"}}),
 		When:       "no object is left in the namespace; the finalizer is in spec.finalizers",
 		Alive:      controllerManagerAlive,
-		Force:      "objects stay in storage without their namespace, and come back when the namespace is created again",
+		Force:      "objects stay in etcd without their namespace, and come back when the namespace is created again",
 		Source:     "https://github.com/kubernetes/api/blob/master/core/v1/types.go",
 	},
 	{

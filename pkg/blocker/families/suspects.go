@@ -35,7 +35,7 @@ func (c Candidate) Reasons() string {
 		text  string
 	}{
 		{c.ServesGroup, "serves the API group or a webhook"},
-		{c.RunsManager, "runs the image or command"},
+		{c.RunsManager, "runs an image or command with the name of the program that set the finalizer"},
 		{c.HasRights, "may change the object"},
 		{c.HoldsLease, "holds a Lease"},
 	} {

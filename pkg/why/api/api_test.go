@@ -115,8 +115,8 @@ func TestNextStepOfDependentDeletesNothing(t *testing.T) {
 		next    string
 		deletes bool
 	}{
-		"one owner":               {nextOfDependent(cluster.Commands{}, "collector", "a", dependent("a")), true},
-		"another owner":           {nextOfDependent(cluster.Commands{}, "collector", "a", dependent("a", "b")), false},
+		"one owner":               {nextOfDependent(cluster.Commands{}, controller{}, "a", dependent("a")), true},
+		"another owner":           {nextOfDependent(cluster.Commands{}, controller{}, "a", dependent("a", "b")), false},
 		"not deleted yet, a list": {notDeleted(commandsOnly{}, &unstructured.Unstructured{}, []item{dependent()}, controller{})[0].Next, true},
 	} {
 		if strings.Contains(tc.next, "\nkubectl delete ") || strings.Contains(tc.next, "# kubectl delete ") != tc.deletes || !strings.Contains(tc.next, "\nkubectl get ") {

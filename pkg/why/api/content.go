@@ -90,11 +90,14 @@ func remaining(ctx context.Context, e chain.Explorer, object item) (blocker.Bloc
 	remains := blocker.Blocker{
 		Object: objectOf(object), Reason: blocker.ContentRemains, Verdict: blocker.Waiting, Since: askedAt(object),
 		Evidence: []blocker.Evidence{evidence(blocker.FromList, "%s still exists, and is being deleted since %s", objectOf(object), askedAt(object))},
-		Next: cluster.Steps("wait for the deletion of the object",
-			e.Commands().Show(object.Namespace, name, object.Name)),
 	}
 	nested, exists := explained(ctx, e, object.ref())
 	remains.Blockers = nested
+	sentence := "wait until the object is gone"
+	if len(nested) > 0 {
+		sentence = "the object is being deleted. What it waits for follows"
+	}
+	remains.Next = cluster.Steps(sentence, e.Commands().Show(object.Namespace, name, object.Name))
 	return remains, exists
 }
 
@@ -131,7 +134,7 @@ func notDeleted(e chain.Explorer, owner *unstructured.Unstructured, items []item
 		Evidence: append([]blocker.Evidence{
 			evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(items), 12)),
 		}, by.Evidence...),
-		Next: waitFor(e.Commands(), by.Holder, first) + "\n" + deletion(e.Commands(), first),
+		Next: waitFor(e.Commands(), by, first) + "\n" + deletion(e.Commands(), first),
 	}}
 }
 

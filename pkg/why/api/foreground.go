@@ -50,15 +50,15 @@ func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured
 	first := dependents[0]
 	found := blocker.Blocker{
 		Object: objectOf(first), Reason: blocker.DependentsRemain, Verdict: blocker.Waiting, Holder: collector.Holder, Since: askedAt(owner),
-		Evidence: []blocker.Evidence{evidence(blocker.FromField, "ownerReferences with blockOwnerDeletion name %s in %s",
+		Evidence: []blocker.Evidence{evidence(blocker.FromField, "ownerReferences name %s with blockOwnerDeletion, in %s",
 			cluster.ObjectOf(owner), shortened(names(dependents), 8))},
-		Next: cluster.Steps("wait for the dependents", e.Commands().Show(first.Namespace, first.resource.GroupResource().String(), first.Name)),
+		Next: cluster.Steps("the dependents have to go first. What they wait for follows", e.Commands().Show(first.Namespace, first.resource.GroupResource().String(), first.Name)),
 	}
 	if len(others) > 0 {
 		found.Verdict = collector.verdictOfWork()
 		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(others), 8)))
 		found.Evidence = append(found.Evidence, collector.Evidence...)
-		found.Next = nextOfDependent(e.Commands(), collector.Holder, owner.GetUID(), others[0])
+		found.Next = nextOfDependent(e.Commands(), collector.controller, owner.GetUID(), others[0])
 	}
 	found.Blockers = append(found.Blockers, keptDependents(e, owner, others)...)
 	if len(others) == 0 {
@@ -72,17 +72,21 @@ func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured
 
 // nextOfDependent returns the next step for a dependent that is not being deleted yet. The garbage
 // collector keeps one that has other owners, so no step deletes it.
-func nextOfDependent(commands cluster.Commands, holder string, owner types.UID, dependent item) string {
-	next := waitFor(commands, holder, dependent)
+func nextOfDependent(commands cluster.Commands, by controller, owner types.UID, dependent item) string {
+	next := waitFor(commands, by, dependent)
 	if slices.ContainsFunc(dependent.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID != owner }) {
 		return next
 	}
 	return next + "\n" + deletion(commands, dependent)
 }
 
-// waitFor returns the step that shows an object which the holder deletes.
-func waitFor(commands cluster.Commands, holder string, object item) string {
-	return cluster.Steps("wait for the "+holder, commands.Show(object.Namespace, object.resource.GroupResource().String(), object.Name))
+// waitFor returns the step that shows an object which the controller deletes, if it works.
+func waitFor(commands cluster.Commands, by controller, object item) string {
+	sentence := "wait until the object is deleted"
+	if by.Verdict == blocker.Stuck {
+		sentence = "nothing deletes the object until its controller works again: see what that needs"
+	}
+	return cluster.Steps(sentence, commands.Show(object.Namespace, object.resource.GroupResource().String(), object.Name))
 }
 
 // deletion returns the last resort for such an object.

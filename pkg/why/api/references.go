@@ -22,7 +22,7 @@ func Unresolvable(e chain.Explorer, object *unstructured.Unstructured) []blocker
 	}
 	return []blocker.Blocker{{
 		Object: cluster.ObjectOf(object), Reason: blocker.OwnerUnresolvable, Verdict: blocker.None, Evidence: facts,
-		Next: cluster.Steps("no garbage collector deletes the object; if its owner is gone, delete the object yourself",
+		Next: cluster.Steps("no garbage collector deletes the object. If its owner is gone, delete the object yourself",
 			get(e.Commands(), object.GetNamespace(), resourceWord(e, object), object.GetName(), "-o", "yaml")),
 	}}
 }
@@ -55,7 +55,7 @@ func keptDependents(e chain.Explorer, owner *unstructured.Unstructured, dependen
 		kept = append(kept, blocker.Blocker{
 			Object: objectOf(dependent), Reason: blocker.OwnerUnresolvable, Verdict: blocker.Stuck, Since: askedAt(owner), Evidence: facts,
 			Holder: "the user of " + objectOf(dependent).String(),
-			Next: cluster.Steps("no garbage collector deletes the object, and its owner waits for it: take the reference that proves nothing off, or delete the object if it is to go",
+			Next: cluster.Steps("no garbage collector deletes the object, and its owner waits for it: remove the owner reference that cannot be resolved, or delete the object if it is to go",
 				get(e.Commands(), dependent.Namespace, dependent.resource.GroupResource().String(), dependent.Name, "-o", "yaml")) + "\n" +
 				deletion(e.Commands(), dependent),
 		})

@@ -25,7 +25,7 @@ func Unreadable(ctx context.Context, e chain.Explorer, ref cluster.Ref, err erro
 		Evidence: []blocker.Evidence{evidence(blocker.FromField, "the API server answers: %s", oneLine(err))},
 		Next: cluster.Steps("put the key that encrypted the object back into the encryption configuration of all API servers, then try again",
 			get(e.Commands(), ref.Namespace, resource, ref.Name)) + "\n" +
-			cluster.LastResort("the object is lost, and whatever it protects stays behind; needs the gate AllowUnsafeMalformedObjectDeletion",
+			cluster.LastResort("the object is lost, and whatever it protects stays behind. This needs the gate AllowUnsafeMalformedObjectDeletion",
 				forceDeletion+" | "+e.Commands().Kubectl("", "delete", "--raw="+path(ref), "-f", "-")),
 	}}
 }

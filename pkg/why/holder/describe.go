@@ -34,8 +34,11 @@ func (s *sighting) holder() string {
 	case len(s.programs) > 0:
 		return s.programs[0].String()
 	}
-	return s.controller.Name + " (not visible)"
+	return s.controller.Name + unseen
 }
+
+// unseen follows the name of a controller that was not seen.
+const unseen = " (not visible)"
 
 // evidence describes the observed workloads, Leases and installation.
 func (s *sighting) evidence() []blocker.Evidence {
@@ -108,9 +111,9 @@ func (s *sighting) leaseEvidence() blocker.Evidence {
 	text := fmt.Sprintf("Lease %s/%s: held by %q until %s", s.lease.Namespace, s.lease.Name, leaseHolder(*s.lease), blocker.Time(leaseEnd(*s.lease)))
 	switch s.leaseState {
 	case blocker.LeaseExpired:
-		text += ", it has run out"
+		text += ", which is past, though not for long"
 	case blocker.LeaseExpiredTwice:
-		text += ", it has run out twice over"
+		text += ", and not renewed since"
 		if s.isIdle() {
 			text += ": no replica leads, although pods are ready; or the clock of the leader is wrong"
 		}
@@ -163,6 +166,8 @@ func (f Finder) next(s sighting) string {
 		return cluster.Steps(fmt.Sprintf("find out why no replica of %s leads: its log says, and whether its Lease is renewed", main),
 			f.Commands.Kubectl(main.namespace, "logs", main.target(), "-c", main.containers[0].Name, "--since=10m"),
 			f.Commands.Kubectl(s.lease.Namespace, "get", "lease", s.lease.Name, "-o", "yaml"))
+	case s.state == blocker.WorkloadStopped && s.leadsElsewhere(main):
+		return f.nextWithoutProgram(s)
 	case s.state == blocker.WorkloadStopped && main != nil && main.kind != "DaemonSet":
 		return cluster.Steps(fmt.Sprintf("start %s again", main),
 			f.Commands.Kubectl(main.namespace, "scale", main.target(), "--replicas=1"))
@@ -173,6 +178,11 @@ func (f Finder) next(s sighting) string {
 		return cluster.Steps(fmt.Sprintf("look at %s", main), f.Commands.Kubectl(main.namespace, "describe", main.target()))
 	}
 	return f.nextWithoutProgram(s)
+}
+
+// leadsElsewhere reports whether another program than this one holds the Lease.
+func (s *sighting) leadsElsewhere(p *program) bool {
+	return p != nil && s.leaseState == blocker.LeaseHeld && !isHeldBy(*s.lease, p.workload)
 }
 
 // nextWithoutProgram returns the next step where no workload was seen.
@@ -186,7 +196,7 @@ func (f Finder) nextWithoutProgram(s sighting) string {
 		return cluster.Steps("start "+name+" again, whose leader was "+leaseHolder(*s.lease),
 			f.Commands.Kubectl(s.lease.Namespace, "get", "lease", s.lease.Name, "-o", "yaml"))
 	case s.state == blocker.WorkloadAbsent && s.leaseState == blocker.LeaseExpiredTwice, s.uninstalled != "":
-		return installStep(s.controller)
+		return installStep(s.controller, s.driver)
 	case s.controller.RunsIn != "":
 		return cluster.Steps("look for " + name + " where it runs, in " + s.controller.RunsIn + ", and read its log there")
 	case s.controller.ControlPlane:
@@ -196,8 +206,11 @@ func (f Finder) nextWithoutProgram(s sighting) string {
 		f.Commands.Kubectl("", "get", "deployments,statefulsets,daemonsets,pods", "-A", "-o", "wide"))
 }
 
-// installStep returns the step for a controller that is not installed.
-func installStep(controller families.Controller) string {
+// installStep returns the step for a controller that is not installed, beside the driver unless that is "".
+func installStep(controller families.Controller, driver string) string {
+	if driver != "" {
+		return cluster.Steps("install driver " + driver + " again, with its " + controller.Name + ", so that it cleans up")
+	}
 	return cluster.Steps("install " + controller.Name + " again" + usually(controller.Namespaces) + ", so that it cleans up")
 }
 

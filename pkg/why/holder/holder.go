@@ -87,6 +87,6 @@ func (f Finder) apiServer(controller families.Controller) Finding {
 		State:    blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseAbsent},
 		Holder:   controller.Name + " in the API server",
 		Evidence: []blocker.Evidence{{Source: blocker.FromWorkload, Text: controller.Name + " runs in the API server, which answers"}},
-		Next:     cluster.Steps("wait; " + controller.Name + " runs in the API server: its log says more"),
+		Next:     cluster.Steps("wait: " + controller.Name + " runs in the API server, whose log says more"),
 	}
 }

@@ -38,7 +38,7 @@ func TestReadyPodWithStaleLeaseIsUnknown(t *testing.T) {
 		text    string
 	}{
 		"it leads":                     {[]string{election}, time.Second, blocker.Waiting, "held by"},
-		"its Lease ran out just now":   {[]string{election}, 20 * time.Second, blocker.Waiting, "it has run out"},
+		"its Lease ran out just now":   {[]string{election}, 20 * time.Second, blocker.Waiting, "which is past, though not for long"},
 		"its Lease ran out long ago":   {[]string{election}, 2 * time.Hour, blocker.Unknown, "no replica leads, although pods are ready"},
 		"it has no elections any more": {nil, 2 * time.Hour, blocker.Waiting, "counts for nothing"},
 	} {
@@ -62,5 +62,37 @@ func TestReadyPodWithStaleLeaseIsUnknown(t *testing.T) {
 				t.Errorf("the next step is %q", got.Next)
 			}
 		})
+	}
+}
+
+// An old Deployment that was stopped is not to be started beside the program that leads.
+func TestStoppedWorkloadIsNotStartedBesideLeader(t *testing.T) {
+	for holds, want := range map[string]string{"elsewhere": "wait for external-provisioner, whose leader is elsewhere", "csi-0": "start Deployment storage/csi again"} {
+		deployment := sidecar("--leader-election")
+		deployment.Spec.Replicas, deployment.Status.ReadyReplicas = ptr.To[int32](0), 0
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com"},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holds, LeaseDurationSeconds: ptr.To[int32](60), RenewTime: ptr.To(metav1.NewMicroTime(time.Now()))},
+		}
+		family, _ := families.Find(string(finalizer.External), "PersistentVolume", "")
+		reader := clustertest.NewReader(t, clustertest.Objects{"deployments": {deployment}, "leases": {lease}}.ServeHTTP)
+		got := holder.Finder{Reader: reader}.Look(t.Context(), family.Controller, "csi.example.com")
+		if !strings.HasPrefix(got.Next, "# "+want) || strings.Contains(got.Next, "scale") != (holds == "csi-0") {
+			t.Errorf("the leader is %s, and the next step is %q, want %q", holds, got.Next, want)
+		}
+	}
+}
+
+// A provisioner belongs to its driver, and is installed with it.
+func TestMissingSidecarIsInstalledWithItsDriver(t *testing.T) {
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("csi-0"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))},
+	}
+	family, _ := families.Find(string(finalizer.External), "PersistentVolume", "")
+	reader := clustertest.NewReader(t, clustertest.Objects{"leases": {lease}}.ServeHTTP)
+	got := holder.Finder{Reader: reader}.Look(t.Context(), family.Controller, "csi.example.com")
+	if want := "# install driver csi.example.com again, with its external-provisioner, so that it cleans up"; got.Next != want {
+		t.Errorf("the next step is %q, want %q", got.Next, want)
 	}
 }

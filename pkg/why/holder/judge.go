@@ -80,7 +80,7 @@ func (f Finder) withFailure(finding Finding, object *unstructured.Unstructured, 
 		return finding
 	}
 	finding.Since = blocker.Time(found.since)
-	repair := cluster.Steps("resolve the error that "+finding.Holder+" reports: "+found.evidence.Text,
+	repair := cluster.Steps("resolve the error that "+strings.TrimSuffix(finding.Holder, unseen)+" reports: "+found.evidence.Text,
 		f.Commands.Kubectl(object.GetNamespace(), "describe", f.ResourceOf(object), object.GetName()))
 	finding.Next = repair + "\n" + finding.Next
 	return finding

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,7 +103,7 @@ func (o *observation) observeNode(ctx context.Context, e chain.Explorer) {
 		}
 		o.signAt(ready.LastHeartbeatTime.Time)
 		o.signAt(ready.LastTransitionTime.Time)
-		o.add(blocker.FromCondition, "condition Ready of node %s is %s since %s: %s", name, ready.Status, blocker.Time(ready.LastTransitionTime.Time), ready.Message)
+		o.add(blocker.FromCondition, "%s", strings.TrimSuffix(fmt.Sprintf("condition Ready of node %s is %s since %s: %s", name, ready.Status, blocker.Time(ready.LastTransitionTime.Time), ready.Message), ": "))
 	}
 }
 

@@ -44,7 +44,7 @@ func (o *observation) next(commands cluster.Commands, reason blocker.Reason) str
 	case blocker.NodeGone:
 		sentence := "make sure that the machine of the node is switched off"
 		if o.state.CollectorAlive {
-			sentence += "; if the pod stays for minutes, look at the log of kube-controller-manager, whose pod garbage collector deletes it"
+			sentence += ". If the pod stays for minutes, look at the log of kube-controller-manager, whose pod garbage collector deletes it"
 		}
 		return cluster.Steps(sentence, commands.Kubectl(namespace, "get", "pod", name, "-o", "wide"))
 	default:

@@ -74,7 +74,7 @@ func attachmentText(e chain.Explorer, b blocker.Blocker, attachment *storagev1.V
 		b.Holder = "the attach/detach controller of kube-controller-manager, and the attacher of " + attachment.Spec.Attacher
 		b.Next = cluster.Steps("the volume is detached once no pod on the node uses it", commands.Kubectl("", "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node))
 	case blocker.DetachFailed:
-		b.Next = cluster.Steps("the driver cannot detach the volume from node "+node+": mend what its error says; the attacher retries",
+		b.Next = cluster.Steps("the driver cannot detach the volume from node "+node+": mend what its error says. The attacher retries",
 			commands.Kubectl("", "describe", "volumeattachment", attachment.Name))
 	case blocker.NodeGone:
 		b.Object = blocker.Object{Kind: "Node", Name: node}

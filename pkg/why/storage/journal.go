@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +70,9 @@ func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, dri
 		if !strings.EqualFold(lease.Name, families.SanitizedDriver(driver)) || blocker.JudgeLease(lease, now) != blocker.LeaseHeld {
 			continue
 		}
-		facts = append(facts, evidence(blocker.FromLease, "Lease %s/%s is held by %s", lease.Namespace, lease.Name, blocker.LeaseHolder(lease)))
+		if name := "Lease " + lease.Namespace + "/" + lease.Name; !hasEvidenceOf(finding, name) {
+			facts = append(facts, evidence(blocker.FromLease, "%s: held by %q", name, blocker.LeaseHolder(lease)))
+		}
 		if strings.HasSuffix(blocker.LeaseHolder(lease), controller.IdentitySuffix) {
 			leader = volume.LeaderOurs
 		} else if leader == volume.LeaderUnseen {
@@ -81,4 +84,9 @@ func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, dri
 		return container.Serves || ours && !container.Guessed
 	})
 	return volume.ServerOf(finding.State, leader, all), facts
+}
+
+// hasEvidenceOf reports whether the evidence of the finding begins with the name.
+func hasEvidenceOf(finding holder.Finding, name string) bool {
+	return slices.ContainsFunc(finding.Evidence, func(e blocker.Evidence) bool { return strings.HasPrefix(e.Text, name+": ") })
 }

@@ -17,7 +17,7 @@ import (
 func nextOfPod(ctx context.Context, e chain.Explorer, pod *corev1.Pod) string {
 	commands := e.Commands()
 	if pod.DeletionTimestamp != nil {
-		return cluster.Steps("the pod is being deleted; see what it waits for", commands.Exeunt(pod.Namespace, "why", "pod/"+pod.Name))
+		return cluster.Steps("the pod is being deleted. See what it waits for", commands.Exeunt(pod.Namespace, "why", "pod/"+pod.Name))
 	}
 	return cluster.Steps(sentenceOfPod(ctx, e, pod), commands.Kubectl(pod.Namespace, "get", "pod", pod.Name)) + "\n" +
 		cluster.LastResort("the claim goes with the pod, and with policy Delete its data", commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name))

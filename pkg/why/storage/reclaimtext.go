@@ -26,7 +26,7 @@ func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
 	case blocker.DriverRefuses:
 		b.Evidence = append(r.failure, b.Evidence...)
 		b.Since = r.failedSince
-		b.Next = cluster.Steps("mend what the error of "+r.provisionerOf()+" says; the deletion is retried", commands.Kubectl("", "describe", "pv", name)) + r.orKeep()
+		b.Next = cluster.Steps("mend what the error of "+r.provisionerOf()+" says. The deletion is retried", commands.Kubectl("", "describe", "pv", name)) + r.orKeep()
 	case blocker.DriverMissing:
 		b.Evidence = append(r.failure, b.Evidence...)
 		if r.driver != "" && !strings.Contains(b.Holder, r.driver) { // several drivers have such a provisioner
@@ -35,7 +35,7 @@ func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
 		b.Next = r.nextForMissingDriver(b.Next)
 	case blocker.DriverDeletes:
 		b.Evidence = append(r.failure, b.Evidence...)
-		b.Next = cluster.Steps("wait; "+r.provisionerOf()+" is asked to delete the disk and reports no error", nonEmpty(b.Next)...) + r.orKeep()
+		b.Next = cluster.Steps("wait: "+r.provisionerOf()+" is asked to delete the disk, and reports no error", nonEmpty(b.Next)...) + r.orKeep()
 	case blocker.HandleShared:
 		r.shared(&b)
 	case blocker.SecretMissing:
@@ -111,7 +111,7 @@ func (r *reclaimed) journal(b *blocker.Blocker) {
 
 func (r *reclaimed) featureOff(b *blocker.Blocker) {
 	for _, container := range r.finding.Containers {
-		b.Evidence = append(b.Evidence, evidence(blocker.FromWorkload, "%s runs %s, as image and arguments say: %s", container.Workload, container.Image, strings.Join(container.Args, " ")))
+		b.Evidence = append(b.Evidence, evidence(blocker.FromWorkload, "%s runs %s", container.Workload, strings.Join(append([]string{container.Image}, container.Args...), " ")))
 	}
 	b.Next = cluster.Steps("run csi-provisioner v5.0 or later, or the provisioner of Exeunt, without HonorPVReclaimPolicy=false: it removes the finalizer once the disk is deleted",
 		r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "jsonpath={.spec.csi.volumeHandle}"))

@@ -33,7 +33,7 @@ func (c *claimChain) snapshots(ctx context.Context) []blocker.Blocker {
 	b := judged(c.blocker(snapshotSource), volume.InUse(s, blocker.SnapshotRunning), reportedController(finding, makers))
 	b.Evidence = append(facts, b.Evidence...)
 	if len(users) > 0 && b.Reason == blocker.ControllerFails {
-		b.Next = cluster.Steps("the snapshot cannot be taken: mend what its error says; it is retried",
+		b.Next = cluster.Steps("the snapshot cannot be taken: mend what its error says. The driver is asked again",
 			c.Commands().Kubectl(users[0].Namespace, "describe", single.command, users[0].Name))
 	}
 	if len(users) == 0 || b.Reason != blocker.SnapshotRunning {

@@ -217,7 +217,7 @@ func (k snapshotKinds) contentBlocker(ctx context.Context, e chain.Explorer, obj
 			snapshot.Namespace, k.command, snapshot.Name)
 	case blocker.DriverRefuses:
 		b.Evidence = append(failures, b.Evidence...)
-		b.Next = cluster.Steps("mend what the error of "+driver+" says, such as a clone that depends on the snapshot; the deletion is retried",
+		b.Next = cluster.Steps("mend what the error of "+driver+" says, such as a clone that depends on the snapshot. The deletion is retried",
 			e.Commands().Kubectl("", "describe", k.command+"content", object.GetName()))
 	default:
 		b.Evidence = append(append(facts, failures...), b.Evidence...)

@@ -38,7 +38,7 @@ func (c *volumeChain) claimed(ctx context.Context) []blocker.Blocker {
 	}
 	if c.claim.GetDeletionTimestamp() != nil {
 		b.Evidence = append(b.Evidence, evidence(blocker.FromField, "the claim was deleted at %s", askedAt(c.claim)))
-		b.Next = cluster.Steps("the claim is being deleted; see what it waits for", c.Commands().Exeunt(claim.Namespace, "why", "pvc/"+claim.Name))
+		b.Next = cluster.Steps("the claim is being deleted. See what it waits for", c.Commands().Exeunt(claim.Namespace, "why", "pvc/"+claim.Name))
 		b.Blockers = c.Explain(ctx, c.claim)
 	}
 	return append([]blocker.Blocker{b}, late...)

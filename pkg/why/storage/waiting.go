@@ -36,7 +36,7 @@ func waitsFor(ctx context.Context, e chain.Explorer, b blocker.Blocker, u user) 
 // explainDeleted completes the blocker of an object that is being deleted with what it waits for.
 func explainDeleted(ctx context.Context, e chain.Explorer, b blocker.Blocker, object *unstructured.Unstructured, resource string) blocker.Blocker {
 	b.Evidence = append(b.Evidence, evidence(blocker.FromField, "%s is being deleted since %s", cluster.ObjectOf(object), askedAt(object)))
-	b.Next = cluster.Steps("it is being deleted; see what it waits for", e.Commands().Exeunt(object.GetNamespace(), "why", resource+"/"+object.GetName()))
+	b.Next = cluster.Steps(object.GetKind()+" "+object.GetName()+" is being deleted. See what it waits for", e.Commands().Exeunt(object.GetNamespace(), "why", resource+"/"+object.GetName()))
 	b.Blockers = append(b.Blockers, e.Explain(ctx, object)...)
 	return b
 }

@@ -16,7 +16,7 @@ import (
 // advised are exhibits whose next step was dangerous or no help.
 var advised = []exhibit{
 	{
-		number: "71", name: "a new claim names the deleted volume, whose provisioner is gone",
+		number: "71", name: "a new claim names the deleted volume, whose provisioner is gone", alone: true,
 		build: func(r *room) []string {
 			volume := r.withoutProvisioner()
 			_, err := r.Client.CoreV1().PersistentVolumeClaims(r.Namespace).Create(r.Ctx, &v1.PersistentVolumeClaim{
@@ -37,7 +37,7 @@ var advised = []exhibit{
 		},
 	},
 	{
-		number: "71b", name: "the provisioner of one of several drivers is gone",
+		number: "71b", name: "the provisioner of one of several drivers is gone", alone: true,
 		build:   func(r *room) []string { return []string{"pv/" + r.withoutProvisioner()} },
 		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverMissing}, next: "kubectl get csidriver",
 		step: func(r *room) { r.reclaim(r.Namespace + "-disk") },

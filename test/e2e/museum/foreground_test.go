@@ -229,7 +229,7 @@ func remainingDependents() []exhibit {
 				r.createOwned(widgets, "Widget", "dependent", nil, r.createOwner("owner"), stranger)
 				return r.deleteBy(widgets, "owner", foreground)
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.OwnerUnresolvable}, next: "take the reference", evidence: []string{"no version of this kind is served"},
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.OwnerUnresolvable}, next: "remove the owner reference", evidence: []string{"no version of this kind is served"},
 			step: func(r *room) {
 				r.deleteCustom(widgets, "dependent")
 				r.removeFinalizers(widgets, "owner")

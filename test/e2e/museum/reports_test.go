@@ -24,7 +24,7 @@ var reported = []exhibit{
 		number: "74", name: "five drivers, and the provisioner of one is gone", alone: true,
 		build:   func(r *room) []string { return []string{"pv/" + r.oneOfFiveDrivers()} },
 		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverMissing}, next: "kubectl get csidriver", absent: "by hand",
-		evidence: []string{"it has run out twice over"},
+		evidence: []string{", and not renewed since"},
 		step:     func(r *room) { r.reclaim(r.Namespace + "-disk") },
 	},
 	{
