@@ -22,6 +22,7 @@ const disturbed = 5 * time.Second
 // A webhook denies every write of the programs with the 404 of another object, or undoes it, while a claim is created, another
 // one is deleted, and the policy of a volume becomes Delete. Once the webhook is gone, all of it happens.
 func TestWritesAreRepeatedUntilWebhookAllowsThem(t *testing.T) {
+	t.Parallel()
 	for side, setup := range map[string]harness.Setup{"ours": {}, "stock": {UpstreamLoops: true, UpstreamSidecar: true}} {
 		t.Run(side, func(t *testing.T) {
 			t.Parallel()
