@@ -18,5 +18,5 @@
 //
 //	go test ./test/e2e/reclaim
 //
-// Tests that fill caches by hand are in test/integration, benchmarks in bench.
+// Tests that fill caches by hand are in test/integration, benchmarks in test/bench.
 package e2e

@@ -22,25 +22,26 @@ import (
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
-// hands make the writes that no program can spare, and the reads before DeleteVolume, at most
-// atOnce at the same time. Two idle watchers of volumes and claims stand for the programs.
-type hands struct {
+// ceiling sends the fewest requests that could do it: the writes that no program can spare, and the
+// reads before DeleteVolume, at most atOnce at the same time. Two idle watchers of volumes and claims
+// stand for the programs.
+type ceiling struct {
 	loops, sidecar kubernetes.Interface
 	namespace      string
 	order          plan.Order
 	latency        time.Duration
 }
 
-// newHands connects the hands, whose requests pass through limit, and opens the watches.
-func newHands(ctx context.Context, r *rig.Rig, s *session, limit func(http.RoundTripper) http.RoundTripper) (*hands, error) {
-	h := &hands{namespace: s.namespace, order: s.turn.Scenario.Order, latency: s.turn.Scenario.DriverLatency}
+// newCeiling connects the ceiling, whose requests pass through limit, and opens the watches.
+func newCeiling(ctx context.Context, r *rig.Rig, s *session, limit func(http.RoundTripper) http.RoundTripper) (*ceiling, error) {
+	c := &ceiling{namespace: s.namespace, order: s.turn.Scenario.Order, latency: s.turn.Scenario.DriverLatency}
 	for _, program := range []struct {
 		client  *kubernetes.Interface
 		user    sandbox.Identity
 		address string
 	}{
-		{&h.loops, sandbox.PVControllerAccount, s.programs.LoopsAddress},
-		{&h.sidecar, sandbox.ProvisionerAccount, s.programs.SidecarAddress},
+		{&c.loops, sandbox.PVControllerAccount, s.programs.LoopsAddress},
+		{&c.sidecar, sandbox.ProvisionerAccount, s.programs.SidecarAddress},
 	} {
 		config := r.Client(program.user.Name(), program.address)
 		config.Wrap(limit)
@@ -55,7 +56,7 @@ func newHands(ctx context.Context, r *rig.Rig, s *session, limit func(http.Round
 			}
 		}
 	}
-	return h, nil
+	return c, nil
 }
 
 // watcher knows from which version of a resource a watch begins.
@@ -98,27 +99,27 @@ func withoutLimit(ctx context.Context, size int, f func(ctx context.Context, i i
 }
 
 // bind makes the five writes that bind a new claim to a new volume.
-func (h *hands) bind(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
+func (c *ceiling) bind(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
 	asked := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%[2]q}}}`, storage.AnnStorageProvisioner, driverName, storage.AnnBetaStorageProvisioner)
-	claim, err := h.patchClaim(ctx, claim.Name, asked)
+	claim, err := c.patchClaim(ctx, claim.Name, asked)
 	if err != nil {
 		return err
 	}
-	sandbox.Pause(ctx, h.latency)
-	volume, err := h.sidecar.CoreV1().PersistentVolumes().Create(ctx, newVolume(claim), metav1.CreateOptions{})
+	sandbox.Pause(ctx, c.latency)
+	volume, err := c.sidecar.CoreV1().PersistentVolumes().Create(ctx, newVolume(claim), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create volume: %w", err)
 	}
-	return h.complete(ctx, claim.Name, volume.Name)
+	return c.complete(ctx, claim.Name, volume.Name)
 }
 
 // bindStatic makes the four writes that bind a new claim to a volume that names it.
-func (h *hands) bindStatic(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
+func (c *ceiling) bindStatic(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
 	reference := fmt.Sprintf(`{"spec":{"claimRef":{"apiVersion":"v1","kind":"PersistentVolumeClaim","uid":%q,"resourceVersion":%q}}}`, claim.UID, claim.ResourceVersion)
-	if err := h.patchVolume(ctx, h.loops, claim.Spec.VolumeName, reference); err != nil {
+	if err := c.patchVolume(ctx, c.loops, claim.Spec.VolumeName, reference); err != nil {
 		return err
 	}
-	return h.complete(ctx, claim.Name, claim.Spec.VolumeName)
+	return c.complete(ctx, claim.Name, claim.Spec.VolumeName)
 }
 
 // The status of a bound volume and of a bound claim.
@@ -129,65 +130,65 @@ const (
 
 // complete makes the last three writes: phase of the volume, volume of the claim, phase of the
 // claim.
-func (h *hands) complete(ctx context.Context, claim, volume string) error {
-	if err := h.patchVolume(ctx, h.loops, volume, volumeIsBound, "status"); err != nil {
+func (c *ceiling) complete(ctx context.Context, claim, volume string) error {
+	if err := c.patchVolume(ctx, c.loops, volume, volumeIsBound, "status"); err != nil {
 		return err
 	}
 	bound := fmt.Sprintf(`{"metadata":{"annotations":{%q:"yes",%q:"yes"}},"spec":{"volumeName":%q}}`, storage.AnnBindCompleted, storage.AnnBoundByController, volume)
-	if _, err := h.patchClaim(ctx, claim, bound); err != nil {
+	if _, err := c.patchClaim(ctx, claim, bound); err != nil {
 		return err
 	}
-	_, err := h.patchClaim(ctx, claim, claimIsBound, "status")
+	_, err := c.patchClaim(ctx, claim, claimIsBound, "status")
 	return err
 }
 
 // reclaim makes the three writes and three reads that reclaim the volume of a deleted claim,
 // and a fourth write that deletes the volume if no user has.
-func (h *hands) reclaim(ctx context.Context, claim, volume string) error {
-	if _, err := h.patchClaim(ctx, claim, `{"metadata":{"finalizers":null}}`); err != nil {
+func (c *ceiling) reclaim(ctx context.Context, claim, volume string) error {
+	if _, err := c.patchClaim(ctx, claim, `{"metadata":{"finalizers":null}}`); err != nil {
 		return err
 	}
-	if err := h.readGone(ctx, h.loops, claim); err != nil {
+	if err := c.readGone(ctx, c.loops, claim); err != nil {
 		return err
 	}
 	released := fmt.Sprintf(`{"metadata":{"finalizers":[%q]},"status":{"phase":"Released"}}`, finalizer.External)
-	if err := h.patchVolume(ctx, h.loops, volume, released, "status"); err != nil {
+	if err := c.patchVolume(ctx, c.loops, volume, released, "status"); err != nil {
 		return err
 	}
-	volumes := h.sidecar.CoreV1().PersistentVolumes()
+	volumes := c.sidecar.CoreV1().PersistentVolumes()
 	if _, err := volumes.Get(ctx, volume, metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("read volume: %w", err)
 	}
-	if err := h.readGone(ctx, h.sidecar, claim); err != nil {
+	if err := c.readGone(ctx, c.sidecar, claim); err != nil {
 		return err
 	}
-	sandbox.Pause(ctx, h.latency)
-	if h.order == plan.ClaimFirst {
+	sandbox.Pause(ctx, c.latency)
+	if c.order == plan.ClaimFirst {
 		if err := volumes.Delete(ctx, volume, metav1.DeleteOptions{}); err != nil {
 			return fmt.Errorf("delete volume: %w", err)
 		}
 	}
-	return h.patchVolume(ctx, h.sidecar, volume, `{"metadata":{"finalizers":null}}`)
+	return c.patchVolume(ctx, c.sidecar, volume, `{"metadata":{"finalizers":null}}`)
 }
 
 // readGone reads a claim that does not exist.
-func (h *hands) readGone(ctx context.Context, client kubernetes.Interface, claim string) error {
-	_, err := client.CoreV1().PersistentVolumeClaims(h.namespace).Get(ctx, claim, metav1.GetOptions{})
+func (c *ceiling) readGone(ctx context.Context, client kubernetes.Interface, claim string) error {
+	_, err := client.CoreV1().PersistentVolumeClaims(c.namespace).Get(ctx, claim, metav1.GetOptions{})
 	if apierrors.ReasonForError(err) != metav1.StatusReasonNotFound {
 		return fmt.Errorf("read claim: %w, want %s", err, http.StatusText(http.StatusNotFound))
 	}
 	return nil
 }
 
-func (h *hands) patchClaim(ctx context.Context, name, body string, sub ...string) (*v1.PersistentVolumeClaim, error) {
-	claim, err := h.loops.CoreV1().PersistentVolumeClaims(h.namespace).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, sub...)
+func (c *ceiling) patchClaim(ctx context.Context, name, body string, sub ...string) (*v1.PersistentVolumeClaim, error) {
+	claim, err := c.loops.CoreV1().PersistentVolumeClaims(c.namespace).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, sub...)
 	if err != nil {
 		return nil, fmt.Errorf("patch claim: %w", err)
 	}
 	return claim, nil
 }
 
-func (h *hands) patchVolume(ctx context.Context, client kubernetes.Interface, name, body string, sub ...string) error {
+func (c *ceiling) patchVolume(ctx context.Context, client kubernetes.Interface, name, body string, sub ...string) error {
 	if _, err := client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, sub...); err != nil {
 		return fmt.Errorf("patch volume: %w", err)
 	}

@@ -36,11 +36,11 @@ type session struct {
 	client   kubernetes.Interface
 	meter    *meter
 	view     *view
-	// hands make the writes of the ceiling; nil for programs.
-	hands *hands
-	// stopHands ends the watches of the hands, before the proxies to the API server end.
-	stopHands context.CancelFunc
-	// objects and deleter take the place of view and hands where garbage collectors are measured.
+	// ceiling sends the fewest requests that could do it; nil for programs.
+	ceiling *ceiling
+	// stopWatches ends the watches of the ceiling, before the proxies to the API server end.
+	stopWatches context.CancelFunc
+	// objects and deleter take the place of view and ceiling where garbage collectors are measured.
 	objects   *objects
 	deleter   *deleter
 	namespace string
@@ -64,9 +64,9 @@ func Run(ctx context.Context, r *rig.Rig, turn plan.Turn, profiles string) (resu
 	if err != nil {
 		return result, err
 	}
-	s := &session{turn: turn, programs: programs, meter: newMeter(), profiles: profiles, stopHands: func() {}}
+	s := &session{turn: turn, programs: programs, meter: newMeter(), profiles: profiles, stopWatches: func() {}}
 	result, err = s.run(ctx, r, script)
-	s.stopHands()
+	s.stopWatches()
 	err = errors.Join(err, programs.Stop(context.WithoutCancel(ctx)))
 	if s.view != nil {
 		err = errors.Join(err, s.wipe(ctx))
@@ -116,7 +116,7 @@ func (s *session) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// open connects the users, and the hands of the ceiling.
+// open connects the users, and the ceiling.
 func (s *session) open(ctx context.Context, r *rig.Rig) error {
 	config := r.Client(rig.Admin, "")
 	config.Wrap(s.meter.wrap)
@@ -140,8 +140,8 @@ func (s *session) open(ctx context.Context, r *rig.Rig) error {
 	}
 	if s.turn.Side == plan.Ceiling {
 		var watching context.Context
-		watching, s.stopHands = context.WithCancel(ctx)
-		s.hands, err = newHands(watching, r, s, limit)
+		watching, s.stopWatches = context.WithCancel(ctx)
+		s.ceiling, err = newCeiling(watching, r, s, limit)
 	}
 	return err
 }

@@ -9,14 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// failing binds lonely claims while the deletions of other volumes fail again and again. The
-// driver refuses every DeleteVolume.
+// failing binds single claims before and while the deletions of other volumes fail again and again.
+// The driver refuses every DeleteVolume.
 func failing(ctx context.Context, s *session) error {
 	if err := s.programs.Start(ctx); err != nil {
 		return err
 	}
-	others := s.turn.Scenario.Others
+	size, others := s.turn.Scenario.Size, s.turn.Scenario.Others
 	if err := s.bindAll(ctx, others); err != nil {
+		return err
+	}
+	if err := s.bindSingle(ctx, "bind alone", others); err != nil {
 		return err
 	}
 	err := inParallel(ctx, others, func(ctx context.Context, i int) error {
@@ -25,11 +28,11 @@ func failing(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	err = s.view.await(ctx, "the claims are gone", func(v *view) bool { return len(v.claims) == 0 })
+	err = s.view.await(ctx, "the deleted claims are gone", func(v *view) bool { return len(v.claims) == size })
 	if err != nil {
 		return err
 	}
-	return s.bindLonely(ctx, Bind, others)
+	return s.bindSingle(ctx, "bind beside failures", others+size)
 }
 
 // pods deletes claims in a namespace that has many pods, which use other claims.

@@ -90,10 +90,10 @@ func (s *session) bindStatic(ctx context.Context, size int, change func(i int, c
 		if err != nil {
 			return fmt.Errorf("create claim: %w", err)
 		}
-		if s.hands == nil {
+		if s.ceiling == nil {
 			return nil
 		}
-		return s.hands.bindStatic(ctx, claim)
+		return s.ceiling.bindStatic(ctx, claim)
 	})
 	if err != nil {
 		return err
@@ -116,10 +116,10 @@ func gate(ctx context.Context, s *session) error {
 		if err := s.programs.Start(ctx); err != nil {
 			return err
 		}
-		if s.hands != nil {
+		if s.ceiling != nil {
 			body := fmt.Sprintf(`{"metadata":{"finalizers":[%q,%q]}}`, finalizer.VolumeProtection, finalizer.External)
 			err := s.forEach(ctx, size, func(ctx context.Context, i int) error {
-				return s.hands.patchVolume(ctx, s.hands.sidecar, volumes[i], body)
+				return s.ceiling.patchVolume(ctx, s.ceiling.sidecar, volumes[i], body)
 			})
 			if err != nil {
 				return err

@@ -20,7 +20,8 @@ type script func(context.Context, *session) error
 // scripts returns the script of each kind.
 func scripts() map[plan.Kind]script {
 	return map[plan.Kind]script{
-		plan.Storm: storm, plan.Static: static, plan.Lonely: lonely, plan.Rest: atRest, plan.Start: startUp,
+		plan.Storm: storm, plan.Static: static, plan.Single: single, plan.Rest: atRest, plan.Start: startUp,
+		plan.Memory: storm, plan.HandOver: handOver,
 		plan.Selectors: selectors, plan.Gate: gate, plan.Failing: failing, plan.Pods: pods, plan.Drivers: storm,
 		plan.Cascade: cascade, plan.Release: release,
 	}
@@ -59,10 +60,10 @@ func (s *session) begin(ctx context.Context) error {
 func (s *session) bindAll(ctx context.Context, size int) error {
 	err := s.forEach(ctx, size, func(ctx context.Context, i int) error {
 		claim, err := s.createClaim(ctx, claimName(i))
-		if err != nil || s.hands == nil {
+		if err != nil || s.ceiling == nil {
 			return err
 		}
-		return s.hands.bind(ctx, claim)
+		return s.ceiling.bind(ctx, claim)
 	})
 	if err != nil {
 		return err
@@ -71,9 +72,9 @@ func (s *session) bindAll(ctx context.Context, size int) error {
 }
 
 // forEach calls f for each number below size. Users send some requests at once. The ceiling
-// has a goroutine for each volume: some wait for the driver, and the hands limit the requests.
+// has a goroutine for each volume: some wait for the driver, and the ceiling limits its requests.
 func (s *session) forEach(ctx context.Context, size int, f func(ctx context.Context, i int) error) error {
-	if s.hands != nil {
+	if s.ceiling != nil {
 		return withoutLimit(ctx, size, f)
 	}
 	return inParallel(ctx, size, f)
@@ -89,10 +90,10 @@ func (s *session) reclaimAll(ctx context.Context, size int) error {
 	first := s.turn.Scenario.Order != plan.ClaimFirst
 	deleteVolume := func(ctx context.Context, i int) error { return s.deleteVolume(ctx, volumes[i]) }
 	deleteClaim := func(ctx context.Context, i int) error {
-		if err := s.deleteClaim(ctx, claimName(i)); err != nil || s.hands == nil {
+		if err := s.deleteClaim(ctx, claimName(i)); err != nil || s.ceiling == nil {
 			return err
 		}
-		return s.hands.reclaim(ctx, claimName(i), volumes[i])
+		return s.ceiling.reclaim(ctx, claimName(i), volumes[i])
 	}
 	if first {
 		if err := s.forEach(ctx, size, deleteVolume); err != nil {

@@ -81,9 +81,9 @@ func TestNewRunReplacesItsScenarios(t *testing.T) {
 	turn := func(name, began string) Turn {
 		return Turn{Turn: plan.Turn{Scenario: plan.Scenario{Name: name}}, Run: Run{Began: began}}
 	}
-	older := Result{Turns: []Turn{turn("storm-1000", "old"), turn("storm-1000", "old"), turn("static-1000", "old"), turn("no longer there", "old")}}
-	result := older.With(Result{Turns: []Turn{turn("lonely-1000", "new"), turn("storm-1000", "new")}})
-	want := []Turn{turn("storm-1000", "new"), turn("static-1000", "old"), turn("lonely-1000", "new")}
+	older := Result{Turns: []Turn{turn("storm-1000", "old"), turn("storm-1000", "old"), turn("static-10000", "old"), turn("no longer there", "old")}}
+	result := older.With(Result{Turns: []Turn{turn("single-1000", "new"), turn("storm-1000", "new")}})
+	want := []Turn{turn("storm-1000", "new"), turn("static-10000", "old"), turn("single-1000", "new")}
 	if diff := cmp.Diff(want, result.Turns); diff != "" {
 		t.Errorf("turns (-want +got):\n%s", diff)
 	}

@@ -17,7 +17,7 @@ const (
 	Ours Side = "ours"
 	// Upstream: three loops of kube-controller-manager and csi-provisioner.
 	Upstream Side = "upstream"
-	// Ceiling: the same minimal writes without controllers, beside idle watchers.
+	// Ceiling: the fewest requests that could do it, sent by the load generator beside idle watchers.
 	Ceiling Side = "ceiling"
 )
 
@@ -33,8 +33,8 @@ const (
 	Storm Kind = "storm"
 	// Static: claims are bound to volumes that name them.
 	Static Kind = "static"
-	// Lonely: one claim after the other is bound and deleted.
-	Lonely Kind = "lonely"
+	// Single: one claim after the other is bound and deleted.
+	Single Kind = "single"
 	// Rest: nothing happens.
 	Rest Kind = "rest"
 	// Start: the programs start in a full cluster, until they bind a claim.
@@ -43,12 +43,16 @@ const (
 	Selectors Kind = "selectors"
 	// Gate: programs start with the gate on after they have bound volumes with the gate off.
 	Gate Kind = "gate"
-	// Failing: claims are bound while deletions of other volumes fail.
+	// Failing: claims are bound before and while the deletions of other volumes fail.
 	Failing Kind = "failing"
 	// Pods: claims are deleted in a namespace of many pods.
 	Pods Kind = "pods"
 	// Drivers: a storm beside the provisioners of other drivers.
 	Drivers Kind = "drivers"
+	// Memory: a small storm in a full cluster, for the memory of the programs.
+	Memory Kind = "memory"
+	// HandOver: the leader of two replicas is stopped, and then killed.
+	HandOver Kind = "hand-over"
 	// Cascade: an owner is deleted, and its dependents follow.
 	Cascade Kind = "cascade"
 	// Release: one owner after the other, each with one dependent, is deleted in the foreground.
@@ -79,7 +83,7 @@ const (
 
 // Scenario is what is measured.
 type Scenario struct {
-	// Name identifies the scenario, Topic the table and the plot in which it stands.
+	// Name identifies the scenario, Topic the table in which it stands.
 	Name, Topic string
 	Kind        Kind
 	// Size is the number of volumes or dependents that are handled. In the kind Release it is

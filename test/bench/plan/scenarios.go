@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The topics, in the order of the page.
+// The topics, in the order of the tables.
 const (
 	BySize    = "Storms by size"
 	ByOrder   = "Storms by order of deletion"
@@ -19,7 +19,7 @@ const (
 	Releases  = "Release of owners"
 )
 
-// Topics returns the topics in the order of the page.
+// Topics returns the topics in the order of the tables.
 func Topics() []string {
 	return []string{BySize, ByOrder, ByLatency, AtLimits, ByNetwork, Binding, Large, Others, Cascades, Releases}
 }
@@ -38,15 +38,12 @@ func networks() []Scenario {
 	return []Scenario{
 		{Name: "network-2ms", Topic: ByNetwork, Kind: Storm, Size: 400, Order: VolumeFirst, NetworkDelay: 2 * ms},
 		{Name: "network-5ms", Topic: ByNetwork, Kind: Storm, Size: 300, Order: VolumeFirst, NetworkDelay: 5 * ms},
-		{Name: "network-2ms-claim-first", Topic: ByNetwork, Kind: Storm, Size: 400, Order: ClaimFirst, NetworkDelay: 2 * ms, Full: true},
-		{Name: "network-5ms-claim-first", Topic: ByNetwork, Kind: Storm, Size: 300, Order: ClaimFirst, NetworkDelay: 5 * ms, Full: true},
 	}
 }
 
 // existing are scenarios in which claims get volumes that exist.
 func existing() []Scenario {
 	return []Scenario{
-		{Name: "static-1000", Topic: Binding, Kind: Static, Size: 1_000},
 		{Name: "static-10000", Topic: Binding, Kind: Static, Size: 10_000, Full: true},
 		{Name: "selectors", Topic: Binding, Kind: Selectors, Size: 2_000, Others: 10_000, Sides: programs, Full: true},
 	}
@@ -57,7 +54,7 @@ func large() []Scenario {
 	var scenarios []Scenario
 	for _, cluster := range []struct {
 		name          string
-		pairs, lonely int
+		pairs, single int
 		full          bool
 		sides         []Side // in a storm
 	}{
@@ -66,16 +63,19 @@ func large() []Scenario {
 	} {
 		scenarios = append(scenarios,
 			Scenario{Name: "start-" + cluster.name, Topic: Large, Kind: Start, Background: cluster.pairs, Sides: programs, Full: cluster.full},
-			Scenario{Name: "lonely-" + cluster.name, Topic: Large, Kind: Lonely, Size: cluster.lonely, Order: VolumeFirst, Background: cluster.pairs, Full: cluster.full},
+			Scenario{Name: "single-" + cluster.name, Topic: Large, Kind: Single, Size: cluster.single, Order: VolumeFirst, Background: cluster.pairs, Full: cluster.full},
 			Scenario{Name: "among-" + cluster.name, Topic: Large, Kind: Storm, Size: 500, Order: VolumeFirst, Background: cluster.pairs, Sides: cluster.sides, Full: true})
 	}
-	return append(scenarios, Scenario{Name: "rest-50000", Topic: Large, Kind: Rest, Background: 50_000, Full: true})
+	return append(scenarios,
+		Scenario{Name: "rest-50000", Topic: Large, Kind: Rest, Background: 50_000, Full: true},
+		Scenario{Name: "memory", Topic: Large, Kind: Memory, Size: 100, Order: VolumeFirst, Background: 50_000, Sides: programs})
 }
 
 // special are the other scenarios.
 func special() []Scenario {
 	return []Scenario{
 		{Name: "gate-on", Topic: Others, Kind: Gate, Size: 10_000, Full: true},
+		{Name: "hand-over", Topic: Others, Kind: HandOver, Sides: []Side{Ours}},
 		{Name: "failing-deletions", Topic: Others, Kind: Failing, Size: 100, Others: 1_000, Order: VolumeFirst, Sides: programs, Full: true},
 		{Name: "many-pods", Topic: Others, Kind: Pods, Size: 500, Others: 5_000, Order: ClaimFirst, Full: true},
 		{Name: "twenty-drivers", Topic: Others, Kind: Drivers, Size: 500, Others: 19, Order: VolumeFirst, Full: true},
@@ -90,10 +90,33 @@ func storms() []Scenario {
 		{Name: "storm-5000", Topic: BySize, Kind: Storm, Size: 5_000, Order: VolumeFirst},
 		{Name: "storm-20000", Topic: BySize, Kind: Storm, Size: 20_000, Order: VolumeFirst, Full: true},
 		{Name: "claim-first-1000", Topic: ByOrder, Kind: Storm, Size: 1_000, Order: ClaimFirst},
-		{Name: "claim-first-5000", Topic: ByOrder, Kind: Storm, Size: 5_000, Order: ClaimFirst, Full: true},
 		{Name: "driver-200ms", Topic: ByLatency, Kind: Storm, Size: 1_000, Order: VolumeFirst, DriverLatency: 200 * ms},
 		{Name: "driver-2s", Topic: ByLatency, Kind: Storm, Size: 1_000, Order: VolumeFirst, DriverLatency: 2_000 * ms},
 		{Name: "defaults", Topic: AtLimits, Kind: Storm, Size: 300, Order: VolumeFirst, Defaults: true, Sides: programs},
-		{Name: "defaults-claim-first", Topic: AtLimits, Kind: Storm, Size: 300, Order: ClaimFirst, Defaults: true, Sides: programs, Full: true},
 	}
+}
+
+// few is the number of kinds of a small cluster, many that of one with many operators.
+const few, many = 60, 500
+
+// garbage returns the scenarios of garbage collectors. Dependents are ConfigMaps.
+func garbage() []Scenario {
+	const short, long = 15 * time.Second, 150 * time.Second
+	cascade := func(name string, policy Policy, size int, rest time.Duration) Scenario {
+		return Scenario{Name: name, Topic: Cascades, Kind: Cascade, Policy: policy, Size: size, Kinds: few, Rest: rest}
+	}
+	tree := cascade("garbage-tree", Foreground, 10_000, 0)
+	tree.Inner = 100
+	defaults := cascade("garbage-defaults", Background, 300, 0)
+	defaults.Defaults, defaults.Sides = true, programs
+	scenarios := []Scenario{
+		cascade("garbage-10000", Background, 10_000, short), cascade("garbage-foreground-10000", Foreground, 10_000, short), tree, defaults,
+		{Name: "garbage-release", Topic: Releases, Kind: Release, Policy: Foreground, Size: 100, Kinds: few},
+		{Name: "garbage-release-500-kinds", Topic: Releases, Kind: Release, Policy: Foreground, Size: 100, Kinds: many},
+	}
+	for _, s := range []Scenario{cascade("garbage-100000", Background, 100_000, long), cascade("garbage-foreground-100000", Foreground, 100_000, long)} {
+		s.Full = true
+		scenarios = append(scenarios, s)
+	}
+	return scenarios
 }

@@ -49,10 +49,10 @@ func storageAims() []aim {
 		{"claim first: refused writes", "claim-first-1000", reclaim, 0, 0.001, 0, requests(measure.Request.Refused)},
 		{"CreateVolume for each volume", "storm-1000", bind, 0, 1, 0, calls("CreateVolume")},
 		{"DeleteVolume for each volume", "storm-1000", reclaim, 0, 1, 0, calls("DeleteVolume")},
-		{"50,000 pairs: ms until a lonely claim is bound", "lonely-50000", bind, 0, 30, 0, latency},
-		{"50,000 pairs: ms until a lonely volume is gone", "lonely-50000", reclaim, 0, 30, 0, latency},
+		{"50,000 pairs: ms until a single claim is bound", "single-50000", bind, 0, 30, 0, latency},
+		{"50,000 pairs: ms until a single volume is gone", "single-50000", reclaim, 0, 30, 0, latency},
 		{"50,000 pairs: peak memory of pv-controller, MB", "start-50000", "start", 0, 250, 0, peak(measure.Loops)},
-		{"50,000 pairs: peak memory of the provisioner, MB", "start-50000", "start", 0, 80, 0, peak(measure.Sidecar)},
+		{"50,000 pairs: peak memory of the provisioner, MB", "memory", bind, 0, 80, 0, peak(measure.Sidecar)},
 		{"50,000 pairs at rest: CPU of both programs, % of a core", "rest-50000", "rest", 0, 0.5, 0, restingCPU},
 	}
 }

@@ -28,7 +28,7 @@ func garbageAims() []aim {
 		{"tree in the foreground: requests for an inner node", "garbage-tree", collect, 0, 3, 0, ofInner},
 		{"100,000 dependents at rest: memory, MB", large, collect, 0, 120, 0, resting(measure.Collector)},
 		{"100,000 dependents: peak memory, MB", large, collect, 0, 160, 0, peak(measure.Collector)},
-		{"60 kinds: ms until a lonely owner is released, 99 %", "garbage-release", collect, 0, 500, 0, latencyOfMost},
+		{"60 kinds: ms until a single owner is released, 99 %", "garbage-release", collect, 0, 500, 0, latencyOfMost},
 	}
 }
 

@@ -40,8 +40,8 @@ func plotSpecs() []plotSpec {
 		{plan.Large, "cost-by-pairs.svg", Plot{Title: "CPU time of a volume among many pairs", XLabel: inCluster, YLabel: cpu, Log: true}, pairs, only(plan.Storm, bothCPU), ""},
 		{plan.Large, "memory-by-pairs.svg", Plot{Title: "Peak memory of both programs after their start", XLabel: inCluster, YLabel: "MB", Log: true}, pairs, only(plan.Start, memory), ""},
 		{plan.Large, "start-by-pairs.svg", Plot{Title: "Start, until a claim is bound", XLabel: inCluster, YLabel: "ms", Log: true}, pairs, only(plan.Start, latencyOf("start")), ""},
-		{plan.Large, "bound-by-pairs.svg", Plot{Title: "Lonely claim bound", XLabel: inCluster, YLabel: "ms, median", Log: true}, pairs, only(plan.Lonely, latencyOf("bind")), ""},
-		{plan.Large, "gone-by-pairs.svg", Plot{Title: "Lonely volume gone", XLabel: inCluster, YLabel: "ms, median", Log: true}, pairs, only(plan.Lonely, latencyOf("reclaim")), ""},
+		{plan.Large, "bound-by-pairs.svg", Plot{Title: "Single claim bound", XLabel: inCluster, YLabel: "ms, median", Log: true}, pairs, only(plan.Single, latencyOf("bind")), ""},
+		{plan.Large, "gone-by-pairs.svg", Plot{Title: "Single volume gone", XLabel: inCluster, YLabel: "ms, median", Log: true}, pairs, only(plan.Single, latencyOf("reclaim")), ""},
 	}
 }
 

@@ -189,7 +189,7 @@ func TestGarbageAims(t *testing.T) {
 		"garbage-100000":           "| 100,000 dependents in the background: seconds | garbage-100000 | at most 45 | 6.00 | yes |",
 		"garbage-foreground-10000": "| foreground: live reads of the owner in a second | garbage-foreground-10000 | at most 1 | 2.00 | **no** |",
 		"garbage-tree":             "| tree in the foreground: requests for an inner node | garbage-tree | at most 3 | 1.50 | yes |",
-		"garbage-release":          "| 60 kinds: ms until a lonely owner is released, 99 % | garbage-release | at most 500 | 595.00 | **no** |",
+		"garbage-release":          "| 60 kinds: ms until a single owner is released, 99 % | garbage-release | at most 500 | 595.00 | **no** |",
 	} {
 		page := Measured(collected(name, 10, measure.Requests{deletion: 1, read: 0.012, list: 9}), "performance")
 		if !strings.Contains(page, want) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,6 +18,9 @@ import (
 	"github.com/exeunt-io/exeunt/test/bench/plan"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
+
+// ProfilePath is where all processes serve CPU profiles.
+const ProfilePath = "/debug/pprof/profile"
 
 // Programs are the processes of one turn.
 type Programs struct {
@@ -128,19 +132,9 @@ func (p *Programs) Start(ctx context.Context) error {
 
 // startStorage starts pv-controller and provisioner, or upstream's.
 func (p *Programs) startStorage(ctx context.Context) error {
-	loops, start := sandbox.PVControllerAccount.Name(), p.rig.Plane.StartPVController
-	if p.turn.Side == plan.Upstream {
-		loops, start = upstreamLoops, p.rig.Plane.StartUpstreamLoops
-	}
-	controller, err := p.controller(ctx, measure.Loops, loops, p.LoopsAddress)
-	if err != nil {
+	if err := p.StartReplica(ctx, measure.Loops); err != nil {
 		return err
 	}
-	process, err := start(ctx, controller)
-	if err != nil {
-		return err
-	}
-	p.note(measure.Loops, process)
 	if err := p.startSidecar(ctx, measure.Sidecar, p.Driver); err != nil {
 		return err
 	}
@@ -148,6 +142,36 @@ func (p *Programs) startStorage(ctx context.Context) error {
 		return nil
 	}
 	return p.startOthers(ctx)
+}
+
+// StartReplica starts a pv-controller, or upstream's loops. The name is that of its log.
+func (p *Programs) StartReplica(ctx context.Context, name string) error {
+	loops, start := sandbox.PVControllerAccount.Name(), p.rig.Plane.StartPVController
+	if p.turn.Side == plan.Upstream {
+		loops, start = upstreamLoops, p.rig.Plane.StartUpstreamLoops
+	}
+	controller, err := p.controller(ctx, name, loops, p.LoopsAddress)
+	if err != nil {
+		return err
+	}
+	if p.turn.Scenario.Kind == plan.HandOver {
+		controller.Args = append(controller.Args, "--leader-elect=true")
+	}
+	process, err := start(ctx, controller)
+	if err != nil {
+		return err
+	}
+	p.note(measure.Loops, process)
+	return nil
+}
+
+// EndLeader ends the replica that was started first of those that run, and forgets it.
+func (p *Programs) EndLeader(end func(leader *sandbox.Process) error) error {
+	p.mu.Lock()
+	replicas := p.all[measure.Loops]
+	p.all[measure.Loops] = replicas[1:]
+	p.mu.Unlock()
+	return end(replicas[0])
 }
 
 // startSidecar starts the provisioner of a driver.
@@ -224,6 +248,26 @@ func (p *Programs) Err() error {
 		}
 	}
 	return nil
+}
+
+// serveProfiles returns the flags that make a process serve profiles, none without profiling. The
+// sidecars that have nothing to do serve none.
+func (p *Programs) serveProfiles(ctx context.Context, process string) ([]string, error) {
+	if !p.rig.config.Profiling || process == measure.OtherSidecars {
+		return nil, nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("find a free port: %w", err)
+	}
+	address := listener.Addr().String()
+	if process == measure.Sidecar {
+		p.Profiles[process] = "http://" + address + ProfilePath
+		return []string{"--enable-pprof", "--http-endpoint=" + address}, listener.Close()
+	}
+	p.Profiles[process] = "https://" + address + ProfilePath
+	_, port, _ := net.SplitHostPort(address)
+	return []string{"--profiling", "--bind-address=127.0.0.1", "--secure-port=" + port, "--authorization-always-allow-paths=/debug/pprof/*"}, listener.Close()
 }
 
 // Stop ends all programs but the control plane.

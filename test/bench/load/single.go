@@ -5,24 +5,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
-const (
-	// between is the time between two lonely claims.
-	between = 300 * time.Millisecond
-	// restSeconds is how long nothing happens.
-	restSeconds = 60
-)
+// between is the time between two single claims.
+const between = 300 * time.Millisecond
 
-// lonely binds claims one after the other, and deletes them one after the other.
-func lonely(ctx context.Context, s *session) error {
+// single binds claims one after the other, and deletes them one after the other.
+func single(ctx context.Context, s *session) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	if err := s.bindLonely(ctx, Bind, 0); err != nil {
+	if err := s.bindSingle(ctx, Bind, 0); err != nil {
 		return err
 	}
 	return s.oneByOne(ctx, Reclaim, func(ctx context.Context, i int) (time.Duration, error) {
@@ -38,8 +33,8 @@ func lonely(ctx context.Context, s *session) error {
 		if err := s.deleteClaim(ctx, claim); err != nil {
 			return 0, err
 		}
-		if s.hands != nil {
-			if err := s.hands.reclaim(ctx, claim, volume); err != nil {
+		if s.ceiling != nil {
+			if err := s.ceiling.reclaim(ctx, claim, volume); err != nil {
 				return 0, err
 			}
 		}
@@ -48,16 +43,16 @@ func lonely(ctx context.Context, s *session) error {
 	})
 }
 
-// bindLonely binds claims one after the other, the first of them with the number.
-func (s *session) bindLonely(ctx context.Context, name string, first int) error {
+// bindSingle binds claims one after the other, the first of them with the number.
+func (s *session) bindSingle(ctx context.Context, name string, first int) error {
 	return s.oneByOne(ctx, name, func(ctx context.Context, i int) (time.Duration, error) {
 		start := time.Now()
 		claim, err := s.createClaim(ctx, claimName(first+i))
 		if err != nil {
 			return 0, err
 		}
-		if s.hands != nil {
-			if err := s.hands.bind(ctx, claim); err != nil {
+		if s.ceiling != nil {
+			if err := s.ceiling.bind(ctx, claim); err != nil {
 				return 0, err
 			}
 		}
@@ -87,42 +82,5 @@ func (s *session) oneByOne(ctx context.Context, name string, handle func(ctx con
 		return err
 	}
 	phase.Latencies, phase.Seconds = latencies, sum
-	return nil
-}
-
-// atRest lets nothing happen for a minute. What it cost is per second.
-func atRest(ctx context.Context, s *session) error {
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
-	phase, err := s.measure(ctx, "rest", restSeconds, func(ctx context.Context) error {
-		sandbox.Pause(ctx, restSeconds*time.Second)
-		return ctx.Err()
-	})
-	if err != nil {
-		return err
-	}
-	phase.Unit = "second"
-	return nil
-}
-
-// startUp starts the programs while a claim waits for them.
-func startUp(ctx context.Context, s *session) error {
-	claim, err := s.createClaim(ctx, claimName(0))
-	if err != nil {
-		return err
-	}
-	var phase *measure.Phase
-	phase, err = s.measure(ctx, "start", 1, func(ctx context.Context) error {
-		if err := s.programs.Start(ctx); err != nil {
-			return err
-		}
-		return s.view.await(ctx, "the claim is bound", func(v *view) bool { return v.isBound(claim.Name) })
-	})
-	if err != nil {
-		return err
-	}
-	phase.Unit = "start"
-	phase.Latencies = []float64{phase.Seconds * 1000}
 	return nil
 }
