@@ -84,7 +84,7 @@ model: mutants $(if $(ONLY)$(MUTANTS),,model-garbage) ## Explore all worlds of b
 	@$(EXPLORE)
 
 .PHONY: bench
-bench: compare ## Measure our programs, upstream's and the ceiling (about an hour); ONLY=regexp ROUNDS=n LIMIT=n OUT=file FULL=yes
+bench: compare ## Measure our programs, upstream's and the ceiling (about an hour); ONLY=regexp ROUNDS=n LIMIT=n OUT=folder FULL=yes
 	@$(COMPARE)
 
 .PHONY: fuzz

@@ -30,31 +30,31 @@ func TestOnlyOwnRefusedWritesFail(t *testing.T) {
 	}
 }
 
-func TestPageIsWrittenAgainFromResults(t *testing.T) {
-	dir := t.TempDir()
-	o := options{page: filepath.Join(dir, "docs", "performance.md"), results: filepath.Join(dir, "results.json")}
-	if err := write(o, measure.Result{Turns: []measure.Turn{refusing(plan.Ours)}}); err != nil {
+func TestPlotsAreDrawnAgainFromResults(t *testing.T) {
+	o := options{out: t.TempDir()}
+	small, large := refusing(plan.Ours), refusing(plan.Ours)
+	small.Scenario.Size, large.Scenario.Size, large.Scenario.Name = 1_000, 5_000, "storm-5000"
+	if err := write(o, measure.Result{Turns: []measure.Turn{small, large}}); err != nil {
 		t.Fatal(err)
 	}
-	first, err := os.ReadFile(o.page)
+	plot := filepath.Join(o.out, "bound-by-size.svg")
+	first, err := os.ReadFile(plot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(o.page); err != nil {
+	if err := os.Remove(plot); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(t.Context(), []string{"--again", "--out=" + o.page, "--results=" + o.results}); err != nil {
+	if err := run(t.Context(), []string{"--again", "--out=" + o.out}); err != nil {
 		t.Fatal(err)
 	}
-	second, err := os.ReadFile(o.page)
-	if err != nil || string(second) != string(first) || !strings.Contains(string(first), "storm-1000") {
-		t.Errorf("written again, %v:\n%s\ninstead of\n%s", err, second, first)
+	if second, err := os.ReadFile(plot); err != nil || string(second) != string(first) {
+		t.Errorf("drawn again, %v:\n%s\ninstead of\n%s", err, second, first)
 	}
 }
 
-func TestPageHasEachScenarioWhenItEnds(t *testing.T) {
-	dir := t.TempDir()
-	o := options{page: filepath.Join(dir, "performance.md"), results: filepath.Join(dir, "results.json")}
+func TestFolderHasEachScenarioWhenItEnds(t *testing.T) {
+	o := options{out: t.TempDir()}
 	other := refusing(plan.Ours)
 	other.Scenario.Name = "storm-5000"
 	all := kept{o: o, older: measure.Result{Turns: []measure.Turn{refusing(plan.Upstream)}}}
@@ -62,7 +62,7 @@ func TestPageHasEachScenarioWhenItEnds(t *testing.T) {
 		if err := all.add([]measure.Turn{turn}); err != nil {
 			t.Fatal(err)
 		}
-		result, err := read(o.results)
+		result, err := read(o.results())
 		if err != nil || len(result.Of(turn.Scenario.Name, plan.Ours)) != 1 || len(result.Of("storm-1000", plan.Upstream)) != 0 {
 			t.Errorf("after %s: %+v, %v", turn.Scenario.Name, result, err)
 		}
@@ -78,7 +78,7 @@ func TestUnreadableResultsEndTheRunAtOnce(t *testing.T) {
 	if err := os.WriteFile(results, []byte("no JSON"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := run(t.Context(), []string{"--bin-dir=" + dir, "--out=" + filepath.Join(dir, "performance.md"), "--results=" + results})
+	err := run(t.Context(), []string{"--bin-dir=" + dir, "--out=" + dir})
 	if err == nil || !strings.Contains(err.Error(), results) {
 		t.Errorf("run returned %v", err)
 	}

@@ -1,7 +1,8 @@
-// Compare measures our programs, upstream's and the ceiling by turns in the same control
-// plane, and writes docs/performance.md. See bench/plan for the scenarios.
+// Compare measures our programs, upstream's and the ceiling (the fewest requests that could do it) by
+// turns in the same control plane. It prints tables, and writes all values and plots into a folder.
+// See test/bench/plan for the scenarios.
 //
-//	compare [--full] [--only REGEXP] [--rounds 3] [--out docs/performance.md]
+//	compare [--full] [--only REGEXP] [--rounds 3] [--out bin/bench]
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/test/bench/measure"
+	"github.com/exeunt-io/exeunt/test/bench/report"
 )
 
 func main() {
@@ -39,22 +41,26 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	older, err := read(o.results)
+	older, err := read(o.results())
 	if err != nil {
 		return err
 	}
 	if o.again {
+		fmt.Print(report.Tables(older))
 		return write(o, older)
 	}
 	all := kept{o: o, older: older}
 	err = measureAll(ctx, o, all.add)
+	if len(all.result.Turns) > 0 {
+		fmt.Print("\n" + report.Tables(all.result))
+	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: all processes were ended; %d scenarios were measured before", len(all.result.Scenarios()))
 	}
-	return errors.Join(err, refusals(all.result))
+	return errors.Join(err, refusals(all.result), report.OverLimit(all.result))
 }
 
-// kept is what was measured. The page has it after each scenario, as a run can take hours.
+// kept is what was measured. The folder has it after each scenario, as a run can take hours.
 type kept struct {
 	o             options
 	older, result measure.Result
@@ -76,10 +82,9 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 3, "turns of each side in each scenario")
 	flags.StringVar(&o.binaries.Dir, "bin-dir", "bin", "directory of the programs")
 	flags.StringVar(&o.rights, "upstream-rights", "test/upstream/rbac", "directory with the rights of upstream's programs")
-	flags.StringVar(&o.page, "out", "docs/performance.md", "page to write; plots are written into the directory of the same name")
-	flags.StringVar(&o.results, "results", "docs/performance/results.json", "file of all measured values; those of the measured scenarios are replaced")
+	flags.StringVar(&o.out, "out", "bin/bench", "folder of plots and of results.json, which has all values; those of the measured scenarios are replaced")
 	flags.StringVar(&o.profiles, "profiles", "", "directory that gets CPU profiles of the API server and of the programs, in each phase, which cost some CPU time themselves (default: none)")
-	flags.BoolVar(&o.again, "again", false, "measure nothing: write the page from the file of --results")
+	flags.BoolVar(&o.again, "again", false, "measure nothing: print the tables of the results in the folder, and draw their plots")
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {

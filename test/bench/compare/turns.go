@@ -22,14 +22,18 @@ import (
 
 // options are the flags of the program.
 type options struct {
-	choice                plan.Choice
-	rounds                int
-	binaries              sandbox.Binaries
-	rights, page, results string
+	choice   plan.Choice
+	rounds   int
+	binaries sandbox.Binaries
+	// out is the folder of results and plots.
+	rights, out string
 	// profiles is the directory of profiles, empty for none.
 	profiles string
 	again    bool
 }
+
+// results is the file of all values.
+func (o options) results() string { return filepath.Join(o.out, "results.json") }
 
 // measureAll runs all turns and keeps those of each scenario when it ends. It goes on after an
 // error.
@@ -122,49 +126,24 @@ func line(turn measure.Turn) string {
 	return strings.TrimSuffix(text.String(), ";")
 }
 
-// write writes all values, the page and its plots.
+// write writes all values, and their plots.
 func write(o options, result measure.Result) error {
-	text, err := encode(result)
-	if err != nil {
-		return fmt.Errorf("write results: %w", err)
-	}
-	plots := strings.TrimSuffix(o.page, filepath.Ext(o.page))
-	old, err := os.ReadFile(o.page)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("read page: %w", err)
-	}
-	page, err := report.Update(string(old), report.Measured(result, filepath.Base(plots)))
+	files, err := report.Plots(result)
 	if err != nil {
 		return err
 	}
-	files := map[string]string{o.results: text, o.page: page}
-	for name, plot := range report.Plots(result) {
-		files[filepath.Join(plots, name)] = plot
+	if files[filepath.Base(o.results())], err = json.Marshal(result); err != nil {
+		return fmt.Errorf("encode results: %w", err)
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return fmt.Errorf("make folder of results: %w", err)
 	}
 	for name, text := range files {
-		err := os.MkdirAll(filepath.Dir(name), 0o755)
-		if err == nil {
-			err = os.WriteFile(name, []byte(text), 0o644)
-		}
-		if err != nil {
+		if err := os.WriteFile(filepath.Join(o.out, name), text, 0o644); err != nil {
 			return fmt.Errorf("write results: %w", err)
 		}
 	}
 	return nil
-}
-
-// encode returns the result as JSON, each turn in a line. The file is kept beside the page, so that
-// a run of one scenario keeps the others on the page.
-func encode(result measure.Result) (string, error) {
-	lines := make([]string, len(result.Turns))
-	for i, turn := range result.Turns {
-		line, err := json.Marshal(turn)
-		if err != nil {
-			return "", fmt.Errorf("encode turn: %w", err)
-		}
-		lines[i] = string(line)
-	}
-	return "{\"Turns\": [\n" + strings.Join(lines, ",\n") + "\n]}\n", nil
 }
 
 // read returns the values in the file, none if there is no file.

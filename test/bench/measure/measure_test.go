@@ -94,8 +94,8 @@ func TestPhaseIsPerVolumeWithoutLoadGenerator(t *testing.T) {
 		User:   Counters{Requests: Requests{post: 10}, WatchBytes: map[string]float64{"persistentvolumes": 200}},
 	}
 	want := Phase{
-		Name: "bind", Volumes: 10, Seconds: 2, Tail: 1,
-		CPU: map[string]float64{"API server": 20}, TailCPU: map[string]float64{"API server": 10},
+		Name: "bind", Volumes: 10, Seconds: 2,
+		CPU:      map[string]float64{"API server": 20},
 		Requests: Requests{patch: 2}, WatchBytes: map[string]float64{"persistentvolumes": 40}, Calls: map[string]float64{"CreateVolume": 1},
 	}
 	got := w.Phase("bind", 10)

@@ -28,11 +28,10 @@ type Phase struct {
 	// Volumes is what the costs are divided by. Unit names them if they are no volumes.
 	Volumes int
 	Unit    string `json:",omitempty"`
-	// Seconds is the time until the last volume has reached its state, Tail the time from then
-	// until the last write.
-	Seconds, Tail float64
-	// CPU is in milliseconds per volume by process, with the tail. TailCPU is that of the tail.
-	CPU, TailCPU map[string]float64
+	// Seconds is the time until the last volume has reached its state.
+	Seconds float64
+	// CPU is in milliseconds per volume by process, until the last write.
+	CPU map[string]float64
 	// Requests, WatchBytes and Calls are per volume, without those of the load generator.
 	Requests   Requests
 	WatchBytes map[string]float64
@@ -48,9 +47,7 @@ func (w Window) Phase(name string, volumes int) Phase {
 		Name:       name,
 		Volumes:    volumes,
 		Seconds:    w.Done.Time.Sub(w.Begin.Time).Seconds(),
-		Tail:       max(0, w.End.Time.Sub(w.Done.Time).Seconds()),
 		CPU:        cpu(w.Begin, w.End, volumes),
-		TailCPU:    cpu(w.Done, w.End, volumes),
 		Requests:   share(counted.Requests, volumes),
 		WatchBytes: share(counted.WatchBytes, volumes),
 		Calls:      share(counted.Calls, volumes),

@@ -115,9 +115,7 @@ func Typical(turns []Turn) (Turn, bool) {
 func typicalPhase(phases []Phase) Phase {
 	typical := phases[0]
 	typical.Seconds = Median(pick(phases, func(p Phase) float64 { return p.Seconds }))
-	typical.Tail = Median(pick(phases, func(p Phase) float64 { return p.Tail }))
 	typical.CPU = medians(pick(phases, func(p Phase) map[string]float64 { return p.CPU }))
-	typical.TailCPU = medians(pick(phases, func(p Phase) map[string]float64 { return p.TailCPU }))
 	typical.Requests = medians(pick(phases, func(p Phase) map[Request]float64 { return p.Requests }))
 	typical.WatchBytes = medians(pick(phases, func(p Phase) map[string]float64 { return p.WatchBytes }))
 	typical.Calls = medians(pick(phases, func(p Phase) map[string]float64 { return p.Calls }))

@@ -36,8 +36,8 @@ func TestTypicalHasMediansOfAllRounds(t *testing.T) {
 			Turn:       plan.Turn{Scenario: plan.Scenario{Name: "storm"}, Side: plan.Ours},
 			PeakMemory: map[string]float64{"loops": server},
 			Phases: []Phase{{
-				Name: "bind", Volumes: 10, Seconds: seconds, Tail: seconds, CPU: map[string]float64{"server": server},
-				TailCPU: map[string]float64{"server": server / 2}, Requests: requests, WatchBytes: map[string]float64{"pods": server},
+				Name: "bind", Volumes: 10, Seconds: seconds, CPU: map[string]float64{"server": server},
+				Requests: requests, WatchBytes: map[string]float64{"pods": server},
 				Calls: map[string]float64{"CreateVolume": 1}, Latencies: []float64{seconds},
 			}},
 		}
@@ -51,8 +51,8 @@ func TestTypicalHasMediansOfAllRounds(t *testing.T) {
 		Turn:       plan.Turn{Scenario: plan.Scenario{Name: "storm"}, Side: plan.Ours},
 		PeakMemory: map[string]float64{"loops": 20},
 		Phases: []Phase{{
-			Name: "bind", Volumes: 10, Seconds: 2, Tail: 2, CPU: map[string]float64{"server": 20},
-			TailCPU: map[string]float64{"server": 10}, Requests: Requests{often: 3, once: 0}, WatchBytes: map[string]float64{"pods": 20},
+			Name: "bind", Volumes: 10, Seconds: 2, CPU: map[string]float64{"server": 20},
+			Requests: Requests{often: 3, once: 0}, WatchBytes: map[string]float64{"pods": 20},
 			Calls: map[string]float64{"CreateVolume": 1}, Latencies: []float64{4, 1, 2},
 		}},
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 
 	"github.com/exeunt-io/exeunt/test/bench/measure"
@@ -52,9 +53,92 @@ func storageAims() []aim {
 		{"50,000 pairs: ms until a single claim is bound", "single-50000", bind, 0, 30, 0, latency},
 		{"50,000 pairs: ms until a single volume is gone", "single-50000", reclaim, 0, 30, 0, latency},
 		{"50,000 pairs: peak memory of pv-controller, MB", "start-50000", "start", 0, 250, 0, peak(measure.Loops)},
-		{"50,000 pairs: peak memory of the provisioner, MB", "memory", bind, 0, 80, 0, peak(measure.Sidecar)},
+		{"50,000 pairs: peak memory of the provisioner, MB", limitedMemory, bind, 0, 80, 0, peak(measure.Sidecar)},
 		{"50,000 pairs at rest: CPU of both programs, % of a core", "rest-50000", "rest", 0, 0.5, 0, restingCPU},
 	}
+}
+
+// garbageAims returns the aims of the garbage collector.
+func garbageAims() []aim {
+	const (
+		small, large           = "garbage-10000", "garbage-100000"
+		smallFore, largeFore   = "garbage-foreground-10000", "garbage-foreground-100000"
+		collect                = "collect"
+		ofCeiling              = 1.25
+		secondsFew, secondsAll = 5, 45
+	)
+	return []aim{
+		{"10,000 dependents in the background: seconds", small, collect, 0, secondsFew, ofCeiling, seconds},
+		{"10,000 dependents in the foreground: seconds", smallFore, collect, 0, secondsFew, ofCeiling, seconds},
+		{"100,000 dependents in the background: seconds", large, collect, 0, secondsAll, ofCeiling, seconds},
+		{"100,000 dependents in the foreground: seconds", largeFore, collect, 0, secondsAll, ofCeiling, seconds},
+		{"background: requests to delete a dependent", small, collect, 0, 1, 0, requests(isOfDependent)},
+		{"foreground: requests to delete a dependent", smallFore, collect, 0, 1, 0, requests(isOfDependent)},
+		{"foreground: live reads of the owner in a second", smallFore, collect, 0, 1, 0, ownerReads},
+		{"tree in the foreground: requests for an inner node", "garbage-tree", collect, 0, 3, 0, ofInner},
+		{"100,000 dependents at rest: memory, MB", large, collect, 0, 120, 0, resting(measure.Collector)},
+		{"100,000 dependents: peak memory, MB", large, collect, 0, 160, 0, peak(measure.Collector)},
+		{"60 kinds: ms until a single owner is released, 99 %", "garbage-release", collect, 0, 500, 0, latencyOfMost},
+	}
+}
+
+func seconds(sides map[plan.Side]measure.Phase, _ measure.Turn) (float64, bool) {
+	return sides[plan.Ours].Seconds, true
+}
+
+// isOfDependent selects the requests for single dependents and their owners.
+func isOfDependent(r measure.Request) bool { return r.Resource == "configmaps" && r.Verb != "LIST" }
+
+// ownerReads returns the live reads in a second.
+func ownerReads(sides map[plan.Side]measure.Phase, _ measure.Turn) (float64, bool) {
+	phase := sides[plan.Ours]
+	reads := phase.Requests.Sum(func(r measure.Request) bool { return isOfDependent(r) && r.Verb == http.MethodGet })
+	return reads * float64(phase.Volumes) / math.Ceil(phase.Seconds), phase.Seconds > 0
+}
+
+// ofInner returns the requests for an inner node of a tree: those beyond one for each leaf, and
+// beyond the patch of the root and a live read of it in each second.
+func ofInner(sides map[plan.Side]measure.Phase, ours measure.Turn) (float64, bool) {
+	phase, size, inner := sides[plan.Ours], float64(ours.Scenario.Size), float64(ours.Scenario.Inner)
+	root := 1 + math.Ceil(phase.Seconds)
+	return (phase.Requests.Sum(isOfDependent)*size - (size - inner) - root) / inner, inner > 0
+}
+
+// resting returns the memory of a process at rest in MB.
+func resting(process string) valueFunc {
+	return func(_ map[plan.Side]measure.Phase, ours measure.Turn) (float64, bool) {
+		size, measured := ours.RestMemory[process]
+		return size / 1e6, measured
+	}
+}
+
+// latencyOfMost returns the latency that 99 of 100 do not exceed.
+func latencyOfMost(sides map[plan.Side]measure.Phase, _ measure.Turn) (float64, bool) {
+	return measure.Quantile(sides[plan.Ours].Latencies, 0.99), true
+}
+
+// limitedMemory is the scenario whose aims are limits: more memory than that is an error.
+const limitedMemory = "memory"
+
+// OverLimit returns an error if a program took more memory than it may.
+func OverLimit(result measure.Result) error {
+	for _, row := range aimTable(result).rows {
+		if row[1] == limitedMemory && row[4] != yes {
+			return fmt.Errorf("%s: %s, wanted %s", row[0], row[3], row[2])
+		}
+	}
+	return nil
+}
+
+// The words of the table for an aim that was reached, and for one that was not.
+const yes, no = "yes", "**no**"
+
+// answer returns the word for it.
+func answer(reached bool) string {
+	if reached {
+		return yes
+	}
+	return no
 }
 
 // aimTable says which aims were reached. Aims of scenarios that were not measured are left out.
@@ -87,7 +171,7 @@ func (a aim) row(sides map[plan.Side]measure.Phase, value float64) []string {
 		}
 		wanted, reached = fmt.Sprintf("at most %g", most), value <= most+rounding
 	}
-	return []string{a.what, a.scenario, wanted, fmt.Sprintf("%.2f", value), map[bool]string{true: "yes", false: "**no**"}[reached]}
+	return []string{a.what, a.scenario, wanted, fmt.Sprintf("%.2f", value), answer(reached)}
 }
 
 // growth compares the cost of a volume in the largest and the smallest cluster of one run.
@@ -113,7 +197,7 @@ func growth(result measure.Result) [][]string {
 	}
 	value := bothCPU(large) / bothCPU(small)
 	what := fmt.Sprintf("cost of a volume among %d pairs, against that among %d", largest.Background, smallest.Background)
-	return [][]string{{what, largest.Name, fmt.Sprintf("at most %g", most), fmt.Sprintf("%.2f", value), map[bool]string{true: "yes", false: "**no**"}[value <= most]}}
+	return [][]string{{what, largest.Name, fmt.Sprintf("at most %g", most), fmt.Sprintf("%.2f", value), answer(value <= most)}}
 }
 
 // valueFunc returns a value of an aim, false if it was not measured.

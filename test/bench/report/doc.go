@@ -1,3 +1,2 @@
-// Package report writes the page and the plots of a result. What stands outside of the two
-// markers of the page is written by people, and stays.
+// Package report turns a result into tables, aims and plots.
 package report

@@ -28,12 +28,12 @@ func costs(result measure.Result, scenarios []plan.Scenario) *table {
 	}}
 	eachPhase(result, scenarios, func(label string, sides map[plan.Side]measure.Phase) {
 		row := []string{label + unitNote(sides)}
-		for _, value := range []func(measure.Phase) float64{TotalCPU, allRequests, kilobytes} {
+		for _, value := range []func(measure.Phase) float64{totalCPU, allRequests, kilobytes} {
 			for _, side := range plan.AllSides {
 				row = append(row, number(of(sides, side, value)))
 			}
 		}
-		t.rows = append(t.rows, row)
+		t.add(row...)
 	})
 	return t
 }
@@ -67,8 +67,8 @@ func unitNote(sides map[plan.Side]measure.Phase) string {
 	return ""
 }
 
-// TotalCPU returns the CPU time of the API server, etcd and the programs: what a cluster pays.
-func TotalCPU(p measure.Phase) float64 {
+// totalCPU returns the CPU time of the API server, etcd and the programs: what a cluster pays.
+func totalCPU(p measure.Phase) float64 {
 	total := 0.0
 	for process, spent := range p.CPU {
 		if process != measure.Driver && process != measure.Load {
@@ -124,4 +124,38 @@ func of(sides map[plan.Side]measure.Phase, side plan.Side, value func(measure.Ph
 		return 0
 	}
 	return value(phase)
+}
+
+// memoryOf returns the memory of the programs at rest and at their peak, for the scenarios that are
+// about it.
+func memoryOf(result measure.Result, scenarios []plan.Scenario) *table {
+	t := &table{head: []string{"memory, MB", "at rest: ours", "upstream", "peak: ours", "upstream"}}
+	for _, s := range scenarios {
+		if s.Rest == 0 && s.Kind != plan.Start && s.Kind != plan.Memory {
+			continue
+		}
+		for _, process := range []string{measure.Loops, measure.Sidecar, measure.Collector} {
+			row := []string{s.Name + ", " + process}
+			for _, memory := range []func(measure.Turn) map[string]float64{
+				func(t measure.Turn) map[string]float64 { return t.RestMemory },
+				func(t measure.Turn) map[string]float64 { return t.PeakMemory },
+			} {
+				for _, side := range []plan.Side{plan.Ours, plan.Upstream} {
+					turn, _ := measure.Typical(result.Of(s.Name, side))
+					row = append(row, number(memory(turn)[process]/1e6))
+				}
+			}
+			t.add(row...)
+		}
+	}
+	return t
+}
+
+// bothCPU returns the CPU time of all phases.
+func bothCPU(turn measure.Turn) float64 {
+	total := 0.0
+	for _, phase := range turn.Phases {
+		total += totalCPU(phase)
+	}
+	return total
 }

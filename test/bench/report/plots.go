@@ -1,117 +1,132 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
 
 	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
 )
 
-// plotSpec says what a plot of a topic shows.
+// plotSpec says what a plot shows: a line for each side, a point for each scenario.
 type plotSpec struct {
-	topic, file string
-	plot        Plot // without series
+	file, title, xLabel, yLabel string
+	// log makes the x axis logarithmic.
+	log bool
+	has func(plan.Scenario) bool
 	// x is the position of a scenario, y the value of a turn.
 	x func(plan.Scenario) float64
 	y func(measure.Turn) float64
-	// also is a scenario of another topic that has a point, too.
-	also string
 }
 
 // plotSpecs returns all plots.
 func plotSpecs() []plotSpec {
 	size := func(s plan.Scenario) float64 { return float64(s.Size) }
-	network := func(s plan.Scenario) float64 { return float64(s.NetworkDelay) / float64(time.Millisecond) }
-	driver := func(s plan.Scenario) float64 { return s.DriverLatency.Seconds() }
+	delay := func(s plan.Scenario) float64 { return float64(s.NetworkDelay) / float64(time.Millisecond) }
 	pairs := func(s plan.Scenario) float64 { return float64(s.Background) }
-	const volumes, perSecond, cpu, delay = "volumes", "per second", "CPU ms per volume", "ms each way"
+	bound := func(t measure.Turn) float64 { phase, _ := t.Phase("bind"); return phase.Rate() }
+	latency := func(t measure.Turn) float64 { phase, _ := t.Phase("bind"); return measure.Median(phase.Latencies) }
+	memory := func(t measure.Turn) float64 {
+		return (t.PeakMemory[measure.Loops] + t.PeakMemory[measure.Sidecar]) / 1e6
+	}
+	kind := func(kind plan.Kind) func(plan.Scenario) bool {
+		return func(s plan.Scenario) bool { return s.Kind == kind }
+	}
+	sized := func(s plan.Scenario) bool { return s.Topic == plan.BySize }
+	delayed := func(s plan.Scenario) bool { return s.Topic == plan.ByNetwork || s.Name == "storm-1000" }
 	const inCluster = "pairs of volume and claim in the cluster"
-	const undisturbed = "storm-1000" // neither network nor driver delays it
 	return []plotSpec{
-		{plan.BySize, "cost-by-size.svg", Plot{Title: "CPU time of API server, etcd and programs, both phases", XLabel: volumes, YLabel: cpu, Log: true}, size, bothCPU, ""},
-		{plan.BySize, "bound-by-size.svg", Plot{Title: "Claims bound", XLabel: volumes, YLabel: perSecond, Log: true}, size, rateOf("bind"), ""},
-		{plan.BySize, "reclaimed-by-size.svg", Plot{Title: "Volumes reclaimed", XLabel: volumes, YLabel: perSecond, Log: true}, size, rateOf("reclaim"), ""},
-		{plan.BySize, "memory-by-size.svg", Plot{Title: "Peak memory of both programs", XLabel: volumes, YLabel: "MB", Log: true}, size, memory, ""},
-		{plan.ByLatency, "bound-by-latency.svg", Plot{Title: "Claims bound", XLabel: "seconds for each call of the driver", YLabel: perSecond}, driver, rateOf("bind"), undisturbed},
-		{plan.ByNetwork, "bound-by-delay.svg", Plot{Title: "Claims bound", XLabel: delay, YLabel: perSecond}, network, rateOf("bind"), undisturbed},
-		{plan.ByNetwork, "reclaimed-by-delay.svg", Plot{Title: "Volumes reclaimed", XLabel: delay, YLabel: perSecond}, network, rateOf("reclaim"), undisturbed},
-		{plan.Large, "cost-by-pairs.svg", Plot{Title: "CPU time of a volume among many pairs", XLabel: inCluster, YLabel: cpu, Log: true}, pairs, only(plan.Storm, bothCPU), ""},
-		{plan.Large, "memory-by-pairs.svg", Plot{Title: "Peak memory of both programs after their start", XLabel: inCluster, YLabel: "MB", Log: true}, pairs, only(plan.Start, memory), ""},
-		{plan.Large, "start-by-pairs.svg", Plot{Title: "Start, until a claim is bound", XLabel: inCluster, YLabel: "ms", Log: true}, pairs, only(plan.Start, latencyOf("start")), ""},
-		{plan.Large, "bound-by-pairs.svg", Plot{Title: "Single claim bound", XLabel: inCluster, YLabel: "ms, median", Log: true}, pairs, only(plan.Single, latencyOf("bind")), ""},
-		{plan.Large, "gone-by-pairs.svg", Plot{Title: "Single volume gone", XLabel: inCluster, YLabel: "ms, median", Log: true}, pairs, only(plan.Single, latencyOf("reclaim")), ""},
+		{"bound-by-size.svg", "Claims bound", "volumes", "per second", true, sized, size, bound},
+		{"bound-by-delay.svg", "Claims bound", "network delay, ms each way", "per second", false, delayed, delay, bound},
+		{"bound-by-pairs.svg", "Single claim bound", inCluster, "ms, median", true, kind(plan.Single), pairs, latency},
+		{"memory-by-pairs.svg", "Peak memory of both programs after their start", inCluster, "MB", true, kind(plan.Start), pairs, memory},
 	}
 }
 
-// only returns a value of scenarios of a kind, 0 for others.
-func only(kind plan.Kind, value func(measure.Turn) float64) func(measure.Turn) float64 {
-	return func(turn measure.Turn) float64 {
-		if turn.Scenario.Kind != kind {
-			return 0
-		}
-		return value(turn)
-	}
-}
-
-// latencyOf returns the median latency in a phase.
-func latencyOf(name string) func(measure.Turn) float64 {
-	return func(turn measure.Turn) float64 {
-		phase, _ := turn.Phase(name)
-		return measure.Median(phase.Latencies)
-	}
-}
-
-// plotsOf returns the plots of a topic.
-func plotsOf(topic string) []plotSpec {
-	return slices.DeleteFunc(plotSpecs(), func(p plotSpec) bool { return p.topic != topic })
-}
-
-// draw returns the plot with the lines of all sides, false unless a line has two points.
-func (p plotSpec) draw(result measure.Result) (Plot, bool) {
-	plot, drawn := p.plot, false
-	for _, side := range plan.AllSides {
-		series := Series{Name: string(side)}
-		for _, s := range p.scenarios(result) {
-			turn, found := measure.Typical(result.Of(s.Name, side))
-			if !found {
-				continue
+// Plots returns the SVG files of a result by name. A plot has a line between two positions: the sizes of
+// a trial are all the same.
+func Plots(result measure.Result) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, spec := range plotSpecs() {
+		lines, longest := []any{}, plotter.XYs{}
+		for _, side := range plan.AllSides {
+			points := spec.points(result, side)
+			if len(points) > 0 {
+				lines = append(lines, string(side), points)
 			}
-			if y := p.y(turn); y > 0 {
-				series.Points = append(series.Points, Point{X: p.x(s), Y: y})
+			if len(points) > len(longest) {
+				longest = points
 			}
 		}
-		slices.SortFunc(series.Points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
-		drawn = drawn || len(series.Points) > 1
-		plot.Series = append(plot.Series, series)
+		if len(longest) == 0 || longest[0].X == longest[len(longest)-1].X {
+			continue
+		}
+		svg, err := spec.draw(lines, longest)
+		if err != nil {
+			return nil, fmt.Errorf("draw %s: %w", spec.file, err)
+		}
+		files[spec.file] = svg
 	}
-	return plot, drawn
+	return files, nil
 }
 
-// scenarios returns the measured scenarios that have a point.
-func (p plotSpec) scenarios(result measure.Result) []plan.Scenario {
-	return slices.DeleteFunc(result.Scenarios(), func(s plan.Scenario) bool { return s.Topic != p.topic && s.Name != p.also })
-}
-
-// rateOf returns the rate of a phase.
-func rateOf(name string) func(measure.Turn) float64 {
-	return func(turn measure.Turn) float64 {
-		phase, _ := turn.Phase(name)
-		return phase.Rate()
+// points returns the line of a side, from left to right.
+func (p plotSpec) points(result measure.Result, side plan.Side) plotter.XYs {
+	var points plotter.XYs
+	for _, s := range result.Scenarios() {
+		turn, found := measure.Typical(result.Of(s.Name, side))
+		if !p.has(s) || !found {
+			continue
+		}
+		if y := p.y(turn); y > 0 {
+			points = append(points, plotter.XY{X: p.x(s), Y: y})
+		}
 	}
+	slices.SortFunc(points, func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) })
+	return points
 }
 
-// bothCPU returns the CPU time of all phases.
-func bothCPU(turn measure.Turn) float64 {
-	total := 0.0
-	for _, phase := range turn.Phases {
-		total += TotalCPU(phase)
+// draw draws lines, each a name and its points. The x axis has a mark at each of the points of marks.
+func (p plotSpec) draw(lines []any, marks plotter.XYs) ([]byte, error) {
+	drawing := plot.New()
+	drawing.Title.Text, drawing.X.Label.Text, drawing.Y.Label.Text = p.title, p.xLabel, p.yLabel
+	if err := plotutil.AddLinePoints(drawing, lines...); err != nil {
+		return nil, err
 	}
-	return total
+	if p.log {
+		drawing.X.Scale = plot.LogScale{}
+	}
+	drawing.Legend.Top = true
+	drawing.Y.Min, drawing.Y.Max = 0, drawing.Y.Max*1.3 // the legend is above the lines
+	drawing.Y.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick { return labeled(plot.DefaultTicks{}.Ticks(low, high)) })
+	var ticks []plot.Tick
+	for _, mark := range marks {
+		ticks = append(ticks, plot.Tick{Value: mark.X})
+	}
+	drawing.X.Tick.Marker = plot.ConstantTicks(labeled(ticks))
+	drawing.Add(plotter.NewGrid())
+	svg, err := drawing.WriterTo(16*vg.Centimeter, 9*vg.Centimeter, "svg")
+	if err != nil {
+		return nil, err
+	}
+	var file bytes.Buffer
+	_, err = svg.WriteTo(&file)
+	return file.Bytes(), err
 }
 
-// memory returns the peak memory of both programs in MB.
-func memory(turn measure.Turn) float64 {
-	return (turn.PeakMemory[measure.Loops] + turn.PeakMemory[measure.Sidecar]) / 1e6
+// labeled gives each tick its number.
+func labeled(ticks []plot.Tick) []plot.Tick {
+	for i := range ticks {
+		ticks[i].Label = strconv.FormatFloat(ticks[i].Value, 'g', 6, 64)
+	}
+	return ticks
 }
