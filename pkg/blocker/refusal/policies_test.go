@@ -19,20 +19,19 @@ func widgetRule(names ...string) admissionv1.NamedRuleWithOperations {
 	}}
 }
 
-func TestPolicyThatMayRefuse(t *testing.T) {
-	write := refusal.Write{
-		Operation: admissionv1.Update, Resource: schema.GroupVersionResource{Group: "ex.io", Version: "v1", Resource: "widgets"}, Name: "w",
-		Namespaced: true, HasNamespace: true, Labels: labels.Set{"app": "a"}, NamespaceLabels: labels.Set{"team": "x"},
-	}
+// policyCase changes a policy that covers the write, and tells whether the API server may refuse the write then.
+type policyCase struct {
+	change func(*refusal.Bound)
+	want   bool
+}
+
+func policyCases() map[string]policyCase {
 	team := func(value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"team": value}}
 	}
 	create := widgetRule()
 	create.Operations = []admissionv1.OperationType{admissionv1.Create}
-	for name, tc := range map[string]struct {
-		change func(*refusal.Bound)
-		want   bool
-	}{
+	return map[string]policyCase{
 		"rule covers the write": {func(*refusal.Bound) {}, true},
 		"policy that mutates":   {func(b *refusal.Bound) { b.Validates, b.Actions = false, nil }, true},
 		"binding that warns": {func(b *refusal.Bound) {
@@ -55,7 +54,15 @@ func TestPolicyThatMayRefuse(t *testing.T) {
 		}, false},
 		"policy without constraints":     {func(b *refusal.Bound) { b.Constraints = nil }, false},
 		"policy for other objects alone": {func(b *refusal.Bound) { b.Constraints.ResourceRules[0].Resources = []string{"widgets/status"} }, false},
-	} {
+	}
+}
+
+func TestPolicyThatMayRefuse(t *testing.T) {
+	write := refusal.Write{
+		Operation: admissionv1.Update, Resource: schema.GroupVersionResource{Group: "ex.io", Version: "v1", Resource: "widgets"}, Name: "w",
+		Namespaced: true, HasNamespace: true, Labels: labels.Set{"app": "a"}, NamespaceLabels: labels.Set{"team": "x"},
+	}
+	for name, tc := range policyCases() {
 		t.Run(name, func(t *testing.T) {
 			b := refusal.Bound{
 				Constraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{widgetRule()}},

@@ -151,38 +151,44 @@ func (s *sighting) containers() []Container {
 
 // next returns the next step by the observed state of the controller.
 func (f Finder) next(s sighting) string {
-	main := s.main()
-	switch {
+	switch main := s.main(); {
 	case s.isSwitchedOff():
 		return cluster.Steps(s.onStep(s.off[0]))
 	case s.standsBy():
 		return cluster.Comments("once the loops of kube-controller-manager are off, delete the Lease that keeps "+s.controller.Name+" on standby",
 			f.Commands.Kubectl(s.standby.Namespace, "delete", "lease", s.standby.Name))
-	case (s.state == blocker.WorkloadCrashing || s.state == blocker.WorkloadDegraded) && main != nil && main.example != "":
+	case main == nil, s.state == blocker.WorkloadStopped && s.leadsElsewhere(main):
+		return f.nextWithoutProgram(s)
+	default:
+		return f.nextOfProgram(s, main)
+	}
+}
+
+// nextOfProgram returns the next step for the program that decides the state.
+func (f Finder) nextOfProgram(s sighting, main *program) string {
+	container := main.containers[0].Name
+	switch {
+	case (s.state == blocker.WorkloadCrashing || s.state == blocker.WorkloadDegraded) && main.example != "":
 		return cluster.Steps(fmt.Sprintf("repair %s, which crashes", main),
 			f.Commands.Kubectl(main.namespace, "describe", "pod", main.example),
-			f.Commands.Kubectl(main.namespace, "logs", main.example, "-c", cmp.Or(main.failing, main.containers[0].Name), "--previous"))
-	case s.isIdle() && main != nil:
+			f.Commands.Kubectl(main.namespace, "logs", main.example, "-c", cmp.Or(main.failing, container), "--previous"))
+	case s.isIdle():
 		return cluster.Steps(fmt.Sprintf("find out why no replica of %s leads: its log says, and whether its Lease is renewed", main),
-			f.Commands.Kubectl(main.namespace, "logs", main.target(), "-c", main.containers[0].Name, "--since=10m"),
+			f.Commands.Kubectl(main.namespace, "logs", main.target(), "-c", container, "--since=10m"),
 			f.Commands.Kubectl(s.lease.Namespace, "get", "lease", s.lease.Name, "-o", "yaml"))
-	case s.state == blocker.WorkloadStopped && s.leadsElsewhere(main):
-		return f.nextWithoutProgram(s)
-	case s.state == blocker.WorkloadStopped && main != nil && main.kind != "DaemonSet":
+	case s.state == blocker.WorkloadStopped && main.kind != "DaemonSet":
 		return cluster.Steps(fmt.Sprintf("start %s again", main),
 			f.Commands.Kubectl(main.namespace, "scale", main.target(), "--replicas=1"))
-	case s.state == blocker.WorkloadReady && main != nil:
+	case s.state == blocker.WorkloadReady:
 		return cluster.Steps(fmt.Sprintf("wait for %s, or read its log", main),
-			f.Commands.Kubectl(main.namespace, "logs", main.target(), "-c", main.containers[0].Name, "--since=10m"))
-	case main != nil:
-		return cluster.Steps(fmt.Sprintf("look at %s", main), f.Commands.Kubectl(main.namespace, "describe", main.target()))
+			f.Commands.Kubectl(main.namespace, "logs", main.target(), "-c", container, "--since=10m"))
 	}
-	return f.nextWithoutProgram(s)
+	return cluster.Steps(fmt.Sprintf("look at %s", main), f.Commands.Kubectl(main.namespace, "describe", main.target()))
 }
 
 // leadsElsewhere reports whether another program than this one holds the Lease.
 func (s *sighting) leadsElsewhere(p *program) bool {
-	return p != nil && s.leaseState == blocker.LeaseHeld && !isHeldBy(*s.lease, p.workload)
+	return s.leaseState == blocker.LeaseHeld && !isHeldBy(*s.lease, p.workload)
 }
 
 // nextWithoutProgram returns the next step where no workload was seen.
