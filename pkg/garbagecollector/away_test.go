@@ -70,8 +70,8 @@ func TestBarrierAwaitsAPIServerThatLeft(t *testing.T) {
 					c.observe(terminating(configMap("owner", "1"), metav1.FinalizerDeleteDependents))
 					c.await([]types.UID{"owner"})
 					c.runBarrier(t.Context(), c.takePending())
-					if !c.graph.HasPassed("owner") || !c.graph.Has("dependent") || len(c.unread) > 0 {
-						t.Errorf("passed %v without having read the dependent, unread %v, after %v", c.graph.HasPassed("owner"), c.unread, time.Since(client.left))
+					if !c.graph.HasPassed("owner", time.Now()) || !c.graph.Has("dependent") || len(c.unread) > 0 {
+						t.Errorf("passed %v without having read the dependent, unread %v, after %v", c.graph.HasPassed("owner", time.Now()), c.unread, time.Since(client.left))
 					}
 				})
 			})

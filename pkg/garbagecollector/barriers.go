@@ -53,7 +53,7 @@ func (c *Collector) takePending() map[types.UID]deletion {
 	defer c.mu.Unlock()
 	owners := map[types.UID]deletion{}
 	for uid := range c.pending {
-		if epoch, namespace, found := c.graph.Epoch(uid); found && !c.graph.HasPassed(uid) {
+		if epoch, namespace, found := c.graph.Epoch(uid); found && !c.graph.HasPassed(uid, c.Clock.Now()) {
 			owners[uid] = deletion{epoch, namespace, c.beganWaiting(uid, epoch)}
 		}
 	}
@@ -143,7 +143,6 @@ type reads struct {
 	namespace string
 	slots     chan struct{}
 	running   wait.Group
-	sealed    bool
 	// sealable is when the kinds may be discovered again after a failure.
 	sealable time.Time
 }
@@ -181,12 +180,12 @@ func (r *reads) follow(ctx context.Context, defining []*graph.Kind) (barrier.Res
 // sealAfter adds the kinds that are new once the definitions are seen, or proved unreadable. The run goes on
 // looking for them as long as some may be unknown.
 func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
-	if r.sealed || r.Clock.Now().Before(r.sealable) {
+	r.mu.Lock()
+	complete, late := r.run.IsComplete(), r.run.IsLate(r.Clock.Now())
+	r.mu.Unlock()
+	if complete || r.Clock.Now().Before(r.sealable) {
 		return
 	}
-	r.mu.Lock()
-	late := r.run.IsLate(r.Clock.Now())
-	r.mu.Unlock()
 	seen, ready := r.sawDefinitions(defining, late)
 	if !ready {
 		return
@@ -200,14 +199,14 @@ func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
 	if err != nil {
 		r.run.Undiscovered()
 	}
-	r.sealed = seen && err == nil && len(r.hidden) == 0
-	if !r.sealed {
+	complete = seen && err == nil && len(r.hidden) == 0
+	if !complete {
 		r.sealable = r.Clock.Now().Add(barrier.RetryTime)
 		r.running.Start(func() { r.wakeAfter(ctx, barrier.RetryTime) })
 	}
-	if r.sealed || late || err == nil && r.hiddenExcused {
+	if complete || late || err == nil && r.hiddenExcused {
 		r.addKinds(r.run, r.inScope)
-		r.run.Seal(r.sealed)
+		r.run.Seal(complete)
 	}
 }
 

@@ -162,7 +162,10 @@ func (m *monitor) record(g *graph.Graph, partial *metav1.PartialObjectMetadata) 
 func (m *monitor) observeListed(g *graph.Graph, partial *metav1.PartialObjectMetadata) {
 	isKnown := g.Has(partial.UID)
 	m.record(g, partial)
-	if m.listed && !isKnown {
+	switch {
+	case m.listed && isKnown:
+		g.ListedAgain(partial.UID)
+	case m.listed:
 		g.Reappeared(partial.UID)
 	}
 }

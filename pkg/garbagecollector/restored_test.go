@@ -217,3 +217,33 @@ func TestBarrierTakesNoListWithoutVersion(t *testing.T) {
 		}
 	}
 }
+
+// The finalizer of an owner was removed, or a dependent deleted, and a restore of etcd undid that before the event came: the object has the
+// version that the graph knows.
+func TestUndoneWriteIsRepeatedAfterList(t *testing.T) {
+	for name, object := range map[string]metav1.ObjectMeta{
+		"owner": terminating(configMap("owner", "900"), metav1.FinalizerOrphanDependents), "dependent": configMap("dependent", "900", "absent"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(Config{Clock: clock.RealClock{}})
+			m := &monitor{Collector: c, kind: configMaps}
+			c.monitors[configMaps.GroupKind()] = m
+			c.graph.Serve(configMaps)
+			if err := m.Replace([]any{partial(object)}, "1000"); err != nil {
+				t.Fatal(err)
+			}
+			c.change(func(g *graph.Graph) { g.Sent(object.UID, "900") })
+			c.begin()
+			for c.queue.Len() > 0 {
+				uid, _ := c.queue.Get()
+				c.queue.Done(uid)
+			}
+			if err := m.receive(t, []any{partial(object)}, "1000000"); err != nil {
+				t.Fatal(err)
+			}
+			if j, _ := c.judge(object.UID); c.queue.Len() == 0 || j.State.Sent {
+				t.Errorf("%d objects to judge, %+v", c.queue.Len(), j.State)
+			}
+		})
+	}
+}

@@ -68,7 +68,7 @@ func (s *Stepped) AwaitsBarrier() bool {
 	s.collector.mu.Lock()
 	defer s.collector.mu.Unlock()
 	for uid := range s.collector.pending {
-		if !s.collector.graph.HasPassed(uid) {
+		if !s.collector.graph.HasPassed(uid, s.collector.Clock.Now()) {
 			return true
 		}
 	}

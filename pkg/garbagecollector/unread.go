@@ -38,9 +38,10 @@ func (c *Collector) pass(ctx context.Context, owners map[types.UID]deletion, res
 	if result == barrier.PassedWithout {
 		c.passWithout(ctx, owners, c.describeUnseen(unread))
 	} else {
+		now := c.Clock.Now()
 		c.change(func(g *graph.Graph) {
 			for uid, d := range owners {
-				g.Passed(uid, d.epoch)
+				g.Passed(uid, d.epoch, now)
 			}
 		})
 	}
@@ -87,7 +88,7 @@ func (c *Collector) passWithout(ctx context.Context, owners map[types.UID]deleti
 			case found:
 				released = append(released, owner)
 			}
-			g.Passed(uid, d.epoch)
+			g.Passed(uid, d.epoch, now)
 		}
 	})
 	klog.FromContext(ctx).Info("Kinds cannot be read", "resources", unread, "deletionsWithoutThem", len(released), "waiting", len(waiting))

@@ -98,7 +98,7 @@ func TestSlowReadsDoNotStopOrphanDeletion(t *testing.T) {
 func pass(c *Collector, owner types.UID) {
 	c.change(func(g *graph.Graph) {
 		epoch, _, _ := g.Epoch(owner)
-		g.Passed(owner, epoch)
+		g.Passed(owner, epoch, c.Clock.Now())
 	})
 }
 

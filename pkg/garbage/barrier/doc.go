@@ -10,9 +10,10 @@
 // at once. A kind that cannot be read is retried, and does not delay the others. After
 // the limit of the run its result is [PassedWithout] these kinds.
 //
-// An API server that is away fails every read, which says nothing about kinds. So after each failure a kind that was read is read
-// again: the check. The kind that failed is retried once the check has succeeded. A failed check begins the limit anew, and
-// without a successful one, of a kind that the API server of Kubernetes has itself, nothing is passed without.
+// An API server that is away fails every read, which says nothing about kinds. So after each failure a kind
+// that was read is read again: the check. The kind that failed is retried once the check has succeeded. After
+// a failed check, the next one that succeeds begins the run anew: etcd may have been restored meanwhile.
+// Without a successful one, of a kind that the API server of Kubernetes has itself, nothing is passed without.
 //
 // A Run sends no requests and has no clock: its owner carries out what [Run.Next] returns.
 package barrier

@@ -113,6 +113,9 @@ func (r *Run[K]) Excuse(kind K) { r.excused[kind] = true }
 // can name, unless it is sealed again before it ends.
 func (r *Run[K]) Seal(complete bool) { r.sealed, r.complete = true, complete }
 
+// IsComplete reports whether the run is sealed and complete.
+func (r *Run[K]) IsComplete() bool { return r.sealed && r.complete }
+
 // Next returns the reads that are due, each once, and when to call Next again; zero if only
 // the end of a read or a new version of the graph changes anything.
 func (r *Run[K]) Next(now time.Time) (requests map[K]Request, wake time.Time) {

@@ -150,12 +150,36 @@ func TestFailedCheckBeginsTheLimitAnew(t *testing.T) {
 	expectResult(t, r, limit, Running)
 	answer(t, r, RetryTime, false)
 	answer(t, r, 9*time.Second, true)
-	expectRequests(t, r, 9*time.Second, map[string]Request{"a": Probe})
+	if r.IsComplete() {
+		t.Error("kinds may be new")
+	}
+	r.Seal(true)
+	expectRequests(t, r, 9*time.Second, map[string]Request{"a": Probe, "b": Probe}) // etcd may have been restored
+	r.Seen("b")
 	r.Failed("a", begun.Add(9*time.Second))
 	answer(t, r, 10*time.Second, true)
-	expectResult(t, r, 10*time.Second, Running)
-	answer(t, r, RetryTime+limit, true)
-	expectResult(t, r, RetryTime+limit, PassedWithout, "a")
+	expectResult(t, r, 19*time.Second, Running)
+	answer(t, r, 20*time.Second, true)
+	expectResult(t, r, 20*time.Second, PassedWithout, "a")
+}
+
+// The API server comes back and goes away again at once.
+func TestRunBeginsAnewTwice(t *testing.T) {
+	r := newRun("a", "b")
+	r.Next(begun)
+	r.Seen("b")
+	r.Failed("a", begun)
+	answer(t, r, 0, false)
+	answer(t, r, RetryTime, true)
+	r.Seal(true)
+	expectRequests(t, r, RetryTime, map[string]Request{"a": Probe, "b": Probe})
+	r.Failed("a", begun.Add(RetryTime))
+	r.Failed("b", begun.Add(RetryTime))
+	expectRequests(t, r, 2*RetryTime, map[string]Request{"a": Probe, "b": Probe})
+	expectResult(t, r, 2*limit, Running)
+	r.Seen("a")
+	r.Seen("b")
+	expectResult(t, r, 2*limit, Passed)
 }
 
 // The kind is not read again before the API server is known to answer: it would fail again for the same reason.

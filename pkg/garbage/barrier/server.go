@@ -10,8 +10,10 @@ import (
 type server[K comparable] struct {
 	// kinds are those that the API server has itself. The first one that the graph has seen is checked.
 	kinds []K
-	// since is since when the API server answers: since the first read, or the last check that failed. Zero if it does not.
+	// since is since when the API server answers: since the first read of such a kind. Zero if none was read since the API server was away.
 	since time.Time
+	// away: the last check failed.
+	away bool
 	// doubted: no check has begun since the last failure and succeeded. overtaken: the check that is under way began earlier.
 	doubted, overtaken bool
 	checking           bool
@@ -31,19 +33,34 @@ func (r *Run[K]) Vouch(kind K) {
 // Undiscovered records that the kinds could not be discovered.
 func (r *Run[K]) Undiscovered() { r.server.doubt() }
 
-// Checked records the end of a check. One that failed says that no failure before says anything about its kind.
+// Checked records the end of a check. After one that failed, the next that succeeds begins the run anew: the failures said nothing
+// about kinds, and etcd may have been restored while the API server was away, so that what was read before is no more true.
 func (r *Run[K]) Checked(answered bool, now time.Time) {
 	s := &r.server
 	s.checking = false
 	switch {
 	case !answered:
-		s.since, s.next, s.doubted, s.checkedLate = now, now.Add(RetryTime), true, false
-		clear(r.excused)
+		s.away, s.next, s.doubted = true, now.Add(RetryTime), true
 		if len(s.kinds) > 0 {
 			s.kinds = append(s.kinds[1:], s.kinds[0])
 		}
+	case s.away:
+		r.beginAnew()
 	case !s.overtaken:
 		s.doubted, s.checkedLate = false, s.late
+	}
+}
+
+func (r *Run[K]) beginAnew() {
+	s := &r.server
+	s.since, s.away, s.doubted, s.checkedLate = time.Time{}, false, false, false
+	r.sealed, r.complete = false, false
+	clear(r.excused)
+	for _, p := range r.kinds {
+		p.failed, p.next = false, time.Time{}
+		if p.stage == seen || p.stage == following {
+			p.stage = waitingToProbe
+		}
 	}
 }
 
@@ -57,7 +74,7 @@ func (s *server[K]) remove(kind K) {
 // answers reports whether the API server has answered after all failures, and after the limit once that has passed.
 func (r *Run[K]) answers(now time.Time) bool {
 	s := &r.server
-	return !s.since.IsZero() && !s.doubted && (s.checkedLate || !r.IsLate(now))
+	return !s.since.IsZero() && !s.away && !s.doubted && (s.checkedLate || !r.IsLate(now))
 }
 
 // beginCheck returns the kind to check, false if no check is due.
@@ -67,7 +84,7 @@ func (r *Run[K]) beginCheck(now time.Time) (kind K, due bool) {
 	if at < 0 {
 		return kind, false
 	}
-	if s.since.IsZero() {
+	if s.since.IsZero() && !s.away {
 		s.since = now
 	}
 	if s.checking || now.Before(s.next) || r.answers(now) {
@@ -79,4 +96,6 @@ func (r *Run[K]) beginCheck(now time.Time) (kind K, due bool) {
 }
 
 // awaitsCheck reports whether a kind that failed is read again after a check only.
-func (r *Run[K]) awaitsCheck() bool { return !r.server.since.IsZero() && r.server.doubted }
+func (r *Run[K]) awaitsCheck() bool {
+	return !r.server.since.IsZero() && r.server.doubted && slices.ContainsFunc(r.server.kinds, r.Saw)
+}

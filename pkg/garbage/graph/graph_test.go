@@ -259,12 +259,12 @@ func TestPolicyChangeBeginsNewEpoch(t *testing.T) {
 	w.observe(configMaps, "owner", deleted(metav1.FinalizerDeleteDependents))
 	first, _, _ := w.Epoch("owner")
 	w.observe(configMaps, "owner", deleted(metav1.FinalizerOrphanDependents))
-	w.Passed("owner", first)
+	w.Passed("owner", first, now)
 	if w.state(t, "owner").Seen {
 		t.Error("a barrier of the former policy counts")
 	}
 	second, namespace, _ := w.Epoch("owner")
-	w.Passed("owner", second)
+	w.Passed("owner", second, now)
 	if !w.state(t, "owner").Seen || namespace != "ns" {
 		t.Errorf("the barrier does not count; namespace %q", namespace)
 	}

@@ -107,8 +107,8 @@ func (g *Graph) Judge(uid types.UID, now time.Time) (Judgement, bool) {
 	}
 	g.keepWaiting(&j, n, now)
 	if n.has(deleting) {
-		j.State.Seen, j.Unseen = n.passed(), nil
-		if !n.passed() {
+		j.State.Seen, j.Unseen = n.passedLately(now), nil
+		if !j.State.Seen {
 			j.Unseen = []types.UID{n.uid}
 		}
 	}
@@ -345,17 +345,30 @@ func (g *Graph) Epoch(uid types.UID) (epoch uint64, namespace string, found bool
 	return epoch, namespace, true
 }
 
-// HasPassed reports whether the graph has seen every kind since the present epoch of the owner began.
-func (g *Graph) HasPassed(uid types.UID) bool {
+// HasPassed reports whether the graph has seen every kind since the present epoch of the owner began, and lately if that releases
+// its dependents.
+func (g *Graph) HasPassed(uid types.UID, now time.Time) bool {
 	n := g.nodes[uid]
-	return n != nil && n.passed()
+	return n != nil && n.passedLately(now)
+}
+
+// PassLifetime is how long an orphaning owner may be released after it passed. If etcd was restored since, its dependents have their
+// references again, and would be garbage.
+const PassLifetime = 5 * time.Second
+
+// passedLately reports whether the owner has passed, and within [PassLifetime] if the removal of the finalizer orphan is next.
+func (n *node) passedLately(now time.Time) bool {
+	return n.passed() && (!n.has(orphan) || n.matching > 0 || now.Sub(n.owner.passedAt) < PassLifetime)
 }
 
 // Passed records that the graph has every kind as of a read that began in the epoch of the
 // owner. Owner and dependents are judged again.
-func (g *Graph) Passed(uid types.UID, epoch uint64) {
+func (g *Graph) Passed(uid types.UID, epoch uint64, now time.Time) {
 	if n := g.nodes[uid]; n != nil && (n.owner == nil && epoch == 0 || n.owner != nil && n.owner.epoch == epoch) {
 		n.own().passed = true
+		if n.has(orphan) {
+			n.owner.passedAt = now
+		}
 		g.change(n)
 		g.changeDependents(n)
 	}

@@ -95,6 +95,15 @@ func (g *Graph) Reappeared(uid types.UID) {
 	g.change(n)
 }
 
+// ListedAgain records that a later list shows an object that the graph has. If a write to it has succeeded and its event has not come, etcd
+// may have been restored, and the event never comes: the object is judged again.
+func (g *Graph) ListedAgain(uid types.UID) {
+	if n := g.nodes[uid]; n != nil && n.kind != nil && (n.has(sent) || n.waits()) {
+		n.flags &^= sent
+		g.change(n)
+	}
+}
+
 // countOf returns how many of the objects the graph has as objects of the kind.
 func (g *Graph) countOf(kind *Kind, uids map[types.UID]struct{}) int {
 	count := 0

@@ -89,8 +89,9 @@ type ownership struct {
 	aliases []alias
 	// reads are live reads since the last event, one for each place.
 	reads []read
-	// passed: the graph has seen every kind since epoch began.
-	passed bool
+	// passed: the graph has seen every kind since epoch began. passedAt is when that was found out, of an orphaning owner.
+	passed   bool
+	passedAt time.Time
 	// epoch counts the changes of the policy.
 	epoch uint64
 	// deleted is the deletion timestamp.

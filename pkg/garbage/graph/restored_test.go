@@ -3,9 +3,12 @@ package graph_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	. "github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
 func TestReadBehindGraphIsNoticed(t *testing.T) {
@@ -73,5 +76,26 @@ func TestObjectSeenAfterAbsenceIsUnverified(t *testing.T) {
 	w.observe(pods, "elsewhere", ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.Name = "other" }))
 	if got := w.state(t, "elsewhere"); !got.Absent {
 		t.Errorf("at other coordinates: %+v", got)
+	}
+}
+
+// Dependents of an orphaning owner may have their references again after a restore of etcd.
+func TestOrphaningOwnerNeedsRecentBarrier(t *testing.T) {
+	w := newWorld()
+	w.observe(configMaps, "owner", deleted(metav1.FinalizerOrphanDependents))
+	w.observe(configMaps, "dependent", ownedBy(configMaps, "owner"))
+	epoch, _, _ := w.Epoch("owner")
+	w.Passed("owner", epoch, now.Add(-PassLifetime))
+	if j, _ := w.Judge("owner", now); !j.State.Seen || !w.HasPassed("owner", now) {
+		t.Error("a barrier while dependents are left")
+	}
+	w.observe(configMaps, "dependent")
+	for _, tc := range []struct {
+		at   time.Time
+		want bool
+	}{{now.Add(-time.Nanosecond), true}, {now, false}} {
+		if j, _ := w.Judge("owner", tc.at); j.State.Seen != tc.want || w.HasPassed("owner", tc.at) != tc.want {
+			t.Errorf("at %v: %+v", tc.at, j.State)
+		}
 	}
 }

@@ -31,6 +31,7 @@ var defects = []struct{ name, cluster, rule string }{
 	{"absence-from-write", "a webhook denies a write", DeletedWithOwner},
 	{"absence-from-memory", "raised versions, the owner is back", DeletedWithOwner},
 	{"restored-state-ignored", "raised versions, the dependent has its former owner", OrphanedEarly},
+	{"pass-without-age", "raised versions, the backup is younger than the deletion", OrphanedEarly},
 	{"barrier-without-checks", "the API server goes away", ReleasedEarly},
 	{"path-not-found-is-absence", "the watch shows the dependent before its owner", DeletedWithOwner},
 }

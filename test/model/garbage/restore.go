@@ -1,9 +1,6 @@
 package garbage
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Backup is a backup of etcd.
 type Backup struct {
@@ -48,7 +45,7 @@ func restores(raised bool) Action {
 		says = "restores the backup with raised versions"
 	}
 	return Action{says, func(w *world, s *State) bool {
-		if s.objects == s.backup.objects || w.isWriting(s) {
+		if s.objects == s.backup.objects || len(w.machine.states[s.collector].Calls) > 0 { // those would fail, as by other faults
 			return false
 		}
 		s.objects, s.before, s.blockers = s.backup.objects, s.backup.before, s.backup.blockers
@@ -65,11 +62,6 @@ func restores(raised bool) Action {
 		s.restored = s.collector != 0
 		return w.wait(s, longAgo)
 	}}
-}
-
-// isWriting reports whether a write is under way. A restore would have it fail, as other faults do.
-func (w *world) isWriting(s *State) bool {
-	return slices.ContainsFunc(w.machine.states[s.collector].Calls, Call.writes)
 }
 
 // wait lets seconds pass. It returns false if the collector cannot go on.

@@ -80,8 +80,11 @@ func (w *world) crashes(s *State, l *Local) []Step {
 	return all
 }
 
-// sight returns the step in which the watch of the kind shows its next event.
+// sight returns the step in which the watch of the kind shows its next event, or a list follows because the watch ended.
 func (w *world) sight(s *State, k int) (Step, error) {
+	if s.relist[k] {
+		return w.relisted(s, k)
+	}
 	v := &s.views[k]
 	e := v.events[0]
 	after, err := w.next(s, Input{See: &e})
@@ -104,33 +107,23 @@ func (w *world) sights(s *State, _ *Local) ([]Step, error) {
 	var all []Step
 	for k := range w.config.Kinds {
 		v := &s.views[k]
-		switch {
-		case s.failing[k]:
-			continue
-		case s.relist[k]:
-			step, err := w.relisted(s, k)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, step)
+		if s.failing[k] {
 			continue
 		}
-		if len(v.events) > 0 {
+		if s.relist[k] || len(v.events) > 0 {
 			step, err := w.sight(s, k)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, step)
 		} else if v.version < s.counters[k] && w.machine.states[s.collector].Working[Barrier] {
-			marked := List{Kind: k, Version: s.counters[k]}
-			after, err := w.next(s, Input{Bookmark: &marked})
+			step, err := w.bookmark(s, k)
 			if err != nil {
 				return nil, err
 			}
-			after.views[k].version = marked.Version
-			all = append(all, Step{Says: "a bookmark of " + w.config.Kinds[k].Resource, After: after})
+			all = append(all, step)
 		}
-		if s.faults.Relists > 0 && len(v.events) > 0 {
+		if s.faults.Relists > 0 && !s.relist[k] && len(v.events) > 0 {
 			step, err := w.relisted(s, k)
 			if err != nil {
 				return nil, err
@@ -141,6 +134,17 @@ func (w *world) sights(s *State, _ *Local) ([]Step, error) {
 		}
 	}
 	return all, nil
+}
+
+// bookmark returns the step in which the watch of the kind delivers a bookmark.
+func (w *world) bookmark(s *State, k int) (Step, error) {
+	marked := List{Kind: k, Version: s.counters[k]}
+	after, err := w.next(s, Input{Bookmark: &marked})
+	if err != nil {
+		return Step{}, err
+	}
+	after.views[k].version = marked.Version
+	return Step{Says: "a bookmark of " + w.config.Kinds[k].Resource, After: after}, nil
 }
 
 // relisted returns the step in which a list replaces the watch of the kind.

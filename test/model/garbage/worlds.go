@@ -221,6 +221,7 @@ func restoreConfigs() []*Config {
 		config("raised versions, the owner is back", owned(secretD), Faults{}, deletes(ownerA, background), restores(true)).with(twoKinds),
 		config("raised versions, the dependent has its former owner", owned(secretD), Faults{}, swaps(secretD, true, ownerB), restores(true), deletes(ownerA, orphan)).with(twoKinds),
 		config("raised versions, foreground", owned(secretD), Faults{}, deletes(ownerA, foreground), restores(true), touches(secretD)).with(twoKinds),
+		config("raised versions, the backup is younger than the deletion", owned(secretD), Faults{}, deletes(ownerA, orphan), backsUp(), restores(true)).with(twoKinds),
 		config("elected, the backup is younger than the deletion", owned(secretD), Faults{}, deletes(ownerA, orphan), backsUp(), restores(true)).with(twoKinds).with(elected),
 		config("elected, the same versions", owned(secretD), Faults{}, swaps(secretD, true, ownerB), restores(false), deletes(ownerA, orphan), touches(secretD)).with(twoKinds).with(elected),
 		config("the API server goes away", owned(), Faults{Away: 1}, creates(secretD, true, ownerA), deletes(ownerA, foreground)).with(twoKinds),

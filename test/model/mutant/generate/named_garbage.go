@@ -15,7 +15,7 @@ var garbageDefects = []defect{
 		{garbageWrite, "\tif conflicts >= maxConflicts {", "\tif ON || conflicts >= maxConflicts {"},
 	}},
 	{"verdict-without-age", "the read of an owner that waits is good for ever", []change{
-		{garbageJudge, "\t\t\treturn found, now.Sub(found.began) < ReadLifetime", "\t\t\treturn found, ON || now.Sub(found.began) < ReadLifetime"},
+		{garbageJudge, "\treturn found, !found.began.IsZero() && now", "\treturn found, ON && !found.began.IsZero() || !found.began.IsZero() && now"},
 		{garbageWrite, "\treturn !j.Expires.IsZero() &&", "\treturn !ON && !j.Expires.IsZero() &&"},
 	}},
 	{"live-by-the-watch", "an owner that the graph has counts as live beside one that waits", []change{
@@ -44,6 +44,9 @@ var garbageDefects = []defect{
 	}},
 	{"restored-state-ignored", "a list that shows an object in an older version is taken for one that is known", []change{
 		{"pkg/garbage/graph/kinds.go", "\treturn known && listed && older < 0", "\treturn !ON && known && listed && older < 0"},
+	}},
+	{"pass-without-age", "an orphaning owner is released by a barrier of any age", []change{
+		{garbageJudge, "now.Sub(n.owner.passedAt) < PassLifetime", "ON || now.Sub(n.owner.passedAt) < PassLifetime"},
 	}},
 	{"barrier-without-checks", "a barrier passes although the API server went away before it had read every kind", []change{
 		{"pkg/garbage/barrier/run.go", "\tcase without && !r.answers(now):", "\tcase !ON && without && !r.answers(now):"},
