@@ -66,10 +66,7 @@ func (c *Controller) setStatusBound(ctx context.Context, o *observation) (*obser
 
 // assignClass sets the default class, and counts the attempt.
 func (c *Controller) assignClass(ctx context.Context, o *observation) error {
-	now, err := c.writeClaim(ctx, o, patch.ForVersion(o.claim).Set("/spec/storageClassName", o.defaultClass))
-	if err == nil && storage.ClaimClass(now.claim) == "" { // no event may follow
-		err = controller.ErrTooManySteps
-	}
+	_, err := c.writeClaim(ctx, o, patch.ForVersion(o.claim).Set("/spec/storageClassName", o.defaultClass))
 	countAssignment(err)
 	return err
 }

@@ -2,7 +2,6 @@ package protection
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -145,10 +144,7 @@ func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClai
 	if action == protection.UnprotectClaim && usedByAny(c.caches.PodsOf(controller.Key(claim)), claim) {
 		return controller.ErrStaleCache // a pod was created while this write waited for its turn
 	}
-	now, err := c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim).TestDeletion(claim), claim, change))
-	if err == nil && finalizer.Has(now.Finalizers, finalizer.ClaimProtection) != (action == protection.ProtectClaim) {
-		err = fmt.Errorf("claim %s: %w", controller.Key(claim), controller.ErrTooManySteps) // no event may follow
-	}
+	_, err = c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim).TestDeletion(claim), claim, change))
 	return c.reporter.ReportRefusal(claim, write, err)
 }
 

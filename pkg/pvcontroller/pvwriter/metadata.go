@@ -2,11 +2,9 @@ package pvwriter
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
@@ -50,12 +48,8 @@ func (w *Writer) SetMetadata(ctx context.Context, volume *v1.PersistentVolume, m
 }
 
 // RemoveReclaimFinalizers removes the finalizers that kept the volume until its in-tree
-// plugin deleted the data. It returns [controller.ErrTooManySteps] if the write has no effect.
+// plugin deleted the data.
 func (w *Writer) RemoveReclaimFinalizers(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	change := finalizer.Change{Remove: []finalizer.Name{finalizer.InTree, finalizer.External}}
-	now, err := w.writer.PatchVolume(ctx, volume, finalizer.Edit(patch.For(volume).TestDeletion(volume), volume, change))
-	if err == nil && (finalizer.Has(now.Finalizers, finalizer.InTree) || finalizer.Has(now.Finalizers, finalizer.External)) {
-		return nil, fmt.Errorf("volume %s: %w", volume.Name, controller.ErrTooManySteps)
-	}
-	return now, err
+	return w.writer.PatchVolume(ctx, volume, finalizer.Edit(patch.For(volume).TestDeletion(volume), volume, change))
 }

@@ -2,7 +2,6 @@ package pvwriter
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -15,7 +14,7 @@ import (
 func (w *Writer) AddProtection(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	change := controller.RequirePhase(patch.For(volume), volume)
 	addProtection(change, volume)
-	return w.patchProtection(ctx, volume, change, true)
+	return w.writer.PatchVolume(ctx, volume, change)
 }
 
 func addProtection(change *patch.Patch, volume *v1.PersistentVolume) {
@@ -26,16 +25,7 @@ func addProtection(change *patch.Patch, volume *v1.PersistentVolume) {
 func (w *Writer) RemoveProtection(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	change := controller.RequirePhase(patch.For(volume), volume)
 	removeProtection(change, volume)
-	return w.patchProtection(ctx, volume, change, false)
-}
-
-// patchProtection returns [controller.ErrTooManySteps] for a write that has no effect: no event may follow.
-func (w *Writer) patchProtection(ctx context.Context, volume *v1.PersistentVolume, change *patch.Patch, protected bool) (*v1.PersistentVolume, error) {
-	now, err := w.writer.PatchVolume(ctx, volume, change)
-	if err == nil && finalizer.Has(now.Finalizers, finalizer.VolumeProtection) != protected {
-		return nil, fmt.Errorf("volume %s: %w", volume.Name, controller.ErrTooManySteps)
-	}
-	return now, err
+	return w.writer.PatchVolume(ctx, volume, change)
 }
 
 // removeProtection tests the whole version where no finalizer keeps the volume until
