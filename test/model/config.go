@@ -48,6 +48,14 @@ type Config struct {
 	Crashes, Losses, Errors, Hours int
 	// Denials are how often an admission webhook denies a write, Undos how often it takes back a change.
 	Denials, Undos int
+	// Restores are how often etcd may be restored from a backup, Backups how often a backup may be taken besides
+	// that of the beginning. Unled are the programs without leader election: they live on.
+	Restores, Backups int
+	Unled             []string
+	// OldVersions: objects come back in their old versions, never in higher ones.
+	OldVersions bool
+	// Filled: etcd was restored before the start, when the disks were in use.
+	Filled bool
 	// Delays are how often a write gets no answer and may take effect within a minute. Delaying are
 	// the resources of such writes, nil for all.
 	Delays   int
@@ -109,12 +117,14 @@ func (w *world) initial() *State {
 		instances: make([]instance, len(w.config.Programs)),
 		crashes:   int8(w.config.Crashes), losses: int8(w.config.Losses), errors: int8(w.config.Errors), hours: int8(w.config.Hours),
 		denials: int8(w.config.Denials), undos: int8(w.config.Undos),
+		restores: int8(w.config.Restores), backups: int8(w.config.Backups),
 		lies: int8(w.config.Lies), switches: int8(w.config.Switches),
 		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls), oldLists: int8(w.config.OldLists), delays: int8(w.config.Delays),
 	}
 	for _, object := range w.config.Objects {
 		s = w.put(s, w.slot(object.Key), w.intern(object))
 	}
+	s = w.backedUp(s)
 	for i := range s.instances {
 		s.instances[i].terms = w.config.Terms
 	}
@@ -126,6 +136,9 @@ func (w *world) initial() *State {
 	}
 	if w.config.GivenUp {
 		s.givenUp = slices.Clone(s.disks)
+	}
+	if w.config.Filled {
+		s.filled = slices.Clone(s.disks)
 	}
 	return s
 }

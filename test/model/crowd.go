@@ -33,7 +33,7 @@ func crowd(name string, creations []creation, disks []string, users ...UserActio
 	c := base(name, creations...)
 	c.Disks, c.Users, c.Classes = disks, users, []string{class, keepingClass}
 	c.Crashes, c.Losses, c.Errors, c.Hours, c.Stalls, c.Interruptions = 30, 30, 30, 10, 30, 120
-	c.Denials, c.Undos = 30, 30
+	c.Denials, c.Undos, c.Restores, c.Backups = 30, 30, 10, 10
 	return c
 }
 

@@ -73,6 +73,7 @@ func (w *world) snapshot(s *State) *check.Snapshot {
 		snapshot.Disks = append(snapshot.Disks, check.Disk{Handle: w.disks[id].handle, Name: w.disks[id].name})
 	}
 	snapshot.Deleted, snapshot.Kept, snapshot.GivenUp = w.handles(s.deleted), w.handles(s.kept), w.handles(s.givenUp)
+	snapshot.Filled = w.handles(s.filled)
 	for i, program := range s.instances {
 		// No program knows what a former leader has in flight.
 		snapshot.Calls = append(snapshot.Calls, openCalls(w.machines[i].Local(program.local))...)

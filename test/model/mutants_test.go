@@ -126,8 +126,8 @@ func groupsOf(file string) []string {
 	}{
 		{"pkg/reclaim/plugin", []string{"in-tree"}}, {"pkg/pvcontroller/pvwriter", []string{"in-tree"}},
 		{"pkg/reclaim", []string{"finalizers", "reclaim"}}, {"pkg/provisioner/deletion", []string{"restart", "reclaim"}},
-		{"pkg/binding", []string{"release", "binding"}}, {"pkg/protection", []string{"protection"}},
-		{"pkg/provision", []string{"provisioning", "restart"}}, {"pkg/controller", []string{"webhook"}},
+		{"pkg/binding", []string{"restore", "release", "binding"}}, {"pkg/protection", []string{"protection"}},
+		{"pkg/provision", []string{"restore", "provisioning", "restart"}}, {"pkg/controller", []string{"webhook"}},
 	} {
 		if strings.HasPrefix(file, known.folder) {
 			return known.groups

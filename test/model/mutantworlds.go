@@ -19,6 +19,7 @@ func (l *Lab) mutantGroups() []Group {
 	return []Group{
 		{"binding", bindingWorlds()}, {"release", releaseWorlds()}, {"reclaim", slices.Concat(reclaimWorlds(), reclaimFaultWorlds())}, {"finalizers", finalizerWorlds()}, {"protection", protectionWorlds()},
 		{"in-tree", inTreeWorlds()}, {"provisioning", slices.Concat(provisioningWorlds(), faultyWorlds())}, {"restart", l.restartWorlds()}, {"whole", wholeWorlds()}, {"webhook", smallWebhookWorlds()},
+		{"restore", append(smallRestoreWorlds(), l.journalRestored())},
 	}
 }
 

@@ -22,7 +22,7 @@ var (
 
 // kinds are the disturbances, as often as they are likely.
 var kinds = slices.Concat(
-	slices.Repeat([]Kind{User}, 8), slices.Repeat([]Kind{Interrupt}, 6), []Kind{Crash, Crash, Lose, Lose, Fail, Fail, Deny, Deny, Undo, Stall, Stall, Hour, Lie, Switch, OldList},
+	slices.Repeat([]Kind{User}, 8), slices.Repeat([]Kind{Interrupt}, 6), []Kind{Crash, Crash, Lose, Lose, Fail, Fail, Deny, Deny, Undo, Stall, Stall, Hour, Lie, Switch, OldList, Backup, Restore},
 )
 
 // tester lets rapid fail without the end of the test.

@@ -112,7 +112,7 @@ func (w *world) raced(s *State, step Step) bool {
 // isFaultless reports whether nothing has failed until the state.
 func (w *world) isFaultless(s *State) bool {
 	return !w.config.Restarted && int(s.crashes) == w.config.Crashes && int(s.losses) == w.config.Losses && int(s.errors) == w.config.Errors &&
-		int(s.denials) == w.config.Denials && int(s.undos) == w.config.Undos && int(s.lies) == w.config.Lies && int(s.switches) == w.config.Switches && int(s.delays) == w.config.Delays
+		int(s.denials) == w.config.Denials && int(s.undos) == w.config.Undos && int(s.lies) == w.config.Lies && int(s.switches) == w.config.Switches && int(s.delays) == w.config.Delays && int(s.restores) == w.config.Restores
 }
 
 // checkRest finds the sets of states that free steps cannot leave: there, every state must be
@@ -135,7 +135,7 @@ func (e *explorer) checkResting(id int32) {
 
 // resting returns what is wrong with a state in which the world comes to rest.
 func (w *world) resting(s *State) []finding {
-	wanted := check.Wanted{Driver: process.DriverName, Unresolved: w.config.Upstream || w.config.Switches > 0, Classes: w.config.Classes, Exempt: w.config.Exempt}
+	wanted := check.Wanted{Driver: process.DriverName, Unresolved: w.config.Upstream || w.config.Switches > 0 || w.config.Restores > 0, Classes: w.config.Classes, Exempt: w.config.Exempt}
 	for i, program := range w.config.Programs {
 		if program.Actor == check.Provisioner || program.Actor == check.UpstreamProvisioner {
 			wanted.Honor = w.honors(s, i)

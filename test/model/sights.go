@@ -44,7 +44,7 @@ func (w *world) sight(s *State, i int, slot slotID, id objectID) (Step, error) {
 	after := s.clone()
 	after.see(i, slot, id)
 	w.trim(after, slot)
-	after, stuck, err := w.move(after, i, false, process.Input{See: &w.objects[id]}, fmt.Sprintf("see %d", id))
+	after, stuck, err := w.move(after, i, false, process.Input{See: &w.objects[id], Listed: w.isRestored(id)}, fmt.Sprintf("see %d", id))
 	return Step{After: after, Says: w.config.Programs[i].Name + " sees " + w.describe(id), Free: true, Stuck: stuck}, err
 }
 

@@ -78,6 +78,11 @@ type State struct {
 	delayed delayedWrite
 	// denials and undos are how often a webhook may still deny a write, or take back its change.
 	denials, undos int8
+	// restores are how often etcd may still be restored from the backup, backups how often a backup may still be taken.
+	restores, backups int8
+	// backup are the API objects of the backup. filled are the disks that were there when etcd was restored.
+	backup []objectID
+	filled []diskID
 	// current is the number of the program whose pass goes on, plus one; 0 for none.
 	current int8
 }
@@ -128,7 +133,8 @@ func (s *State) key() string {
 	for _, versions := range s.older {
 		b = appendIDs(b, versions)
 	}
-	for _, disks := range [][]diskID{s.disks, s.deleted, s.kept, s.givenUp} {
+	b = appendIDs(b, s.backup)
+	for _, disks := range [][]diskID{s.disks, s.deleted, s.kept, s.givenUp, s.filled} {
 		b = appendIDs(b, disks)
 	}
 	for _, i := range s.instances {
@@ -143,7 +149,8 @@ func (s *State) key() string {
 	b = binary.AppendUvarint(b, s.done)
 	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.lies), byte(s.switches),
 		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot), byte(s.oldLists),
-		byte(s.delays), byte(s.delayed.program), byte(s.delayed.request>>8), byte(s.delayed.request), byte(s.denials), byte(s.undos)))
+		byte(s.delays), byte(s.delayed.program), byte(s.delayed.request>>8), byte(s.delayed.request), byte(s.denials), byte(s.undos),
+		byte(s.restores), byte(s.backups)))
 }
 
 func bits(set bool) byte {
@@ -172,7 +179,8 @@ func parse(key string, programs int) *State {
 	for i := range s.older {
 		s.older[i] = readIDs[objectID](&r)
 	}
-	for _, disks := range []*[]diskID{&s.disks, &s.deleted, &s.kept, &s.givenUp} {
+	s.backup = readIDs[objectID](&r)
+	for _, disks := range []*[]diskID{&s.disks, &s.deleted, &s.kept, &s.givenUp, &s.filled} {
 		*disks = readIDs[diskID](&r)
 	}
 	for range programs {
@@ -192,6 +200,7 @@ func parse(key string, programs int) *State {
 	s.stalled, s.oldLists = stalledWatch{program: int8(r.b[9]), slot: int8(r.b[10])}, int8(r.b[11])
 	s.delays, s.delayed = int8(r.b[12]), delayedWrite{program: int8(r.b[13]), request: uint16(r.b[14])<<8 | uint16(r.b[15])}
 	s.denials, s.undos = int8(r.b[16]), int8(r.b[17])
+	s.restores, s.backups = int8(r.b[18]), int8(r.b[19])
 	return s
 }
 

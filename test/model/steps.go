@@ -45,7 +45,8 @@ func (w *world) steps(s *State) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(all, w.scheduled(s, -1, append(delayed, w.userSteps(s)...))...), nil
+	all = append(all, w.scheduled(s, -1, append(delayed, w.userSteps(s)...))...)
+	return append(all, w.restores(s)...), nil
 }
 
 // programSteps returns the steps of the programs. They are forced if nothing else is explored

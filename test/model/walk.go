@@ -27,6 +27,8 @@ const (
 	Lie       Kind = "lie"
 	Switch    Kind = "switch"
 	OldList   Kind = "old list"
+	Backup    Kind = "backup"
+	Restore   Kind = "restore"
 )
 
 // Disturbance is a disturbance after so many steps without one. Pick selects one of those that
@@ -172,6 +174,7 @@ func (w *Walker) try(d Disturbance) (bool, error) {
 // stepsOfKind returns the steps of the programs that are of the kind.
 func (w *Walker) stepsOfKind(kind Kind) (steps []Step, forced bool, err error) {
 	steps, forced, err = w.programSteps(w.state)
+	steps = append(steps, w.restores(w.state)...)
 	return slices.DeleteFunc(steps, func(step Step) bool { return w.kindOf(step) != kind }), forced, err
 }
 
@@ -220,6 +223,10 @@ func (w *Walker) kindOf(step Step) Kind {
 		return Lie
 	case after.switches < now.switches:
 		return Switch
+	case after.restores < now.restores:
+		return Restore
+	case after.backups < now.backups:
+		return Backup
 	case after.oldLists < now.oldLists:
 		return OldList
 	case after.interruptions < now.interruptions:
@@ -337,8 +344,9 @@ func (w *Walker) endFaults() {
 	w.config.Undos -= int(s.undos)
 	w.config.Lies -= int(s.lies)
 	w.config.Switches -= int(s.switches)
+	w.config.Restores -= int(s.restores)
 	s.crashes, s.losses, s.errors, s.hours, s.lies, s.switches, s.interruptions, s.stalls, s.oldLists = 0, 0, 0, 0, 0, 0, 0, 0, 0
-	s.denials, s.undos = 0, 0
+	s.denials, s.undos, s.restores, s.backups, s.backup = 0, 0, 0, 0, nil
 	w.state = s
 }
 

@@ -157,6 +157,7 @@ func Groups() []Group {
 		{"former", formerWorlds()},
 		{"delayed", delayedWorlds()},
 		{"webhook", append(webhookWorlds(scenes()), static(v1.PersistentVolumeReclaimDelete).with("an undone write", undo), static(v1.PersistentVolumeReclaimRetain).with("an undone write", undo))},
+		{"restore", restoreWorlds()},
 		{"known", mendedBugs()},
 	}
 }

@@ -68,6 +68,8 @@ func (r *report) deletedUnrecorded(handle string) {
 	switch {
 	case slices.Contains(r.world.Kept, handle):
 		r.add(DataLost, "disk "+handle, "is deleted though a user keeps it")
+	case slices.Contains(r.world.Filled, handle):
+		r.add(DataLost, "disk "+handle, "is discarded, and it is older than a restore of etcd")
 	case entry == nil || entry.State != journal.Discarding:
 		r.add(DeletedUnrecorded, "disk "+handle, "is deleted, and neither a PersistentVolume nor a discarding entry names it")
 	case entry.CustodyBroken:

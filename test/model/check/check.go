@@ -36,6 +36,8 @@ type Snapshot struct {
 	// Kept are handles of disks that users keep without a PersistentVolume. [Kept] returns
 	// them for a step.
 	Kept []string
+	// Filled are handles of disks that were there before etcd was restored from a backup.
+	Filled []string
 	// GivenUp are handles of disks that need no record any more: a user removed a finalizer
 	// or edited a claim, or the storage system reported a deletion or a creation that did not
 	// happen, or denied a creation that did.

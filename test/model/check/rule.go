@@ -10,7 +10,8 @@ type Rule int
 const (
 	// DataLost: DeleteVolume of a disk while a claim is bound to its volume, while one of its
 	// volumes has another policy than Delete or is used otherwise, or of a disk that a user
-	// keeps. storage.md, "DeleteVolume, once".
+	// keeps, or without a volume of one that is older than a restore of etcd. storage.md,
+	// "DeleteVolume, once".
 	DataLost Rule = iota
 	// DeletedForUnreleased: DeleteVolume for a volume that is not Released, or whose claim may
 	// still use it. storage.md, "CSI volumes".

@@ -46,7 +46,7 @@ func (c Cluster) add(r route, d document) (Cluster, Response) {
 	object, _ := c.Get(r.key())
 	count := object.Count
 	if object.JSON == "" {
-		count++
+		count = max(count, object.LostCount) + 1
 	}
 	meta := child(d, "metadata")
 	delete(meta, "resourceVersion")
@@ -64,7 +64,7 @@ func (c Cluster) add(r route, d document) (Cluster, Response) {
 	case object.JSON != "":
 		return c, *failure(apierrors.NewAlreadyExists(r.resource.groupResource(), r.name))
 	}
-	object.Count = count
+	object.Count, object.LostCount = count, 0
 	after, object := c.store(object, d)
 	if object.Fresh = r.resource.lateDefaults || r.resource.lateReset; object.Fresh {
 		after = after.With(object)

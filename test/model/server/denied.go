@@ -20,6 +20,7 @@ func Denials(request Request) []Response {
 	denials := []*apierrors.StatusError{
 		apierrors.NewNotFound(resource, key.Name), apierrors.NewConflict(resource, key.Name, errDenied), apierrors.NewForbidden(resource, key.Name, errDenied),
 		apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, request.Method, resource, key.Name, errDenied.Error(), 0, false),
+		apierrors.NewGenericServerResponse(http.StatusGone, request.Method, resource, key.Name, errDenied.Error(), 0, false),
 	}
 	if request.Method == http.MethodPost {
 		denials = append(denials, apierrors.NewAlreadyExists(resource, key.Name))

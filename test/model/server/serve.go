@@ -95,17 +95,22 @@ func (c Cluster) store(object Object, d document) (Cluster, Object) {
 // write writes a new version of the object.
 func (c Cluster) write(object Object, now string) (Cluster, Object) {
 	object.JSON, object.Fresh = now, false
-	object.Version++
+	object.count()
 	return c.With(object), object
 }
 
 // remove deletes the object and remembers its version.
 func (c Cluster) remove(object Object) (Cluster, Object) {
-	object.Version++
+	object.count()
 	object.Fresh = false
 	last := object
 	object.JSON = ""
 	return c.With(object), last
+}
+
+// count gives the object its next version.
+func (o *Object) count() {
+	o.Version, o.LostVersion = max(o.Version, o.LostVersion)+1, 0
 }
 
 // decodeObject decodes and completes an object of a request.

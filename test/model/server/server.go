@@ -42,6 +42,9 @@ type Object struct {
 	// the default phase of a claim with its first write, and the journal's first update
 	// removes the managed fields of a Lease, even if that changes nothing else.
 	Fresh bool
+	// LostVersion and LostCount are how far versions and UIDs of the name had come before etcd was restored. What comes
+	// next is beyond them. LostVersion is 0 again once the restored object was written.
+	LostVersion, LostCount int
 	// JSON is the object without its resource version, with sorted keys; "" once the object
 	// is deleted.
 	JSON string

@@ -80,6 +80,9 @@ var bindingDefects = []defect{
 	{"claim-lost-without-live-read", "a stale cache sets a bound claim to Lost", []change{
 		{"pkg/binding/claim.go", "\tcase s.Named && !s.Confirmed:", "\tcase !ON && s.Named && !s.Confirmed:"},
 	}},
+	{"claim-bound-to-cached-volume", "a claim gets the name of a volume that only a cache has, after a restore of etcd", []change{
+		{"pkg/binding/claim.go", "\tcase !s.Completed && !s.Confirmed:\n\t\treturn ClaimDecision{ConfirmVolume, Binding}", "\tcase !ON && !s.Completed && !s.Confirmed:\n\t\treturn ClaimDecision{ConfirmVolume, Binding}"},
+	}},
 	{"claim-unprotected-without-live-list", "a claim loses pvc-protection while a pod that uses it is not in the cache yet", []change{
 		{"pkg/protection/claim.go", "\tcase !s.Confirmed:", "\tcase !ON && !s.Confirmed:"},
 	}},
