@@ -186,6 +186,8 @@ func decideAbsent(s State) Decision {
 		return Decision{Reschedule, NodeUnfit}
 	case s.Record == storage.RecordConflict && s.Read != BothRead:
 		return Decision{ReadBoth, NameInUse}
+	case s.Record == storage.RecordConflict && s.Entry != NoEntry && s.Creation == NotRequested:
+		return Decision{RemoveEntry, NameInUse}
 	case s.Record == storage.RecordConflict:
 		return Decision{Wait, NameInUse}
 	}

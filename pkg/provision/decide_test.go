@@ -82,6 +82,7 @@ var decideCases = map[string]struct {
 	"older volume for an unfit node is recorded":             {State{Journaled: true, Want: Misplaced, Creation: Created, Entry: Durable}, Decision{Save, VolumeWanted}},
 	"older volume of an unserved claim is recorded":          {State{Journaled: true, Want: Unserved, Creation: Created, Entry: Durable}, Decision{Save, VolumeWanted}},
 	"older volume for an unfit node is recorded already":     {State{Journaled: true, Want: Misplaced, Creation: Created, Entry: Durable, Record: storage.RecordPresent}, Decision{AcceptRecord, VolumeRecorded}},
+	"unused entry goes before a name conflict waits":         {State{Journaled: true, Want: Wanted, Entry: Durable, Record: storage.RecordConflict, Read: BothRead}, Decision{RemoveEntry, NameInUse}},
 	"older volume with a name conflict waits":                {State{Journaled: true, Want: Wanted, Creation: Created, Entry: Durable, Record: storage.RecordConflict, Read: BothRead}, Decision{Wait, NameInUse}},
 	"the same, of a gone claim":                              {State{Journaled: true, Want: Unwanted, Creation: Created, Entry: Durable, Record: storage.RecordConflict, Read: BothRead}, Decision{MoveToUnresolved, NameInUse}},
 	"bound claim without a volume waits":                     {State{Journaled: true, Want: BoundOrLost}, Decision{Wait, ClaimBoundOrLost}},
@@ -186,7 +187,8 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		return (d.Action == Save || d.Action == Announce) && (s.Creation != Created || s.Unusable || s.Record != storage.RecordAbsent)
 	},
 	"open requests keep their entry": func(s State, d Decision) bool {
-		settled := s.Creation == Failed || s.Creation == NotRequested && s.Want != Wanted
+		isTaken := s.Record == storage.RecordConflict && s.Read == BothRead
+		settled := s.Creation == Failed || s.Creation == NotRequested && (s.Want != Wanted || isTaken)
 		proven := s.Record == storage.RecordPresent || s.Want == BoundOrLost || settled
 		elsewhere := s.Record == storage.RecordElsewhere && (s.Entry >= Inherited || s.Creation != Failed && s.Creation != NotRequested)
 		return d.Action == RemoveEntry && (s.Entry == NoEntry || elsewhere || !proven && s.Record != storage.RecordElsewhere)

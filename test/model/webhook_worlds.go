@@ -1,9 +1,6 @@
 package model
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // deny has an admission webhook deny a write, undo has it take back a change.
 func deny(c *Config) { c.Denials++ }
@@ -22,11 +19,9 @@ func webhookWorlds(worlds []Config, names ...string) []Config {
 	return all
 }
 
-// scenes are the worlds for mutants that start anew. Left out is one in which an entry stays: its first write was undone,
-// and the program waits for the end of a name conflict, before CreateVolume is called. The entry goes with the claim.
+// scenes are the worlds for mutants that start anew.
 func scenes() []Config {
-	all := slices.Concat(bindingWorlds(), releaseWorlds(), reclaimWorlds(), finalizerWorlds(), protectionWorlds(), provisioningWorlds(), inTreeWorlds())
-	return slices.DeleteFunc(all, func(c Config) bool { return strings.HasPrefix(c.Name, "name conflict during the call") })
+	return slices.Concat(bindingWorlds(), releaseWorlds(), reclaimWorlds(), finalizerWorlds(), protectionWorlds(), provisioningWorlds(), inTreeWorlds())
 }
 
 // smallWebhookWorlds are those that take seconds: each kind of write is in one of them.
