@@ -32,7 +32,7 @@ func clonable(claim, source *v1.PersistentVolumeClaim) error {
 	case claim.DeletionTimestamp != nil:
 		return nil
 	case source.DeletionTimestamp != nil && !finalizer.Has(source.Finalizers, finalizer.CloneSource):
-		return notReady("PVC DataSource %s is currently being deleted", source.Name)
+		return notReady("PVC DataSource %s is currently being deleted, and can no longer be cloned", source.Name)
 	case source.Status.Phase != v1.ClaimBound || source.Spec.VolumeName == "":
 		return notReady("PVC DataSource %s must have a status of Bound", source.Name)
 	case source.Spec.StorageClassName == nil || claim.Spec.StorageClassName == nil:
@@ -50,7 +50,7 @@ func cloneVolume(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentV
 	case volume == nil:
 		return notReady("claim in dataSource not bound or invalid: its volume %s does not exist", source.Spec.VolumeName)
 	case !bound(volume, source) && claim.DeletionTimestamp == nil:
-		return notReady("claim in dataSource not bound or invalid: its volume %s is not bound to it", volume.Name)
+		return notReady("claim in dataSource not bound or invalid: its volume %s is not bound to the claim %s", volume.Name, source.Name)
 	case volume.Spec.CSI == nil || volume.Spec.CSI.Driver != driver:
 		return notReady("claim in dataSource not bound or invalid: its volume %s is not of driver %s", volume.Name, driver)
 	case storage.ModeOf(volume.Spec.VolumeMode) != storage.ModeOf(claim.Spec.VolumeMode) && claim.DeletionTimestamp == nil:

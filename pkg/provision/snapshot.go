@@ -68,7 +68,7 @@ func nameable(snapshot *SnapshotState, driver string) error {
 	case snapshot.Content.Driver != driver:
 		return notReady("snapshotcontent %s for snapshot %s is not handled by CSI driver %s of the storage class, but by %s", snapshot.Content.Name, snapshot.Name, driver, snapshot.Content.Driver)
 	case snapshot.Content.Handle == "":
-		return notReady("snapshot handle %s is not available", snapshot.Name)
+		return notReady("snapshot handle %s is not available: the VolumeSnapshotContent %s of the snapshot has none yet", snapshot.Name, snapshot.Content.Name)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func nameable(snapshot *SnapshotState, driver string) error {
 func restorable(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, keepMode bool) error {
 	switch {
 	case snapshot.Deleting && !snapshot.Protected:
-		return notReady("snapshot %s is being deleted", snapshot.Name)
+		return notReady("snapshot %s is being deleted, and can no longer be restored", snapshot.Name)
 	case !snapshot.Ready:
 		return notReady("snapshot %s is not Ready", snapshot.Name)
 	case keepMode && !modeAllowed(claim, snapshot.Content):

@@ -43,7 +43,7 @@ func (c *Controller) report(volume *v1.PersistentVolume, reason external.Reason)
 	switch reason {
 	case external.HandleShared:
 		if others := c.sharing(volume); len(others) > 0 {
-			c.Reporter.Report(volume, controller.WarningEvent(string(reason), fmt.Sprintf("The volume is not deleted, because volume %q has the same disk, or a directory in it", others[0])))
+			c.Reporter.Report(volume, controller.WarningEvent(string(reason), fmt.Sprintf("The disk is not deleted, because volume %q has the same disk, or a directory in it; if that volume is in use, set the policy of this one to Retain", others[0])))
 		}
 	case external.StillAttached:
 		c.reportAttached(volume)
@@ -83,5 +83,5 @@ func (c *Controller) reportLeak(volume *v1.PersistentVolume) {
 	if volume.Spec.CSI != nil {
 		handle = volume.Spec.CSI.VolumeHandle
 	}
-	c.Reporter.ReportAlways(volume, controller.WarningEvent(string(external.TooLateToProtect), fmt.Sprintf("The PersistentVolume was deleted, and its data is still in the storage system as %q", handle)))
+	c.Reporter.ReportAlways(volume, controller.WarningEvent(string(external.TooLateToProtect), fmt.Sprintf("The PersistentVolume was deleted, and its data is still in the storage system as %q; delete the data there if nobody needs it", handle)))
 }

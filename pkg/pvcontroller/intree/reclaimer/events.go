@@ -35,7 +35,7 @@ func failure(volume *v1.PersistentVolume, reason plugin.Reason) event {
 	case policy == v1.PersistentVolumeReclaimRecycle:
 		return controller.WarningEvent(volumeFailedRecycle, "No recycler plugin found for the volume; the volume is left as it is")
 	}
-	return controller.WarningEvent(volumeFailedDelete, noDeleter(volume)+"; the volume is left as it is, and the policy Retain gives it up")
+	return controller.WarningEvent(volumeFailedDelete, noDeleter(volume)+"; the data is left as it is: delete it by hand, or set the policy of the volume to Retain to keep it")
 }
 
 // noDeleter names the plugin that provisioned the volume, or the volume if there is none.
@@ -93,9 +93,9 @@ func (c *Controller) reportWait(o observation, reason plugin.Reason) {
 
 // sharedEvent returns the event about a volume whose deletion would delete data of the other.
 func (c *Controller) sharedEvent(volume, other *v1.PersistentVolume) event {
-	message := "The volume is not reclaimed, for the data of volume %q is at the same place or below it"
+	message := "The volume is not reclaimed, because the data of volume %q is at the same place or below it; if that volume is in use, set the policy of this one to Retain"
 	if !slices.Contains(c.Plugins.Places(other), c.Plugins.Location(volume)) {
-		message = "The volume is not reclaimed, for its data is inside the directory of volume %q"
+		message = "The volume is not reclaimed, because its data is inside the directory of volume %q; if that volume is in use, set the policy of this one to Retain"
 	}
 	return controller.WarningEvent(string(plugin.HandleShared), fmt.Sprintf(message, other.Name))
 }
