@@ -81,7 +81,7 @@ func (c *Controller) reportLeftAlone(o *observation, reason string) {
 		return
 	}
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningCleanupFailed, fmt.Sprintf(
-		"The driver returned the volume handle %q for the claim, but %s; the volume is left alone", r.shown, reason)))
+		"The driver returned the volume handle %q for the claim, but %s; the volume is left alone: delete it in the storage system if nobody needs it", r.shown, reason)))
 }
 
 // reportUnanswered reports that another node is selected although a request has no answer. A driver that finds
@@ -113,7 +113,7 @@ func (c *Controller) reportTooLarge(o *observation, err error) {
 // cannot be built again.
 func (c *Controller) reportGivenUp(o *observation) {
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningUnresolved, fmt.Sprintf(
-		"An earlier version of the provisioner may have created volume %s for the claim, which cannot be found out: %v. Look for a volume of that name in the storage system", o.name, o.err)))
+		"An earlier version of the provisioner may have created volume %s for the claim; whether it did cannot be found out: %v. Look for a volume of that name in the storage system", o.name, o.err)))
 }
 
 // countBypass counts a call without a journal entry.

@@ -83,7 +83,7 @@ func TestVolumeAroundLocalVolumeIsKept(t *testing.T) {
 
 // The data of the inner volume belongs to the outer volume, too.
 func TestVolumeInsideAnotherWaits(t *testing.T) {
-	const event = `Warning VolumeHandleShared: The volume is not reclaimed, for its data is inside the directory of volume "outer"`
+	const event = `Warning VolumeHandleShared: The volume is not reclaimed, because its data is inside the directory of volume "outer"; if that volume is in use, set the policy of this one to Retain`
 	for name, tc := range map[string]struct {
 		outer *v1.PersistentVolume
 		waits bool
