@@ -12,69 +12,61 @@ import (
 
 // The restarted process of the leader's pod takes the restored Lease before the other process reads it.
 func TestStandbyKnowsOfRestoreFromNextLeader(t *testing.T) {
-	for name, raised := range restores {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStore(t, nil)
-				leader := s.start("pod-0")
-				<-leader.led
-				standby := s.start("pod-1")
-				<-time.After(time.Minute)
-				s.do(s.save)
-				<-time.After(time.Minute)
-				s.do(func() { s.away = true })
-				if err := s.end(leader); !errors.Is(err, ErrLeaseLost) { // it cannot renew
-					t.Errorf("Lead = %v, want ErrLeaseLost", err)
-				}
-				<-time.After(time.Minute)
-				next := s.start("pod-0")
-				s.do(func() { s.restore(raised); s.away = false })
-				<-next.led
-				<-time.After(time.Minute)
-				select {
-				case err := <-standby.ended:
-					if !errors.Is(err, ErrRestored) {
-						t.Errorf("the standby ended with %v, want ErrRestored", err)
-					}
-				default:
-					t.Error("the standby of before the restore still runs")
-				}
-				if len(next.ended) > 0 {
-					t.Errorf("the next leader ended: %v", <-next.ended)
-				}
-				next.stop()
-				_ = s.end(next)
-			})
-		})
-	}
+	afterEachRestore(t, func(t *testing.T, raised bool) {
+		s := newStore(t, nil)
+		leader := s.start("pod-0")
+		<-leader.led
+		standby := s.start("pod-1")
+		<-time.After(time.Minute)
+		s.do(s.save)
+		<-time.After(time.Minute)
+		s.do(func() { s.away = true })
+		if err := s.end(leader); !errors.Is(err, ErrLeaseLost) { // it cannot renew
+			t.Errorf("Lead = %v, want ErrLeaseLost", err)
+		}
+		<-time.After(time.Minute)
+		next := s.start("pod-0")
+		s.do(func() { s.restore(raised); s.away = false })
+		<-next.led
+		<-time.After(time.Minute)
+		select {
+		case err := <-standby.ended:
+			if !errors.Is(err, ErrRestored) {
+				t.Errorf("the standby ended with %v, want ErrRestored", err)
+			}
+		default:
+			t.Error("the standby of before the restore still runs")
+		}
+		if len(next.ended) > 0 {
+			t.Errorf("the next leader ended: %v", <-next.ended)
+		}
+		next.stop()
+		_ = s.end(next)
+	})
 }
 
 // The Lease of the backup names the process that stands by now.
 func TestStandbyDoesNotTakeItsOldLease(t *testing.T) {
-	for name, raised := range restores {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStore(t, nil)
-				first := s.start("pod-0")
-				<-first.led
-				s.do(s.save)
-				second := s.start("pod-1")
-				first.stop()
-				if err := s.end(first); err != nil {
-					t.Error(err)
-				}
-				<-second.led
-				standby := s.start("pod-0")
-				<-time.After(time.Minute)
-				s.do(func() { s.restore(raised) })
-				for _, p := range []*process{second, standby} {
-					if err := s.end(p); !errors.Is(err, ErrRestored) {
-						t.Errorf("Lead = %v, want ErrRestored", err)
-					}
-				}
-			})
-		})
-	}
+	afterEachRestore(t, func(t *testing.T, raised bool) {
+		s := newStore(t, nil)
+		first := s.start("pod-0")
+		<-first.led
+		s.do(s.save)
+		second := s.start("pod-1")
+		first.stop()
+		if err := s.end(first); err != nil {
+			t.Error(err)
+		}
+		<-second.led
+		standby := s.start("pod-0")
+		<-time.After(time.Minute)
+		s.do(func() { s.restore(raised) })
+		for _, p := range []*process{second, standby} {
+			if err := s.end(p); !errors.Is(err, ErrRestored) {
+				t.Errorf("Lead = %v, want ErrRestored", err)
+			}
+		}
+	})
 }
 
 func TestStandbysSurviveManyTakeovers(t *testing.T) {

@@ -14,71 +14,74 @@ import (
 // restores are the two kinds.
 var restores = map[string]bool{"same revision": false, "raised revision": true}
 
-func TestLeaderEndsWhenItsLeaseWentBack(t *testing.T) {
+// afterEachRestore runs the test for each kind of restore, with the time of a bubble.
+func afterEachRestore(t *testing.T, test func(t *testing.T, raised bool)) {
+	t.Helper()
 	for name, raised := range restores {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStore(t, nil)
-				p := s.start("pod")
-				<-p.led
-				<-time.After(time.Minute)
-				s.do(s.save)
-				<-time.After(time.Minute)
-				s.do(func() { s.away = true })
-				<-time.After(3 * time.Second)
-				s.do(func() { s.restore(raised); s.away = false })
-				restored := time.Now()
-				if err := s.end(p); !errors.Is(err, ErrRestored) {
-					t.Errorf("Lead = %v, want ErrRestored", err)
-				}
-				if took := time.Since(restored); took > lasting.RetryPeriod.Duration+StopReserve {
-					t.Errorf("the process ended %s after the restore", took)
-				}
-				if s.lease.ResourceVersion != s.backup.ResourceVersion {
-					t.Error("the process wrote the restored Lease")
-				}
-			})
+			synctest.Test(t, func(t *testing.T) { test(t, raised) })
 		})
 	}
 }
 
+// startLeader starts a process on a new store, which has led for a minute when startLeader returns.
+func startLeader(t *testing.T) (*store, *process) {
+	t.Helper()
+	s := newStore(t, nil)
+	p := s.start("pod")
+	<-p.led
+	<-time.After(time.Minute)
+	return s, p
+}
+
+func TestLeaderEndsWhenItsLeaseWentBack(t *testing.T) {
+	afterEachRestore(t, func(t *testing.T, raised bool) {
+		s, p := startLeader(t)
+		s.do(s.save)
+		<-time.After(time.Minute)
+		s.do(func() { s.away = true })
+		<-time.After(3 * time.Second)
+		s.do(func() { s.restore(raised); s.away = false })
+		restored := time.Now()
+		if err := s.end(p); !errors.Is(err, ErrRestored) {
+			t.Errorf("Lead = %v, want ErrRestored", err)
+		}
+		if took := time.Since(restored); took > lasting.RetryPeriod.Duration+StopReserve {
+			t.Errorf("the process ended %s after the restore", took)
+		}
+		if s.lease.ResourceVersion != s.backup.ResourceVersion {
+			t.Error("the process wrote the restored Lease")
+		}
+	})
+}
+
 // The API server restarts and its etcd is restored between two renewals.
 func TestRestoreBetweenTwoRenewalsStopsWrites(t *testing.T) {
-	for name, raised := range restores {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStore(t, nil)
-				p := s.start("pod")
-				<-p.led
-				<-time.After(time.Minute)
-				s.do(s.save)
-				<-time.After(time.Minute + time.Second)
-				if err := p.write(); err != nil || !p.term.Leading() {
-					t.Fatalf("a write before the restore: %v", err)
-				}
-				s.do(func() { s.restore(raised) })
-				p.connection.interrupt()
-				if p.term.Leading() {
-					t.Error("data may be deleted after the restore")
-				}
-				if err := p.write(); !errors.Is(err, ErrRestored) {
-					t.Errorf("a write after the restore: %v, want ErrRestored", err)
-				}
-				if err := s.end(p); !errors.Is(err, ErrRestored) {
-					t.Errorf("Lead = %v, want ErrRestored", err)
-				}
-			})
-		})
-	}
+	afterEachRestore(t, func(t *testing.T, raised bool) {
+		s, p := startLeader(t)
+		s.do(s.save)
+		<-time.After(time.Minute + time.Second)
+		if err := p.write(); err != nil || !p.term.Leading() {
+			t.Fatalf("a write before the restore: %v", err)
+		}
+		s.do(func() { s.restore(raised) })
+		p.connection.interrupt()
+		if p.term.Leading() {
+			t.Error("data may be deleted after the restore")
+		}
+		if err := p.write(); !errors.Is(err, ErrRestored) {
+			t.Errorf("a write after the restore: %v, want ErrRestored", err)
+		}
+		if err := s.end(p); !errors.Is(err, ErrRestored) {
+			t.Errorf("Lead = %v, want ErrRestored", err)
+		}
+	})
 }
 
 // A process is frozen while the API server restarts, for less than its lease lasts, and wakes up in a worker.
 func TestFrozenLeaderReadsItsLeaseFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore(t, nil)
-		p := s.start("pod")
-		<-p.led
-		<-time.After(time.Minute)
+		s, p := startLeader(t)
 		s.do(s.save)
 		<-time.After(time.Minute)
 		s.do(func() { s.restore(true) })
@@ -96,10 +99,7 @@ func TestFrozenLeaderReadsItsLeaseFirst(t *testing.T) {
 // API servers restart one by one: each cuts the connection.
 func TestRollingRestartHoldsWritesForOneReadOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore(t, nil)
-		p := s.start("pod")
-		<-p.led
-		<-time.After(time.Minute)
+		s, p := startLeader(t)
 		for range 20 {
 			s.do(func() { s.away = true })
 			p.connection.interrupt()
@@ -125,10 +125,7 @@ func TestRollingRestartHoldsWritesForOneReadOnly(t *testing.T) {
 
 func TestSteadyConnectionNeedsNoReadOfTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStore(t, nil)
-		p := s.start("pod")
-		<-p.led
-		<-time.After(time.Minute)
+		s, p := startLeader(t)
 		reads, writes := s.count()
 		for range 100 {
 			if err := p.write(); err != nil || !p.term.Leading() {
@@ -179,10 +176,7 @@ func TestEditsOfTheLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStore(t, nil)
-				p := s.start("pod")
-				<-p.led
-				<-time.After(time.Minute)
+				s, p := startLeader(t)
 				s.do(func() {
 					lease := s.lease.DeepCopy()
 					tc.edit(lease)
