@@ -159,7 +159,7 @@ func (r refusingRead) List(context.Context, metav1.ListOptions) (*metav1.Partial
 		return nil, errors.New("no endpoints available for service")
 	}
 	if r.lists == nil {
-		r.refusingReads.lists = map[string]int{}
+		r.lists = map[string]int{}
 	}
 	r.lists[r.resource]++
 	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil

@@ -83,7 +83,7 @@ const slowReadLifetime = graph.ReadLifetime / 2
 // readOwner reads an owner live, and records the verdict.
 func (c *Collector) readOwner(ctx context.Context, q graph.Question) error {
 	live, began, err := c.read(ctx, q.Kind, q.At.Namespace, q.At.Name)
-	if err != nil && !(q.Withdrawn && errors.Is(err, errPathNotFound)) {
+	if err != nil && (!q.Withdrawn || !errors.Is(err, errPathNotFound)) {
 		return err
 	}
 	began, err = maxTime(began, c.Clock.Now().Add(-slowReadLifetime)), nil

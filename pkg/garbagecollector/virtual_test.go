@@ -57,14 +57,14 @@ func TestOwnerOutsideGraphIsReadOnceForAllDependents(t *testing.T) {
 		c.begin()
 		for i := range dependents {
 			c.observe(configMap("dependent-"+strconv.Itoa(i), "5", "owner"))
-			time.Sleep(1100 * time.Millisecond)
+			<-time.After(1100 * time.Millisecond)
 		}
-		time.Sleep(time.Hour - dependents*1100*time.Millisecond)
+		<-time.After(time.Hour - dependents*1100*time.Millisecond)
 		if got := reads.reads.Load(); got < 10 || got > 30 {
 			t.Errorf("%d reads of the owner in an hour", got)
 		}
 		reads.gone.Store(true)
-		time.Sleep(6 * time.Minute)
+		<-time.After(6 * time.Minute)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for i := range dependents {
@@ -87,7 +87,7 @@ func TestOwnerOutsideGraphThatIsGoneIsFoundSoon(t *testing.T) {
 			t.Fatal(err)
 		}
 		reads.gone.Store(true)
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		if err := c.reconcile(t.Context(), "dependent"); err != nil {
 			t.Fatal(err)
 		}

@@ -134,12 +134,7 @@ func (r *Run[K]) Next(now time.Time) (requests map[K]Request, wake time.Time) {
 			requests[kind], p.stage = List, listing
 		}
 	}
-	for _, at := range []time.Time{r.server.since.Add(r.limit), r.server.next} {
-		if !r.server.since.IsZero() && now.Before(at) {
-			wake = earlier(wake, at)
-		}
-	}
-	return requests, wake
+	return requests, r.server.wake(now, r.limit, wake)
 }
 
 // earlier returns the earlier time; zero is none.

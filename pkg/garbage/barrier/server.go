@@ -66,6 +66,16 @@ func (r *Run[K]) beginAnew() {
 
 func (s *server[K]) doubt() { s.doubted, s.overtaken = true, true }
 
+// wake returns the earlier of the time and that when the limit ends or the next check may begin.
+func (s *server[K]) wake(now time.Time, limit time.Duration, wake time.Time) time.Time {
+	for _, at := range []time.Time{s.since.Add(limit), s.next} {
+		if !s.since.IsZero() && now.Before(at) {
+			wake = earlier(wake, at)
+		}
+	}
+	return wake
+}
+
 // remove removes a kind that is not read any more.
 func (s *server[K]) remove(kind K) {
 	s.kinds = slices.DeleteFunc(s.kinds, func(other K) bool { return other == kind })

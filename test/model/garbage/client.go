@@ -95,7 +95,7 @@ func (a Answer) failure(kind *Kind, call Call) *apierrors.StatusError {
 	case forbidden:
 		return apierrors.NewForbidden(resource, call.Name, errors.New("a webhook denies"))
 	case expired:
-		return apierrors.NewGone("a webhook denies")
+		return apierrors.NewResourceExpired("a webhook denies")
 	case broken:
 	}
 	return apierrors.NewInternalError(errors.New("the API server fails"))
