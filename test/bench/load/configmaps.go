@@ -3,11 +3,11 @@ package load
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -23,12 +23,8 @@ const configMapResource = "configmaps"
 // objects are the ConfigMaps in the namespace of a turn, as a watch of their metadata reports
 // them. There are none at first.
 type objects struct {
-	mu       sync.Mutex
-	present  map[string]struct{}
-	position string
-	err      error
-	// changed is closed and replaced by each event.
-	changed chan struct{}
+	watched
+	present map[string]struct{}
 }
 
 // openObjects watches the ConfigMaps until ctx ends, and connects the deleter of the ceiling.
@@ -42,12 +38,12 @@ func (s *session) openObjects(ctx context.Context, r *rig.Rig, config *rest.Conf
 	if err != nil {
 		return fmt.Errorf("list ConfigMaps: %w", err)
 	}
-	o := &objects{present: map[string]struct{}{}, position: list.ResourceVersion, changed: make(chan struct{})}
+	o := &objects{watched: newWatched(map[string]string{configMapResource: list.ResourceVersion}), present: map[string]struct{}{}}
 	first, err := configMaps.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	if err != nil {
 		return fmt.Errorf("watch ConfigMaps: %w", err)
 	}
-	go o.follow(ctx, first, configMaps.Watch)
+	go o.follow(ctx, first, configMapResource, configMaps.Watch, o.note)
 	s.objects = o
 	if s.turn.Side == plan.Ceiling {
 		s.deleter, err = newDeleter(ctx, r, s)
@@ -55,77 +51,26 @@ func (s *session) openObjects(ctx context.Context, r *rig.Rig, config *rest.Conf
 	return err
 }
 
-// follow takes in events until ctx ends. A watch that ends is opened again.
-func (o *objects) follow(ctx context.Context, events watch.Interface, open watchFunc) {
-	for {
-		for event := range events.ResultChan() {
-			if event.Type == watch.Error {
-				o.fail(fmt.Errorf("watch ConfigMaps: %v", event.Object))
-				return
-			}
-			if object, err := meta.Accessor(event.Object); err == nil {
-				o.note(event.Type, object)
-			}
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		var err error
-		if events, err = open(ctx, metav1.ListOptions{ResourceVersion: o.version(configMapResource)}); err != nil {
-			o.fail(fmt.Errorf("watch ConfigMaps: %w", err))
-			return
-		}
-	}
-}
-
 // note takes in one event.
-func (o *objects) note(kind watch.EventType, object metav1.Object) {
+func (o *objects) note(resource string, kind watch.EventType, object runtime.Object) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.position = object.GetResourceVersion()
-	if kind == watch.Deleted {
-		delete(o.present, object.GetName())
-	} else {
-		o.present[object.GetName()] = struct{}{}
+	o.advance(resource, object)
+	found, err := meta.Accessor(object)
+	switch {
+	case err != nil:
+	case kind == watch.Deleted:
+		delete(o.present, found.GetName())
+	default:
+		o.present[found.GetName()] = struct{}{}
 	}
-	o.wake()
-}
-
-// version returns the version up to which the watch has come.
-func (o *objects) version(string) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.position
-}
-
-func (o *objects) fail(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.err = err
-	o.wake()
-}
-
-// wake lets await look again.
-func (o *objects) wake() {
-	close(o.changed)
-	o.changed = make(chan struct{})
 }
 
 // await waits until done is true of the names of the ConfigMaps that exist.
 func (o *objects) await(ctx context.Context, what string, done func(present map[string]struct{}) bool) error {
-	for {
-		o.mu.Lock()
-		changed, ready, err, left := o.changed, done(o.present), o.err, len(o.present)
-		o.mu.Unlock()
-		if ready || err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w: there are %d ConfigMaps", what, context.Cause(ctx), left)
-		}
-	}
+	return o.watched.await(ctx, what, func() bool { return done(o.present) }, func() string {
+		return fmt.Sprintf("there are %d ConfigMaps", len(o.present))
+	})
 }
 
 // awaitPresent waits until that many ConfigMaps exist.

@@ -6,10 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,22 +19,13 @@ import (
 // view is what watches reported of the claims in one namespace, and of the volumes that are
 // made for them since. It begins empty.
 type view struct {
+	watched
 	namespace string
-
-	mu sync.Mutex
-	// versions are the versions up to which the watches have come, by resource.
-	versions map[string]string
-	claims   map[string]*v1.PersistentVolumeClaim
-	volumes  map[string]*v1.PersistentVolume
-	bound    int // claims
-	honored  int // volumes with the finalizer of their provisioner
-	err      error
-	// changed is closed and replaced by each event.
-	changed chan struct{}
+	claims    map[string]*v1.PersistentVolumeClaim
+	volumes   map[string]*v1.PersistentVolume
+	bound     int // claims
+	honored   int // volumes with the finalizer of their provisioner
 }
-
-// watchFunc opens a watch from a version.
-type watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error)
 
 // The watched resources.
 const (
@@ -46,15 +35,14 @@ const (
 
 // openView watches until ctx ends. There must be no claim in the namespace yet.
 func openView(ctx context.Context, client kubernetes.Interface, namespace string) (*view, error) {
-	v := &view{
-		namespace: namespace, claims: map[string]*v1.PersistentVolumeClaim{}, volumes: map[string]*v1.PersistentVolume{},
-		changed: make(chan struct{}),
-	}
 	list, err := client.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list claims: %w", err)
 	}
-	v.versions = map[string]string{claimResource: list.ResourceVersion, volumeResource: list.ResourceVersion}
+	v := &view{
+		watched:   newWatched(map[string]string{claimResource: list.ResourceVersion, volumeResource: list.ResourceVersion}),
+		namespace: namespace, claims: map[string]*v1.PersistentVolumeClaim{}, volumes: map[string]*v1.PersistentVolume{},
+	}
 	watches := map[string]watchFunc{
 		claimResource:  client.CoreV1().PersistentVolumeClaims(namespace).Watch,
 		volumeResource: client.CoreV1().PersistentVolumes().Watch,
@@ -64,66 +52,22 @@ func openView(ctx context.Context, client kubernetes.Interface, namespace string
 		if err != nil {
 			return nil, fmt.Errorf("watch claims and volumes: %w", err)
 		}
-		go v.follow(ctx, first, resource, open)
+		go v.follow(ctx, first, resource, open, v.note)
 	}
 	return v, nil
-}
-
-// follow takes in events until ctx ends. A watch that ends is opened again.
-func (v *view) follow(ctx context.Context, events watch.Interface, resource string, open watchFunc) {
-	for {
-		for event := range events.ResultChan() {
-			if event.Type == watch.Error {
-				v.fail(fmt.Errorf("watch claims and volumes: %v", event.Object))
-				return
-			}
-			v.note(resource, event.Type, event.Object)
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		var err error
-		if events, err = open(ctx, metav1.ListOptions{ResourceVersion: v.version(resource)}); err != nil {
-			v.fail(fmt.Errorf("watch claims and volumes: %w", err))
-			return
-		}
-	}
-}
-
-// version returns the version up to which the watch of a resource has come.
-func (v *view) version(resource string) string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.versions[resource]
-}
-
-func (v *view) fail(err error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.err = err
-	v.wake()
-}
-
-// wake lets await look again.
-func (v *view) wake() {
-	close(v.changed)
-	v.changed = make(chan struct{})
 }
 
 // note takes in one event of a resource.
 func (v *view) note(resource string, kind watch.EventType, object runtime.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if accessor, err := meta.Accessor(object); err == nil {
-		v.versions[resource] = accessor.GetResourceVersion()
-	}
+	v.advance(resource, object)
 	switch found := object.(type) {
 	case *v1.PersistentVolumeClaim:
 		v.noteClaim(kind, found)
 	case *v1.PersistentVolume:
 		v.noteVolume(kind, found)
 	}
-	v.wake()
 }
 
 // noteVolume takes in an event of a volume, if it is for a claim in the namespace or its name
@@ -161,26 +105,9 @@ func (v *view) noteClaim(kind watch.EventType, claim *v1.PersistentVolumeClaim) 
 
 // await waits until done is true of the view.
 func (v *view) await(ctx context.Context, what string, done func(*view) bool) error {
-	for {
-		v.mu.Lock()
-		changed, ready, err := v.changed, done(v), v.err
-		v.mu.Unlock()
-		if ready || err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w: %s", what, context.Cause(ctx), v.summary())
-		}
-	}
-}
-
-// summary says what exists.
-func (v *view) summary() string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return fmt.Sprintf("there are %d claims, %d of them bound, and %d volumes", len(v.claims), v.bound, len(v.volumes))
+	return v.watched.await(ctx, what, func() bool { return done(v) }, func() string {
+		return fmt.Sprintf("there are %d claims, %d of them bound, and %d volumes", len(v.claims), v.bound, len(v.volumes))
+	})
 }
 
 // awaitBound waits until that many claims are bound.

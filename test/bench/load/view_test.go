@@ -77,7 +77,7 @@ func TestIdleWatchIsOpenedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &view{versions: map[string]string{claimResource: "7"}, claims: map[string]*v1.PersistentVolumeClaim{}, changed: make(chan struct{})}
+	v := &view{watched: newWatched(map[string]string{claimResource: "7"}), claims: map[string]*v1.PersistentVolumeClaim{}}
 	opened := make(chan error, 1)
 	go func() { opened <- watchIdly(ctx, v, client.CoreV1().RESTClient(), claimResource) }()
 	if first := <-versions; first != "7" {
