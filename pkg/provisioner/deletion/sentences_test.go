@@ -6,7 +6,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
@@ -47,18 +46,8 @@ func TestEventsAreSentences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			volume, other := released("pv"), released("other")
 			other.UID = "other"
-			client := fake.NewClientset()
-			factory, events, driver := informers.NewSharedInformerFactory(client, 0), record.NewFakeRecorder(10), &shredder{}
-			c, err := New(Config{
-				Client: client, Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: true,
-				Volumes: factory.Core().V1().PersistentVolumes().Informer(), Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
-				Reporter: controller.NewReporter(events), Metrics: metrics.New("sentences"), Locks: &controller.KeyLocks{},
-				Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
-			})
-			for _, object := range []metav1.Object{volume, other} {
-				err = errors.Join(err, c.Volumes.GetStore().Add(object))
-			}
-			if err = errors.Join(err, c.Attachments.GetStore().Add(attachmentTo("b", volume))); err != nil {
+			c, events := newReporting(t, fake.NewClientset(), volume, other)
+			if err := c.Attachments.GetStore().Add(attachmentTo("b", volume)); err != nil {
 				t.Fatal(err)
 			}
 			tc.report(c, volume)
@@ -70,4 +59,23 @@ func TestEventsAreSentences(t *testing.T) {
 			}
 		})
 	}
+}
+
+// newReporting returns a controller whose cache has the volumes, and its events.
+func newReporting(t *testing.T, client *fake.Clientset, volumes ...*v1.PersistentVolume) (*Controller, *record.FakeRecorder) {
+	t.Helper()
+	factory, events, driver := informers.NewSharedInformerFactory(client, 0), record.NewFakeRecorder(10), &shredder{}
+	c, err := New(Config{
+		Client: client, Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: true,
+		Volumes: factory.Core().V1().PersistentVolumes().Informer(), Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
+		Reporter: controller.NewReporter(events), Metrics: metrics.New("reporting"), Locks: &controller.KeyLocks{},
+		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
+	})
+	for _, volume := range volumes {
+		err = errors.Join(err, c.Volumes.GetStore().Add(volume))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, events
 }

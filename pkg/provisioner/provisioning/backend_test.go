@@ -242,7 +242,7 @@ func TestVolumeWithRefusedRecordIsDiscarded(t *testing.T) {
 
 // invalidVolume is the API server's refusal of the PersistentVolume for its fields. A webhook may hand on such a
 // refusal as its own denial; the API server then begins the message with the webhook's name.
-func invalidVolume(prefix string) error {
+func invalidVolume(prefix string) *apierrors.StatusError {
 	fields := field.ErrorList{field.Required(field.NewPath("spec", "accessModes"), "at least 1 access mode is required")}
 	refusal := apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), "pvc-uid", fields)
 	refusal.ErrStatus.Message = prefix + refusal.ErrStatus.Message
@@ -255,7 +255,7 @@ func TestVolumeRefusedByWebhookIsNotDiscarded(t *testing.T) {
 	for name, status := range map[string]metav1.Status{
 		"webhook":                   {Message: denied + "no"},
 		"webhook with causes":       {Message: denied + "no", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec"}}}},
-		"webhook that validates":    invalidVolume(denied).(*apierrors.StatusError).ErrStatus,
+		"webhook that validates":    invalidVolume(denied).ErrStatus,
 		"ValidatingAdmissionPolicy": {Message: `persistentvolumes "pvc-uid" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no`, Details: &metav1.StatusDetails{Name: "pvc-uid", Kind: "persistentvolumes", Causes: []metav1.StatusCause{{Message: "no"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
