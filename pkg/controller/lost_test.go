@@ -35,35 +35,37 @@ func TestLostWriteIsForgottenAfterMinute(t *testing.T) {
 		"another one has its name": {replaced, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var objects []runtime.Object
-				if tc.live != nil {
-					objects = append(objects, tc.live)
-				}
-				client, versions, cached := fake.NewClientset(objects...), NewVersions(), diskAt("1")
-				var told []metav1.Object
-				versions.OnLost(func(object metav1.Object) { told = append(told, object) })
-				versions.RecordWrite(diskAt("8"))
-				await := func() {
-					if err := versions.AwaitVolume(t.Context(), client, cached); !errors.Is(err, ErrStaleCache) {
-						t.Errorf("AwaitVolume() = %v, want %v", err, ErrStaleCache)
-					}
-				}
-				await()
-				if len(client.Actions()) > 0 || versions.IsFresh(cached) {
-					t.Errorf("%d reads within a minute", len(client.Actions()))
-				}
-				time.Sleep(overdueWrite)
-				await()
-				await()
-				if got := versions.IsFresh(cached); got != tc.lost || (len(told) > 0) != tc.lost {
-					t.Errorf("the write is forgotten: %v, told %v, want %v", got, told, tc.lost)
-				}
-				if len(client.Actions()) != 1 {
-					t.Errorf("%d reads in a minute, want one", len(client.Actions()))
-				}
-			})
+			synctest.Test(t, func(t *testing.T) { awaitLost(t, tc.live, tc.lost) })
 		})
+	}
+}
+
+func awaitLost(t *testing.T, live *v1.PersistentVolume, lost bool) {
+	var objects []runtime.Object
+	if live != nil {
+		objects = append(objects, live)
+	}
+	client, versions, cached := fake.NewClientset(objects...), NewVersions(), diskAt("1")
+	var told []metav1.Object
+	versions.OnLost(func(object metav1.Object) { told = append(told, object) })
+	versions.RecordWrite(diskAt("8"))
+	await := func() {
+		if err := versions.AwaitVolume(t.Context(), client, cached); !errors.Is(err, ErrStaleCache) {
+			t.Errorf("AwaitVolume() = %v, want %v", err, ErrStaleCache)
+		}
+	}
+	await()
+	if len(client.Actions()) > 0 || versions.IsFresh(cached) {
+		t.Errorf("%d reads within a minute", len(client.Actions()))
+	}
+	<-time.After(overdueWrite)
+	await()
+	await()
+	if got := versions.IsFresh(cached); got != lost || (len(told) > 0) != lost {
+		t.Errorf("the write is forgotten: %v, told %v, want %v", got, told, lost)
+	}
+	if len(client.Actions()) != 1 {
+		t.Errorf("%d reads in a minute, want one", len(client.Actions()))
 	}
 }
 
@@ -72,7 +74,7 @@ func TestUnreadableObjectKeepsItsWrite(t *testing.T) {
 		client, versions, unavailable := fake.NewClientset(), NewVersions(), errors.New("unavailable")
 		client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, unavailable })
 		versions.RecordWrite(diskAt("8"))
-		time.Sleep(overdueWrite)
+		<-time.After(overdueWrite)
 		if err := versions.AwaitVolume(t.Context(), client, diskAt("1")); !errors.Is(err, unavailable) || versions.IsFresh(diskAt("1")) {
 			t.Errorf("AwaitVolume() = %v, want %v", err, unavailable)
 		}
@@ -88,7 +90,7 @@ func TestLaterWriteOfLostOneCounts(t *testing.T) {
 			return false, nil, nil
 		})
 		versions.RecordWrite(diskAt("8"))
-		time.Sleep(overdueWrite)
+		<-time.After(overdueWrite)
 		if err := versions.AwaitVolume(t.Context(), client, diskAt("1")); !errors.Is(err, ErrStaleCache) || versions.IsFresh(diskAt("8")) {
 			t.Errorf("AwaitVolume() = %v, and the later write is forgotten", err)
 		}

@@ -39,7 +39,7 @@ func TestVolumeWhoseWriteWasLostIsReconciled(t *testing.T) {
 			if due, later := queue.Keys(); len(due)+len(later) > 0 {
 				queue.Reconcile(t.Context(), "v")
 			}
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 		}
 		now, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})
 		if err != nil || !finalizer.Has(now.Finalizers, finalizer.External) {

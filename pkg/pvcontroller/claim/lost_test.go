@@ -34,7 +34,7 @@ func TestPairWhoseReservationWasLostIsBound(t *testing.T) {
 		c, _ := bindAndRestore(t)
 		for range 3 {
 			_ = c.Reconcile(t.Context(), "ns/claim")
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 		}
 		claim, err := c.Client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "claim", metav1.GetOptions{})
 		if err != nil || claim.Spec.VolumeName != "v" {
@@ -53,7 +53,7 @@ func TestVolumeWhoseReservationWasLostIsFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		queue.Reconcile(t.Context(), "ns/other")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		for _, key := range []string{"ns/claim", "ns/other"} {
 			queue.Reconcile(t.Context(), key)
 		}

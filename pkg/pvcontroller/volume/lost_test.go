@@ -44,7 +44,7 @@ func TestVolumeWhoseReleaseWasLostIsReleased(t *testing.T) {
 			if due, later := queue.Keys(); len(due)+len(later) > 0 {
 				queue.Reconcile(t.Context(), "v")
 			}
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 		}
 		if phase() != v1.VolumeReleased {
 			t.Error("the volume stays Bound for ever, though its claim is gone")
