@@ -10,7 +10,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 	"github.com/exeunt-io/exeunt/pkg/why/printer"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 	"github.com/exeunt-io/exeunt/pkg/why/printer"
 )
 

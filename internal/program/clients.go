@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller/partial"
 )
 
@@ -39,7 +39,7 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	clients := &Clients{agent: agent, failures: &failures{}, Connection: &Connection{}}
 	config.Wrap(clients.Connection.wrap)
 	config.Wrap(clients.failures.wrap)
-	config.Wrap(writeerror.Unrepeated)
+	config.Wrap(answer.Unrepeated)
 	clients.Config = rest.AddUserAgent(config, agent)
 	for purpose, client := range map[string]*kubernetes.Interface{"": &clients.Objects, "events": &clients.Events, "leases": &clients.Leases} {
 		if *client, err = clients.For(purpose); err != nil {

@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // client-go repeats a write after a status of 500 or more with Retry-After, and returns the last
@@ -35,7 +35,7 @@ func TestRefusedRepetitionProvesNothingAboutAnOpenWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = clients.Objects.CoreV1().PersistentVolumes().Create(t.Context(), &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}, metav1.CreateOptions{})
-	if writeerror.IsDefinite(err) {
+	if answer.IsDefinite(err) {
 		t.Errorf("after %d requests the error %v counts as a proof that no request took effect", requests.Load(), err)
 	}
 }

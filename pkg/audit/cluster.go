@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // Cluster is a cluster whose objects may refer to volumes.
@@ -126,7 +126,7 @@ func (r *reading) addUnknown() {
 
 func (r *reading) readJournals(ctx context.Context) {
 	r.page(ctx, schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, r.JournalNamespace, func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := absent.CheckedList(r.client.CoordinationV1().Leases(r.JournalNamespace).List(ctx, options))
+		list, err := answer.CheckedList(r.client.CoordinationV1().Leases(r.JournalNamespace).List(ctx, options))
 		if err != nil {
 			return "", err
 		}
@@ -147,7 +147,7 @@ func (r *reading) addLease(lease *coordinationv1.Lease) {
 func (r *reading) readClaims(ctx context.Context) {
 	claims := v1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
 	r.page(ctx, claims.GroupResource(), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := absent.CheckedList(r.metadata.Resource(claims).List(ctx, options))
+		list, err := answer.CheckedList(r.metadata.Resource(claims).List(ctx, options))
 		if err != nil {
 			return "", err
 		}
@@ -160,7 +160,7 @@ func (r *reading) readClaims(ctx context.Context) {
 
 func (r *reading) readAttachments(ctx context.Context) {
 	r.page(ctx, storagev1.Resource("volumeattachments"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := absent.CheckedList(r.client.StorageV1().VolumeAttachments().List(ctx, options))
+		list, err := answer.CheckedList(r.client.StorageV1().VolumeAttachments().List(ctx, options))
 		if err != nil {
 			return "", err
 		}
@@ -173,7 +173,7 @@ func (r *reading) readAttachments(ctx context.Context) {
 
 func (r *reading) readPods(ctx context.Context) {
 	r.page(ctx, v1.Resource("pods"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := absent.CheckedList(r.client.CoreV1().Pods("").List(ctx, options))
+		list, err := answer.CheckedList(r.client.CoreV1().Pods("").List(ctx, options))
 		if err != nil {
 			return "", err
 		}
@@ -187,7 +187,7 @@ func (r *reading) readPods(ctx context.Context) {
 
 func (r *reading) readVolumes(ctx context.Context) {
 	r.page(ctx, v1.Resource("persistentvolumes"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := absent.CheckedList(r.client.CoreV1().PersistentVolumes().List(ctx, options))
+		list, err := answer.CheckedList(r.client.CoreV1().PersistentVolumes().List(ctx, options))
 		if err != nil {
 			return "", err
 		}

@@ -15,7 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -167,7 +167,7 @@ func (s *survey) examine(ctx context.Context, candidate unlisted) (finding, erro
 func (u unlisted) read(ctx context.Context) (*v1.PersistentVolume, error) {
 	ctx, cancel := context.WithTimeout(ctx, u.cluster.Timeout)
 	defer cancel()
-	volume, exists, err := absent.Get(ctx, u.name, u.cluster.client.CoreV1().PersistentVolumes().Get)
+	volume, exists, err := answer.Get(ctx, u.name, u.cluster.client.CoreV1().PersistentVolumes().Get)
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, fmt.Errorf("no right to get persistentvolumes in cluster %s: grant the verb get on resource persistentvolumes of apiGroup \"\"", u.cluster.Name)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // contents are the cluster-wide kinds of the snapshot API, which name the source volumes by
@@ -107,7 +107,7 @@ func (r *reading) readContents(ctx context.Context, resource schema.GroupResourc
 		if err := r.decode(ctx, path, &page, parameters...); err != nil {
 			return "", err
 		}
-		if _, err := absent.CheckedList(&page.Metadata, nil); err != nil {
+		if _, err := answer.CheckedList(&page.Metadata, nil); err != nil {
 			return "", err
 		}
 		for _, item := range page.Items {

@@ -6,13 +6,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // ReadLive reads one object from the API server. It returns the zero value if the
 // object does not exist.
 func ReadLive[T metav1.Object](ctx context.Context, what, name string, get func(context.Context, string, metav1.GetOptions) (T, error)) (T, error) {
-	object, _, err := absent.Get(ctx, name, get)
+	object, _, err := answer.Get(ctx, name, get)
 	if err != nil {
 		return object, fmt.Errorf("read %s %s: %w", what, name, err)
 	}

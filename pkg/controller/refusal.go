@@ -8,8 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
@@ -22,13 +21,13 @@ var ErrGone = errors.New("the object no longer exists")
 //
 //	ErrGone                the object, or the object with this UID, does not exist
 //	the error itself       the object has changed ([patch.IsStale]), or the code says nothing about the object
-//	[writeerror.Refusal]   the object is as it was observed, or it lives in spite of a 404
+//	[answer.Refusal]   the object is as it was observed, or it lives in spite of a 404
 func CheckRefusal[T metav1.Object](ctx context.Context, refused error, what string, observed T, get func(context.Context, string, metav1.GetOptions) (T, error)) error {
 	stale := patch.IsStale(refused) // false without an error
 	if !stale && !apierrors.IsNotFound(refused) && !apierrors.IsGone(refused) {
 		return refused
 	}
-	live, exists, err := absent.Get(ctx, observed.GetName(), get)
+	live, exists, err := answer.Get(ctx, observed.GetName(), get)
 	switch {
 	case err != nil:
 		return fmt.Errorf("read %s %s after its write was refused (%s): %w", what, observed.GetName(), refused.Error(), err)
@@ -37,7 +36,7 @@ func CheckRefusal[T metav1.Object](ctx context.Context, refused error, what stri
 	case stale && live.GetResourceVersion() != observed.GetResourceVersion():
 		return refused
 	}
-	return &writeerror.Refusal{Answer: refused}
+	return &answer.Refusal{Answer: refused}
 }
 
 // IsRefusal reports whether a write was refused or undone although the object is as it was observed. Nothing but an event
@@ -46,7 +45,7 @@ func IsRefusal(err error) bool {
 	if patch.IsStale(err) || errors.Is(err, ErrStaleCache) || errors.Is(err, ErrGone) {
 		return false
 	}
-	return writeerror.IsRefused(err) || errors.Is(err, ErrTooManySteps)
+	return answer.IsRefused(err) || errors.Is(err, ErrTooManySteps)
 }
 
 // writeRefused is the reason of the event about a refused write; upstream has no such event.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
@@ -20,7 +20,7 @@ import (
 type outcome struct{ gone, stale, refused bool }
 
 func outcomeOf(err error) outcome {
-	var refusal *writeerror.Refusal
+	var refusal *answer.Refusal
 	return outcome{errors.Is(err, ErrGone), patch.IsStale(err), errors.As(err, &refusal)}
 }
 

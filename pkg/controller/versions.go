@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // Versions records the newest resource version of each object that this process wrote,
@@ -85,7 +85,7 @@ func AwaitWrite[T metav1.Object](ctx context.Context, v *Versions, cached T, get
 	if written == "" {
 		return ErrStaleCache
 	}
-	live, exists, err := absent.Get(ctx, cached.GetName(), get)
+	live, exists, err := answer.Get(ctx, cached.GetName(), get)
 	switch {
 	case err != nil:
 		return fmt.Errorf("read %s, whose last write has had no event: %w", Key(cached), err)

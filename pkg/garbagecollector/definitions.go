@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -141,7 +141,7 @@ func (c *Collector) undiscovered() []string {
 // such definition.
 func (c *Collector) serveDefined(ctx context.Context, name string) (defined bool, err error) {
 	definition, err := c.readDefinition(ctx, name)
-	if absent.Is(err, name) {
+	if answer.IsAbsent(err, name) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.definitions, name)

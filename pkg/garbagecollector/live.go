@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -48,7 +48,7 @@ func (c *Collector) read(ctx context.Context, kind *graph.Kind, namespace, name 
 
 // namesAbsent reports whether the error says that the object of that name does not exist.
 func namesAbsent(err error, kind *graph.Kind, name string) bool {
-	return absent.IsOfKind(err, name, kind.Resource, kind.Kind)
+	return answer.IsAbsentOfKind(err, name, kind.Resource, kind.Kind)
 }
 
 // verifyObject reads an object of the graph live, and records the result.

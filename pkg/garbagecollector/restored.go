@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -62,5 +62,5 @@ func (c *Collector) checkedList(kind *graph.Kind, list func() (*metav1.PartialOb
 	if c.mayIgnorePreconditions(kind) {
 		return found, err
 	}
-	return absent.CheckedList(found, err)
+	return answer.CheckedList(found, err)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -83,7 +83,7 @@ func List(ctx context.Context, client kubernetes.Interface, namespace string) (E
 	found, restarted := EntryList{Items: []entryItem{}}, false
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
-		page, err := absent.CheckedList(client.CoordinationV1().Leases(namespace).List(ctx, options))
+		page, err := answer.CheckedList(client.CoordinationV1().Leases(namespace).List(ctx, options))
 		switch {
 		case apierrors.IsResourceExpired(err) && !restarted:
 			found, restarted, options.Continue = EntryList{Items: []entryItem{}}, true, ""

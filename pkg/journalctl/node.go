@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // checkActive returns why the command must not end an entry that the provisioner works on. Only the
@@ -14,7 +14,7 @@ func (r Resolver) checkActive(ctx context.Context, c command, item entryItem) er
 	if item.journalNode == "" {
 		return works
 	}
-	switch _, exists, err := absent.Get(ctx, item.journalNode, r.Client.CoreV1().Nodes().Get); {
+	switch _, exists, err := answer.Get(ctx, item.journalNode, r.Client.CoreV1().Nodes().Get); {
 	case exists:
 		return fmt.Errorf("%w; once Node %s is removed for good, drop ends the entry", works, item.journalNode)
 	case err != nil:

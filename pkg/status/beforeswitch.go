@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/plural"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -49,14 +49,14 @@ func (s *survey) addBeforeSwitch(ctx context.Context) {
 		found.Deletes = append(found.Deletes, doomed)
 	}
 	if len(found.Deletes) > 0 {
-		s.report.find("a switch to Exeunt deletes the disks of %s: set Retain on those to be kept", plural.Count(len(found.Deletes), "volume"))
+		s.report.find("a switch to Exeunt deletes the disks of %s: set Retain on those to be kept", terminal.Count(len(found.Deletes), "volume"))
 	}
 	if !s.seen.claims && s.seen.volumes {
 		s.Reader.Note("claims were not read: whether volumes with a claim are deleted after a switch is not known")
 	}
 	found.MissingRights = append(found.MissingRights, s.missingRights(ctx)...)
 	if len(found.MissingRights) > 0 {
-		s.report.find("the programs of Exeunt lack %s", plural.Count(len(found.MissingRights), "right"))
+		s.report.find("the programs of Exeunt lack %s", terminal.Count(len(found.MissingRights), "right"))
 	}
 	s.report.BeforeSwitch = found
 }

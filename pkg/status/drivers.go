@@ -9,14 +9,14 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
-	"github.com/exeunt-io/exeunt/internal/plural"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 	"github.com/exeunt-io/exeunt/pkg/why/holder"
 )
 
@@ -97,16 +97,16 @@ func (d *Driver) addExample(protection volumeProtection, volume string) {
 // judgeDriver adds what is not as it should be.
 func (s *survey) judgeDriver(d *Driver) {
 	if d.Unprotected > 0 {
-		s.report.find("%s: %s without the finalizer of the provisioner, such as %s: each leaves its disk in storage if it is deleted before its claim", d.Name, plural.Count(d.Unprotected, "volume"), strings.Join(d.unprotected, ", "))
+		s.report.find("%s: %s without the finalizer of the provisioner, such as %s: each leaves its disk in storage if it is deleted before its claim", d.Name, terminal.Count(d.Unprotected, "volume"), strings.Join(d.unprotected, ", "))
 	}
 	if d.TooLate > 0 {
-		s.report.find("%s: %s deleted before the finalizer was added, such as %s: each leaves its disk in storage", d.Name, plural.Count(d.TooLate, "volume"), strings.Join(d.tooLate, ", "))
+		s.report.find("%s: %s deleted before the finalizer was added, such as %s: each leaves its disk in storage", d.Name, terminal.Count(d.TooLate, "volume"), strings.Join(d.tooLate, ", "))
 	}
 	if d.Provisioner.Gate == volume.FeatureOff.String() && d.Unprotected == 0 {
 		s.report.find("%s: the provisioner does not serve the finalizer, as its image and arguments say", d.Name)
 	}
 	if d.work == workUndone && d.reclaims > 0 {
-		s.report.find("%s: its provisioner does not run, or crashes: the disks of %s stay in storage until it works", d.Name, plural.Count(d.reclaims, "volume"))
+		s.report.find("%s: its provisioner does not run, or crashes: the disks of %s stay in storage until it works", d.Name, terminal.Count(d.reclaims, "volume"))
 	}
 	if d.work == workIdle {
 		s.report.find("%s: no provisioner leads: the pods of %s are ready, but its leader Lease has run out", d.Name, d.Provisioner.Where)

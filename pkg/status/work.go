@@ -9,9 +9,9 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/enum"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
 
 // work says whether a program does the work of a loop or of a provisioner.

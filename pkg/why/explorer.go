@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/api"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 	"github.com/exeunt-io/exeunt/pkg/why/holder"
 	"github.com/exeunt-io/exeunt/pkg/why/nodes"
 	"github.com/exeunt-io/exeunt/pkg/why/storage"
@@ -63,7 +63,7 @@ func (e *Explorer) explain(ctx context.Context, ref cluster.Ref) (blocker.Report
 	case cluster.Present:
 		return e.report(ctx, object), nil
 	case cluster.Absent:
-		if !absent.Is(err, ref.Name) { // the kind was served a moment ago
+		if !answer.IsAbsent(err, ref.Name) { // the kind was served a moment ago
 			return blocker.Report{}, err
 		}
 		name := blocker.Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Group: ref.Resource.Group}

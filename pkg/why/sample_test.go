@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
 
 // manyVolumes returns 5,000 volumes of one driver, the youngest of which have failed, and then one of another driver.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -19,7 +19,7 @@ func (i *Inputs) ClassSecret(ctx context.Context, classes storagelisters.Storage
 	cached := func(_ context.Context, name string, _ metav1.GetOptions) (*storagev1.StorageClass, error) {
 		return classes.Get(name)
 	}
-	class, exists, err := absent.Get(ctx, storage.VolumeClass(volume), cached)
+	class, exists, err := answer.Get(ctx, storage.VolumeClass(volume), cached)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read storage class %s: %w", storage.VolumeClass(volume), err)

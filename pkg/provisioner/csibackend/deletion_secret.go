@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
@@ -54,7 +54,7 @@ func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference)
 	case values != nil:
 		return external.SecretPresent, values, nil
 	}
-	namespace, exists, err := absent.Get(ctx, reference.Namespace, d.Client.CoreV1().Namespaces().Get)
+	namespace, exists, err := answer.Get(ctx, reference.Namespace, d.Client.CoreV1().Namespaces().Get)
 	switch {
 	case apierrors.IsForbidden(err):
 		return external.SecretMissingNamespaceUnknown, nil, nil

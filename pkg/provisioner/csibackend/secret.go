@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // readSecret reads the values and the UID of a secret from the API server; the values are nil if the secret does not
@@ -16,7 +16,7 @@ import (
 // unwrapped.
 func readSecret(ctx context.Context, client kubernetes.Interface, namespace, name string) (values map[string]string, uid types.UID, err error) {
 	silent := klog.NewContext(ctx, logr.Discard())
-	secret, exists, err := absent.Get(silent, name, client.CoreV1().Secrets(namespace).Get)
+	secret, exists, err := answer.Get(silent, name, client.CoreV1().Secrets(namespace).Get)
 	if err != nil || !exists {
 		return nil, "", err
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
@@ -20,7 +20,7 @@ import (
 
 // Every event of a volume is written out here, to be read. A volume has no namespace, and no event names its claim.
 func TestEventsAreSentences(t *testing.T) {
-	denied := &writeerror.Refusal{Answer: errors.New(`admission webhook "w" denied the request`)}
+	denied := &answer.Refusal{Answer: errors.New(`admission webhook "w" denied the request`)}
 	leaked := released("pv")
 	leaked.Annotations[reclaim.Annotation] = reclaim.AnnotationPending
 	for name, tc := range map[string]struct {

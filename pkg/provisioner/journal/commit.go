@@ -16,8 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -126,7 +125,7 @@ func (l *lease) resultFor(w waiter, refusals map[types.UID]error, err error) err
 	_, stored := l.durable[w.claim]
 	refusal := refusals[w.claim]
 	switch {
-	case !w.put && !stored && l.unknown.IsZero() && writeerror.IsRefused(err):
+	case !w.put && !stored && l.unknown.IsZero() && answer.IsRefused(err):
 		return nil
 	case refusal != nil:
 		return refusal
@@ -210,7 +209,7 @@ func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		if !writeerror.IsDefinite(err) {
+		if !answer.IsDefinite(err) {
 			l.unknown = time.Now()
 			l.unanswered++
 			l.try(entries)
@@ -281,7 +280,7 @@ func (s *Store) currentCustody() journal.Custody {
 // reread reads the Lease, and records its version. It returns nil if the Lease does not exist.
 func (s *Store) reread(ctx context.Context, l *lease) (*coordinationv1.Lease, error) {
 	name := s.Journal.LeaseName(journal.KindActive, l.number)
-	object, exists, err := absent.Get(ctx, name, s.Client.CoordinationV1().Leases(s.Journal.Namespace).Get)
+	object, exists, err := answer.Get(ctx, name, s.Client.CoordinationV1().Leases(s.Journal.Namespace).Get)
 	if err != nil {
 		return nil, fmt.Errorf("read lease %s/%s: %w", s.Journal.Namespace, name, err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -24,11 +24,11 @@ var errMayBeExecuted = errors.New("an earlier write may still be executed")
 // Durable entries stay durable meanwhile.
 func (s *Store) writeAccepted(ctx context.Context, l *lease, entries map[types.UID]string) (map[types.UID]error, error) {
 	err := s.write(ctx, l, entries)
-	if !writeerror.IsRefused(err) {
+	if !answer.IsRefused(err) {
 		return nil, err
 	}
 	switch unchanged := s.write(ctx, l, l.durable); {
-	case writeerror.IsRefused(unchanged): // because of no entry
+	case answer.IsRefused(unchanged): // because of no entry
 		if s.settle(ctx, l) != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (s *Store) writeOneByOne(ctx context.Context, l *lease, changes []types.UID
 			delete(candidate, claim)
 		}
 		switch err := s.write(ctx, l, candidate); {
-		case writeerror.IsRefused(err):
+		case answer.IsRefused(err):
 			refusals[claim] = err
 		case err != nil: // the remaining changes are retried
 			return refusals, err

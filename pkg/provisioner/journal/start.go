@@ -17,8 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -78,7 +77,7 @@ func (s *Store) createFirst(ctx context.Context) error {
 // isRefusedLease reports whether the first Lease is refused by a quota or an admission plugin. Then the
 // claims whose entries are refused say so, and volumes are deleted. A missing right ends the journal instead.
 func (s *Store) isRefusedLease(ctx context.Context, err error) bool {
-	return writeerror.IsRefused(err) && (!apierrors.IsForbidden(err) || !s.isForbidden(ctx))
+	return answer.IsRefused(err) && (!apierrors.IsForbidden(err) || !s.isForbidden(ctx))
 }
 
 // Forbidden reports whether a request failed because the permission to write Leases has been
@@ -198,7 +197,7 @@ func (s *Store) takeOver(ctx context.Context, object *coordinationv1.Lease, numb
 // readAgain returns the Lease as it is now. If the Lease is gone, it returns the Lease as it was, without a version: it is
 // created again.
 func (s *Store) readAgain(ctx context.Context, object *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	again, exists, err := absent.Get(ctx, object.Name, s.Client.CoordinationV1().Leases(object.Namespace).Get)
+	again, exists, err := answer.Get(ctx, object.Name, s.Client.CoordinationV1().Leases(object.Namespace).Get)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read a lease of the journal again: %w", err)

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 )
 
@@ -204,5 +204,5 @@ func (s *Store) RemoveUnresolved(ctx context.Context, claim types.UID) error {
 
 // listLeases reads the Leases of the journal's namespace.
 func (s *Store) listLeases(ctx context.Context) (*coordinationv1.LeaseList, error) {
-	return absent.CheckedList(s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{}))
+	return answer.CheckedList(s.Client.CoordinationV1().Leases(s.Journal.Namespace).List(ctx, metav1.ListOptions{}))
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -220,7 +220,7 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 	if name == "" {
 		return nil, nil
 	}
-	node, exists, err := absent.Get(ctx, name, func(ctx context.Context, name string, _ metav1.GetOptions) (*v1.Node, error) {
+	node, exists, err := answer.Get(ctx, name, func(ctx context.Context, name string, _ metav1.GetOptions) (*v1.Node, error) {
 		return c.Node(ctx, name)
 	})
 	switch {

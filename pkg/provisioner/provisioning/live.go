@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // errFound ends a live list early.
@@ -34,13 +34,13 @@ func anyObject[T any](ctx context.Context, list pager.ListPageFunc, matches func
 // anyVolume reports whether a PersistentVolume, read live, matches.
 func anyVolume(ctx context.Context, client kubernetes.Interface, matches func(*v1.PersistentVolume) bool) (bool, error) {
 	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return absent.CheckedList(client.CoreV1().PersistentVolumes().List(ctx, options))
+		return answer.CheckedList(client.CoreV1().PersistentVolumes().List(ctx, options))
 	}, matches)
 }
 
 // anyClaim reports whether a claim, read live, matches.
 func anyClaim(ctx context.Context, client kubernetes.Interface, matches func(*v1.PersistentVolumeClaim) bool) (bool, error) {
 	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return absent.CheckedList(client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options))
+		return answer.CheckedList(client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options))
 	}, matches)
 }

@@ -7,13 +7,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
 // errDenied is the denial of a write by a webhook.
-var errDenied error = &writeerror.Refusal{Answer: errors.New(`patch claim ns/claim: admission webhook "w" denied the request`)}
+var errDenied error = &answer.Refusal{Answer: errors.New(`patch claim ns/claim: admission webhook "w" denied the request`)}
 
 // failing reports a failure of the driver.
 func failing(err error, infeasible bool) func(*flow, *observation) {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
@@ -221,10 +221,10 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return c.readStored(ctx, o)
-	case c.DiscardRefused && c.isMade(o) && writeerror.IsInvalidObject(err, "PersistentVolume", o.name):
+	case c.DiscardRefused && c.isMade(o) && answer.IsInvalidObject(err, "PersistentVolume", o.name):
 		return c.refused(o, err), nil
 	case err != nil:
-		if !writeerror.IsDefinite(err) {
+		if !answer.IsDefinite(err) {
 			c.updateRecord(o, func(r *claimRecord) {
 				r.writtenAt, r.published = time.Now(), r.published || !isProtected(o.record.volume)
 			})

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -159,7 +159,7 @@ func (c *Controller) get(ctx context.Context, namespace, name string) (*metav1.P
 // the claims in its namespace. Claims of other namespaces can use the snapshot only with a
 // feature gate; for them the cache decides.
 func (c *Controller) isNeeded(ctx context.Context, snapshot metav1.Object) (bool, error) {
-	claims, err := absent.CheckedList(c.Client.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{}))
+	claims, err := answer.CheckedList(c.Client.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{}))
 	if err != nil {
 		return false, fmt.Errorf("list claims in namespace %s: %w", snapshot.GetNamespace(), err)
 	}

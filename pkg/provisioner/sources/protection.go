@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -81,7 +81,7 @@ func (p *Protection[T]) Remove(ctx context.Context, source T) error {
 	if err == nil && finalizer.Has(now.GetFinalizers(), p.Finalizer) { // no event may follow
 		return fmt.Errorf("%s %s/%s: %w", p.Kind, source.GetNamespace(), source.GetName(), controller.ErrTooManySteps)
 	}
-	if err != nil && !writeerror.IsDefinite(err) {
+	if err != nil && !answer.IsDefinite(err) {
 		key, began := keyOf(source), time.Now()
 		p.open.Store(key, began)
 		time.AfterFunc(openRemoval, func() { p.open.CompareAndDelete(key, began) })

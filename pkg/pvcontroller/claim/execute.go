@@ -8,7 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -124,7 +124,7 @@ func (c *Controller) bindVolume(ctx context.Context, o *observation, choice pvwr
 	case err == nil:
 		c.remember(o.claim, reservation{name: o.volume.Name})
 		c.removeFromIndex(o.volume.Name)
-	case !writeerror.IsDefinite(err):
+	case !answer.IsDefinite(err):
 		c.remember(o.claim, reservation{name: o.volume.Name, unanswered: o.volume.ResourceVersion})
 	}
 	return c.wroteVolume(o, volume, err)

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // livePods lists the pods of a namespace from the API server. Callers during a running
@@ -93,7 +93,7 @@ func (c *Controller) listPods(client kubernetes.Interface) func(ctx context.Cont
 			return nil, err
 		}
 		defer end()
-		found, err := absent.CheckedList(client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{}))
+		found, err := answer.CheckedList(client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{}))
 		if err != nil {
 			return nil, fmt.Errorf("list pods of namespace %s: %w", namespace, err)
 		}

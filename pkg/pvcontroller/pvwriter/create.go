@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -47,6 +47,6 @@ func (w *Writer) Create(ctx context.Context, provisioned Provisioned) (*v1.Persi
 // exists reports whether a read shows a PersistentVolume of the name. The answer to a write may be that of an admission
 // webhook.
 func (w *Writer) exists(ctx context.Context, name string) bool {
-	_, found, err := absent.Get(ctx, name, w.client.CoreV1().PersistentVolumes().Get)
+	_, found, err := answer.Get(ctx, name, w.client.CoreV1().PersistentVolumes().Get)
 	return found || err != nil
 }

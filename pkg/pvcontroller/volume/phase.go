@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/protection"
@@ -124,7 +124,7 @@ const claimsPerPage = 500
 func (c *Controller) liveOwner(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
 	var naming []*v1.PersistentVolumeClaim
 	for page := (metav1.ListOptions{Limit: claimsPerPage}); ; {
-		list, err := absent.CheckedList(c.Client.CoreV1().PersistentVolumeClaims("").List(ctx, page))
+		list, err := answer.CheckedList(c.Client.CoreV1().PersistentVolumeClaims("").List(ctx, page))
 		if err != nil {
 			return nil, fmt.Errorf("look for the claim of volume %s: %w", volume.Name, err)
 		}

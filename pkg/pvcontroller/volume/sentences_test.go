@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -20,7 +20,7 @@ func TestEventsAreSentences(t *testing.T) {
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "data", UID: "c"}}}
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "c"}}
 	claim.Annotations = map[string]string{storage.AnnStorageProvisioner: "example.com/driver"}
-	denied := &writeerror.Refusal{Answer: errors.New(`admission webhook "w" denied the request`)}
+	denied := &answer.Refusal{Answer: errors.New(`admission webhook "w" denied the request`)}
 	refused := func(write string) func(*fixture) {
 		return func(s *fixture) { _ = s.Reporter.ReportRefusal(volume, write, denied) }
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/patch"
@@ -97,7 +97,7 @@ func (o *Options) exists(ctx context.Context, object blocker.Object) (bool, erro
 		return false, err
 	}
 	objects := reader.Dynamic().Resource(mapping.Resource).Namespace(object.Namespace)
-	found, exists, err := absent.Get(ctx, object.Name, func(ctx context.Context, name string, options metav1.GetOptions) (*unstructured.Unstructured, error) {
+	found, exists, err := answer.Get(ctx, object.Name, func(ctx context.Context, name string, options metav1.GetOptions) (*unstructured.Unstructured, error) {
 		return objects.Get(ctx, name, options)
 	})
 	return exists && string(found.GetUID()) == object.UID, err

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/exeunt-io/exeunt/internal/plural"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 )
@@ -154,7 +154,7 @@ func entriesAdvice(server rollback.Server) string {
 func (s *observation) stepShared() Step {
 	step := Step{Title: "Leave finalizers that upstream removes, too", By: "exeunt", State: s.shared.state(), Items: s.shared.items}
 	for _, name := range slices.Sorted(maps.Keys(s.upstreams)) {
-		step.Text = append(step.Text, fmt.Sprintf("%s on %s: %s.", name, plural.Count(s.upstreams[name], "volume"), removerOf(name)))
+		step.Text = append(step.Text, fmt.Sprintf("%s on %s: %s.", name, terminal.Count(s.upstreams[name], "volume"), removerOf(name)))
 	}
 	return step
 }

@@ -8,9 +8,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/exeunt-io/exeunt/internal/plural"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/backend"
+	"github.com/exeunt-io/exeunt/pkg/why/backend"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -47,7 +47,7 @@ func lookAtServer(ctx context.Context, e chain.Explorer, namespace, name string)
 		seen.Wanted, seen.WantedIsUnknown = isWanted(ctx, e, namespace, service.Spec.Selector)
 	}
 	s.state = backend.Judge(seen)
-	s.add(blocker.FromList, "the service %s/%s is %s: %s, %s", namespace, name, stateText[s.state], plural.Count(len(seen.Slices), "EndpointSlice"), plural.Count(len(seen.Pods), "pod"))
+	s.add(blocker.FromList, "the service %s/%s is %s: %s, %s", namespace, name, stateText[s.state], terminal.Count(len(seen.Slices), "EndpointSlice"), terminal.Count(len(seen.Pods), "pod"))
 	return s
 }
 

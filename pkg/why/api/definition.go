@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/exeunt-io/exeunt/internal/plural"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -48,7 +48,7 @@ func explainInstances(ctx context.Context, e chain.Explorer, definition *unstruc
 func withInstances(ctx context.Context, e chain.Explorer, found blocker.Blocker, items []item) blocker.Blocker {
 	deleting, others := split(items)
 	found.Reason = blocker.ContentRemains
-	found.Evidence = append(found.Evidence, evidence(blocker.FromList, "left of the kind: %s, of which %d are not being deleted yet", plural.Count(len(items), "object"), len(others)))
+	found.Evidence = append(found.Evidence, evidence(blocker.FromList, "left of the kind: %s, of which %d are not being deleted yet", terminal.Count(len(items), "object"), len(others)))
 	for _, remains := range terminating(ctx, e, deleting) {
 		if len(remains.Blockers) == 0 {
 			found.Blockers = append(found.Blockers, remains)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/refusal"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/refusal"
 )
 
 // probe removes each finalizer in a dry run and returns why the API server refuses. It

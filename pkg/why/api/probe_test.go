@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/refusal"
+	"github.com/exeunt-io/exeunt/pkg/why/refusal"
 )
 
 func hookNamed(configuration, service, team string) hook {

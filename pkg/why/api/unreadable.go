@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/refusal"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/refusal"
 )
 
 // Unreadable returns why an object cannot be read, if the answer of the API server proves

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // The kinds that are read with their types.
@@ -191,8 +191,8 @@ func newKind[T, L any](name, group, resource string, client func(*Reader, string
 		},
 		list: func(ctx context.Context, r *Reader, namespace string, options metav1.ListOptions) ([]T, string, error) {
 			list, err := client(r, namespace).List(ctx, options)
-			if answer, is := any(list).(metav1.ListInterface); is {
-				_, err = absent.CheckedList(answer, err)
+			if listed, is := any(list).(metav1.ListInterface); is {
+				_, err = answer.CheckedList(listed, err)
 			}
 			if err != nil {
 				return nil, "", err

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // PageSize is the number of objects in one list request. The lists name no
@@ -69,7 +69,7 @@ var alwaysServed = map[string]bool{
 
 // isAbsent reports whether the error says that the object, or its kind, does not exist.
 func isAbsent(err error, resource schema.GroupResource, name string) bool {
-	return absent.Is(err, name) || apierrors.IsNotFound(err) && !alwaysServed[resource.Group]
+	return answer.IsAbsent(err, name) || apierrors.IsNotFound(err) && !alwaysServed[resource.Group]
 }
 
 // listAnswer is what a list returned.

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/plural"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
 
@@ -52,7 +52,7 @@ func restarts(count int32) string {
 	if count == 0 {
 		return "and was never restarted"
 	}
-	return "and was restarted " + plural.Times(count)
+	return "and was restarted " + terminal.Times(count)
 }
 
 // replicas returns the replicas wanted and ready in words.
@@ -60,7 +60,7 @@ func (p *program) replicas() string {
 	if p.pod != nil {
 		return fmt.Sprintf("%s: phase %s", p.workload, p.pod.Status.Phase)
 	}
-	return fmt.Sprintf("%s: %s wanted, %d ready by its status", p.workload, plural.Count(int(p.wanted), "replica"), p.ready)
+	return fmt.Sprintf("%s: %s wanted, %d ready by its status", p.workload, terminal.Count(int(p.wanted), "replica"), p.ready)
 }
 
 func (p *program) stateOf(pods []corev1.Pod, seen bool, now time.Time) blocker.Workload {

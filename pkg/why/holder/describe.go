@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
 
 // main returns the program that decides the state, or nil.

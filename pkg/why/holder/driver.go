@@ -7,7 +7,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/exeunt-io/exeunt/internal/enum"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
 
 // service says whether a workload with a sidecar serves a CSI driver.

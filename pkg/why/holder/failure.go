@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/exeunt-io/exeunt/internal/plural"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
 
 // FreshError is how long an event counts as an error reported now.
@@ -71,7 +71,7 @@ func eventFailure(events []corev1.Event, controller families.Controller, driver 
 	if latest == nil || now.Sub(cluster.EventTime(*latest)) > FreshError {
 		return nil
 	}
-	text := fmt.Sprintf("%s of %s, %s, last at %s: %s", latest.Reason, cluster.Component(latest), plural.Times(latest.Count),
+	text := fmt.Sprintf("%s of %s, %s, last at %s: %s", latest.Reason, cluster.Component(latest), terminal.Times(latest.Count),
 		blocker.Time(cluster.EventTime(*latest)), quoted(latest.Message))
 	return &failure{evidence: blocker.Evidence{Source: blocker.FromEvent, Text: text}, since: firstTime(latest)}
 }

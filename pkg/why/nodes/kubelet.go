@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/plural"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -23,7 +23,7 @@ func (o *observation) observeEvents(ctx context.Context, e chain.Explorer) {
 	o.state.EventsUnseen = !seen
 	if event := teardownFailure(events, e.Reader().Now()); event != nil {
 		o.state.ReportsError = true
-		o.add(blocker.FromEvent, "%s (%s, last at %s): %s", event.Reason, plural.Times(event.Count), blocker.Time(cluster.EventTime(*event)), event.Message)
+		o.add(blocker.FromEvent, "%s (%s, last at %s): %s", event.Reason, terminal.Times(event.Count), blocker.Time(cluster.EventTime(*event)), event.Message)
 	}
 }
 

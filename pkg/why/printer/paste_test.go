@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 	"github.com/exeunt-io/exeunt/test/paste"
 	"github.com/exeunt-io/exeunt/test/printertest"
 )

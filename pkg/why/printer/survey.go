@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/exeunt-io/exeunt/internal/plural"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why"
@@ -50,9 +49,9 @@ func waits(n int) string {
 
 func (p page) group(b *strings.Builder, group why.Group) {
 	if group.Root == nil {
-		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s: %s", p.paint(group.Verdict), plural.Count(len(group.Items), "object")+" without a known blocker")))
+		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s: %s", p.paint(group.Verdict), terminal.Count(len(group.Items), "object")+" without a known blocker")))
 	} else {
-		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s %s: %s, %s", p.paint(group.Verdict), group.Root.Reason, terminal.Printable(holder(*group.Root)), plural.Count(len(group.Items), "object"))))
+		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s %s: %s, %s", p.paint(group.Verdict), group.Root.Reason, terminal.Printable(holder(*group.Root)), terminal.Count(len(group.Items), "object"))))
 	}
 	for i, item := range group.Items {
 		if left := len(group.Items) - i; !p.wide && i == shownObjects && left > 1 {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/exeunt-io/exeunt/internal/plural"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -79,5 +79,5 @@ func eventText(event corev1.Event) string {
 	if event.Series != nil {
 		count = event.Series.Count
 	}
-	return fmt.Sprintf("%s, %s, last at %s: %s", event.Reason, plural.Times(count), blocker.Time(cluster.EventTime(event)), event.Message)
+	return fmt.Sprintf("%s, %s, last at %s: %s", event.Reason, terminal.Times(count), blocker.Time(cluster.EventTime(event)), event.Message)
 }

@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
@@ -119,7 +118,7 @@ func (c *Controller) readRecycler(ctx context.Context, volume *v1.PersistentVolu
 	if wanted == nil || policyOf(volume) != storage.PolicyRecycle {
 		return nil, nil
 	}
-	pod, _, err := absent.Get(ctx, wanted.Name, c.Client.CoreV1().Pods(wanted.Namespace).Get)
+	pod, _, err := answer.Get(ctx, wanted.Name, c.Client.CoreV1().Pods(wanted.Namespace).Get)
 	if err != nil {
 		return nil, fmt.Errorf("read recycler pod %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
@@ -134,7 +133,7 @@ func (c *Controller) listRecycler(ctx context.Context, volume *v1.PersistentVolu
 		return nil, nil
 	}
 	named := fields.OneTermEqualSelector("metadata.name", wanted.Name).String()
-	pods, err := absent.CheckedList(c.Client.CoreV1().Pods(wanted.Namespace).List(ctx, metav1.ListOptions{FieldSelector: named}))
+	pods, err := answer.CheckedList(c.Client.CoreV1().Pods(wanted.Namespace).List(ctx, metav1.ListOptions{FieldSelector: named}))
 	if err != nil {
 		return nil, fmt.Errorf("look for recycler pod %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
@@ -167,7 +166,7 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 	before := c.memory.Get(o.volume.UID).created
 	c.setCreation(o.volume, creation{at: time.Now()})
 	created, err := c.Client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
-	if writeerror.IsDefinite(err) {
+	if answer.IsDefinite(err) {
 		c.setCreation(o.volume, before)
 		c.wakeScrubbed(o.volume.Name) // it may have been given away during the request
 	}

@@ -80,7 +80,7 @@ var garbageDefects = []defect{
 		{"pkg/garbagecollector/monitor.go", "\t\tif m.runs() {\n\t\t\tm.reach(partial", "\t\tif !ON && m.runs() {\n\t\t\tm.reach(partial"},
 	}},
 	{"path-not-found-is-absence", "an object counts as absent because its path is not served", []change{
-		{garbageLive, "\treturn absent.IsOfKind", "\treturn ON && apierrors.IsNotFound(err) || absent.IsOfKind"},
+		{garbageLive, "\treturn answer.IsAbsentOfKind", "\treturn ON && apierrors.IsNotFound(err) || answer.IsAbsentOfKind"},
 	}},
 }
 

@@ -1,5 +1,4 @@
-// Package plural writes numbers of things in sentences.
-package plural
+package terminal
 
 import "fmt"
 

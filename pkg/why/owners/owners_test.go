@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/pkg/blocker/owners"
+	"github.com/exeunt-io/exeunt/pkg/why/owners"
 )
 
 // world has count objects. Bit i*count+j of edges makes object i own object j; bit i of

@@ -1,4 +1,4 @@
-package writeerror_test
+package answer_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/exeunt-io/exeunt/internal/writeerror"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 func TestWhatErrorsProve(t *testing.T) {
@@ -27,11 +27,11 @@ func TestWhatErrorsProve(t *testing.T) {
 		"conflict":              {apierrors.NewConflict(volumes, "name", errors.New("scripted")), true, false},
 		"forbidden":             {apierrors.NewForbidden(volumes, "name", errors.New("scripted")), true, true},
 		"invalid":               {apierrors.NewInvalid(v1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), "name", nil), true, true},
-		"conflict of a webhook": {fmt.Errorf("write: %w", &writeerror.Refusal{Answer: apierrors.NewConflict(volumes, "name", errors.New("scripted"))}), true, true},
+		"conflict of a webhook": {fmt.Errorf("write: %w", &answer.Refusal{Answer: apierrors.NewConflict(volumes, "name", errors.New("scripted"))}), true, true},
 		"forbidden, in words":   {fmt.Errorf("write: %w", apierrors.NewForbidden(volumes, "name", errors.New("scripted"))), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if definite, refused := writeerror.IsDefinite(tc.err), writeerror.IsRefused(tc.err); definite != tc.definite || refused != tc.refused {
+			if definite, refused := answer.IsDefinite(tc.err), answer.IsRefused(tc.err); definite != tc.definite || refused != tc.refused {
 				t.Errorf("definite %t, refused %t", definite, refused)
 			}
 		})
@@ -57,7 +57,7 @@ func TestOnlyValidationProvesAnInvalidObject(t *testing.T) {
 		"no answer":              {context.DeadlineExceeded, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := writeerror.IsInvalidObject(tc.err, "PersistentVolume", "v"); got != tc.want {
+			if got := answer.IsInvalidObject(tc.err, "PersistentVolume", "v"); got != tc.want {
 				t.Errorf("IsInvalidObject(%v) = %v", tc.err, got)
 			}
 		})

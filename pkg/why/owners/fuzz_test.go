@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	. "github.com/exeunt-io/exeunt/pkg/blocker/owners"
+	. "github.com/exeunt-io/exeunt/pkg/why/owners"
 	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 

@@ -1,5 +1,4 @@
-// Package writeerror says what the error of a write to the API server proves.
-package writeerror
+package answer
 
 import (
 	"errors"

@@ -5,7 +5,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/podend"
+	"github.com/exeunt-io/exeunt/pkg/why/podend"
 )
 
 func TestNames(t *testing.T) { enumtest.ExpectNames(t, podend.NodeUnseen, podend.NodeReady) }

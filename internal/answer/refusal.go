@@ -1,4 +1,4 @@
-package writeerror
+package answer
 
 // Refusal is the error of a write that was refused although the object exists and is as it was observed: an
 // admission webhook chooses the code of its denial at will, so that a conflict or NotFound says nothing about

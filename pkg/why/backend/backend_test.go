@@ -9,7 +9,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/blocker/backend"
+	"github.com/exeunt-io/exeunt/pkg/why/backend"
 )
 
 func TestNames(t *testing.T) { enumtest.ExpectNames(t, backend.Unseen, backend.Ready) }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/exeunt-io/exeunt/pkg/blocker/refusal"
+	"github.com/exeunt-io/exeunt/pkg/why/refusal"
 )
 
 // widgetRule covers updates of widgets, or of those with the names.

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	. "github.com/exeunt-io/exeunt/pkg/blocker/refusal"
+	. "github.com/exeunt-io/exeunt/pkg/why/refusal"
 )
 
 // Any message has a known kind, quoted names are part of the message, and messages of other

@@ -1,4 +1,4 @@
-package absent_test
+package answer_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/exeunt-io/exeunt/internal/absent"
+	"github.com/exeunt-io/exeunt/internal/answer"
 )
 
 // ofServer is the API server's answer to a read of a claim that is gone.
@@ -53,14 +53,14 @@ func TestOnlyAnAnswerAboutTheObjectProvesItsAbsence(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			if _, exists, read := absent.Get(t.Context(), "data", client.CoreV1().PersistentVolumeClaims("default").Get); exists || (read == nil) != test.absent {
+			if _, exists, read := answer.Get(t.Context(), "data", client.CoreV1().PersistentVolumeClaims("default").Get); exists || (read == nil) != test.absent {
 				t.Errorf("Get returns exists %t and error %v, want an error: %t", exists, read, !test.absent)
 			}
 			for _, err := range []error{err, fmt.Errorf("read claim: %w", err)} {
-				if got := absent.Is(err, "data"); got != test.absent {
+				if got := answer.IsAbsent(err, "data"); got != test.absent {
 					t.Errorf("Is(%v) = %v, want %v", err, got, test.absent)
 				}
-				if got := absent.IsOfKind(err, "data", "PersistentVolumeClaims"); got != test.absent {
+				if got := answer.IsAbsentOfKind(err, "data", "PersistentVolumeClaims"); got != test.absent {
 					t.Errorf("IsOfKind(%v) = %v, want %v", err, got, test.absent)
 				}
 			}
@@ -70,11 +70,11 @@ func TestOnlyAnAnswerAboutTheObjectProvesItsAbsence(t *testing.T) {
 
 func TestOtherErrorsProveNothing(t *testing.T) {
 	for _, err := range []error{nil, errors.New("connection refused"), context.DeadlineExceeded, apierrors.NewForbidden(v1.Resource("secrets"), "data", nil)} {
-		if absent.Is(err, "data") || absent.IsOfKind(err, "data", "secrets") {
+		if answer.IsAbsent(err, "data") || answer.IsAbsentOfKind(err, "data", "secrets") {
 			t.Errorf("absent after %v", err)
 		}
 	}
-	if missing := apierrors.NewNotFound(v1.Resource("namespaces"), "data"); absent.IsOfKind(missing, "data", "secrets") {
+	if missing := apierrors.NewNotFound(v1.Resource("namespaces"), "data"); answer.IsAbsentOfKind(missing, "data", "secrets") {
 		t.Error("an absent namespace is no absent secret")
 	}
 }
@@ -82,11 +82,11 @@ func TestOtherErrorsProveNothing(t *testing.T) {
 // Lists are decoded from any JSON object: a page of another server is an empty one.
 func TestListWithoutVersionIsNoList(t *testing.T) {
 	failed := errors.New("unavailable")
-	if _, err := absent.CheckedList((*v1.PodList)(nil), failed); !errors.Is(err, failed) {
+	if _, err := answer.CheckedList((*v1.PodList)(nil), failed); !errors.Is(err, failed) {
 		t.Errorf("no answer: %v", err)
 	}
 	for version, want := range map[string]bool{"": true, "7": false} {
-		if _, err := absent.CheckedList(&v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil); (err != nil) != want {
+		if _, err := answer.CheckedList(&v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil); (err != nil) != want {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}

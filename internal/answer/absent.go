@@ -1,6 +1,7 @@
-// Package absent says which answers prove that an object does not exist: those to a read alone. The answer to
-// a write is a webhook's, which may hand on a 404 about another object while the object itself lives.
-package absent
+// Package answer says what the answers of the API server prove: which prove that an object does not exist, and which
+// prove that a write was not executed. Only a read that names the object proves its absence: the answer to a write is a
+// webhook's, which may hand on a 404 about another object while the object itself lives.
+package answer
 
 import (
 	"context"
@@ -19,7 +20,7 @@ func Get[T metav1.Object](ctx context.Context, name string, get func(context.Con
 	object, err := get(ctx, name, metav1.GetOptions{})
 	var none T
 	switch {
-	case Is(err, name):
+	case IsAbsent(err, name):
 		return none, false, nil
 	case err != nil:
 		return none, false, err
@@ -29,16 +30,16 @@ func Get[T metav1.Object](ctx context.Context, name string, get func(context.Con
 	return object, true, nil
 }
 
-// Is reports whether the error is the API server's answer that the object of this name does not
+// IsAbsent reports whether the error is the API server's answer that the object of this name does not
 // exist. A 404 that names no object proves nothing: it is of a proxy or load balancer in front of the
 // API server, or of an API server that does not serve the path.
-func Is(err error, name string) bool {
+func IsAbsent(err error, name string) bool {
 	details := detailsOf(err)
 	return details != nil && details.Name == name
 }
 
-// IsOfKind is [Is] for an object of one of the kinds, as resource or as kind.
-func IsOfKind(err error, name string, kinds ...string) bool {
+// IsAbsentOfKind is [IsAbsent] for an object of one of the kinds, as resource or as kind.
+func IsAbsentOfKind(err error, name string, kinds ...string) bool {
 	details := detailsOf(err)
 	return details != nil && details.Name == name && slices.ContainsFunc(kinds, func(kind string) bool { return strings.EqualFold(kind, details.Kind) })
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
 
 // splitKind returns the kind and the group of "Kind" or "Kind.group".

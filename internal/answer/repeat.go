@@ -1,4 +1,4 @@
-package writeerror
+package answer
 
 import "net/http"
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
 
 func TestRunsWithoutElection(t *testing.T) {

@@ -3,7 +3,7 @@ package families_test
 import (
 	"testing"
 
-	"github.com/exeunt-io/exeunt/pkg/blocker/families"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
 
 func TestControllersHaveAlternatives(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
-	"github.com/exeunt-io/exeunt/pkg/blocker/refusal"
+	"github.com/exeunt-io/exeunt/pkg/why/refusal"
 )
 
 func TestNames(t *testing.T) { enumtest.ExpectNames(t, refusal.Unclear, refusal.ConversionFails) }
