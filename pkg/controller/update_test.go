@@ -55,7 +55,7 @@ func newUpdater(t *testing.T, mayUpdate bool) *updater {
 		_, _ = w.Write(answer)
 	}))
 	t.Cleanup(server.Close)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"}})
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -388,21 +388,3 @@ func TestFailedRequestRefreshesItsSegmentsOnly(t *testing.T) {
 	w.RefreshRequested("fast", nil)
 	w.await("fast/a=4 fast/b=4")
 }
-
-// The answer to an update has a version that the cache does not show.
-func TestObjectOlderThanOwnWriteIsRequeued(t *testing.T) {
-	w := newFixture(t, time.Hour, zoneA, class("fast"), object("o", "fast", "a", 3, manager.Labels()))
-	w.client.PrependReactor("patch", "csistoragecapacities", func(clienttesting.Action) (bool, runtime.Object, error) {
-		written := object("o", "fast", "a", 10, manager.Labels())
-		written.ResourceVersion = "2"
-		return true, written, nil
-	})
-	if err := w.Watch(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	key := domain.Item{Class: "fast", Segment: topology.Segment("zone=a")}.Key()
-	_ = w.Reconcile(t.Context(), key)
-	if err := w.Reconcile(t.Context(), key); !errors.Is(err, controller.ErrStaleCache) || w.writes() != 1 {
-		t.Errorf("Reconcile() = %v after %d writes, want %v", err, w.writes(), controller.ErrStaleCache)
-	}
-}
