@@ -30,6 +30,18 @@ var errAhead = errors.New("the watch is ahead of the list")
 // nothing about what the graph has.
 var errUnwatched = errors.New("the kind is not watched in this version any more")
 
+// first is the first read of a kind. Definitions hardly ever change, so that no event would bring the watch to the present
+// version, and all other kinds wait for them: they are listed whole, unless that has failed.
+func (r *reads) first(ctx context.Context, kind *graph.Kind) error {
+	r.mu.Lock()
+	whole := defines(kind) && !r.run.HasFailed(kind)
+	r.mu.Unlock()
+	if whole {
+		return r.list(ctx, kind, probeTimeout)
+	}
+	return r.probe(ctx, kind)
+}
+
 // probe reads the present version of the kind. If there are few objects, this is a whole list
 // already.
 func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
@@ -79,12 +91,12 @@ func (r *reads) check(ctx context.Context, kind *graph.Kind) {
 	r.run.Checked(err == nil, r.Clock.Now())
 }
 
-// list lists the kind consistently into the graph. Pages that expire begin anew.
-func (r *reads) list(ctx context.Context, kind *graph.Kind) error {
+// list lists the kind consistently into the graph, each page within the time. Pages that expire begin anew.
+func (r *reads) list(ctx context.Context, kind *graph.Kind, timeout time.Duration) error {
 	options, version := metav1.ListOptions{Limit: pageSize}, ""
 	r.noteReached(kind)
 	for {
-		list, err := r.timedPage(ctx, kind, options)
+		list, err := r.timedPage(ctx, kind, options, timeout)
 		switch {
 		case apierrors.IsResourceExpired(err) && options.Continue != "":
 			options.Continue, version = "", ""
@@ -106,11 +118,11 @@ func (r *reads) list(ctx context.Context, kind *graph.Kind) error {
 	}
 }
 
-func (r *reads) timedPage(ctx context.Context, kind *graph.Kind, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (r *reads) timedPage(ctx context.Context, kind *graph.Kind, options metav1.ListOptions, timeout time.Duration) (*metav1.PartialObjectMetadataList, error) {
 	if err := r.Throttle.Wait(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return r.page(ctx, kind, options)
 }

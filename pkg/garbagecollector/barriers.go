@@ -14,10 +14,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-const (
-	// maxReads bounds the reads of one barrier that are in flight, and those of the owners of one object.
-	maxReads = 10
-)
+// maxReads bounds the reads of one barrier that are in flight. The API server spends most of a consistent read
+// waiting for etcd, so that few in flight would leave it idle.
+const maxReads = 30
 
 // await has a barrier begin for the deletions.
 func (c *Collector) await(deletions []types.UID) {
@@ -254,9 +253,9 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 	case barrier.Check:
 		r.check(ctx, kind)
 	case barrier.Probe:
-		err = r.probe(ctx, kind)
+		err = r.first(ctx, kind)
 	case barrier.List:
-		err = r.list(ctx, kind)
+		err = r.list(ctx, kind, pageTimeout)
 	}
 	if err != nil && ctx.Err() == nil {
 		r.fail(ctx, kind, began, err)

@@ -2,6 +2,7 @@ package garbagecollector
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -119,4 +120,81 @@ func TestUnreadKindIsReadAgainWithoutDeletions(t *testing.T) {
 	})
 	stop()
 	c.monitoring.Wait()
+}
+
+// pagedReads answers each first page of definitions with the promise of others. Other kinds are empty; their reads wait
+// until so many are under way.
+type pagedReads struct {
+	metadata.Interface
+	atOnce  int
+	started atomic.Int64
+	enough  chan struct{}
+}
+
+// Resource returns the reads of the resource.
+func (r *pagedReads) Resource(resource schema.GroupVersionResource) metadata.Getter {
+	return pagedRead{all: r, resource: resource.Resource}
+}
+
+type pagedRead struct {
+	metadata.Getter
+	all      *pagedReads
+	resource string
+}
+
+// Namespace returns the same reads.
+func (r pagedRead) Namespace(string) metadata.ResourceInterface { return r }
+
+// List returns one page.
+func (r pagedRead) List(ctx context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+	if r.resource == definitions.Resource {
+		if options.Continue == "" {
+			list.Continue = "others"
+		}
+		return list, nil
+	}
+	if int(r.all.started.Add(1)) == r.all.atOnce {
+		close(r.all.enough)
+	}
+	select {
+	case <-r.all.enough:
+		return list, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// runPaged runs a barrier over kinds without objects, and definitions whose watch stands still, and reports whether it ended
+// although no time passes.
+func runPaged(t *testing.T, kinds, atOnce int) bool {
+	t.Helper()
+	client := &pagedReads{atOnce: atOnce, enough: make(chan struct{})}
+	c := New(Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Barriers: client, UnreadableAfter: time.Minute})
+	served := []*graph.Kind{definitions}
+	for i := range kinds {
+		name := fmt.Sprintf("widget%d", i)
+		served = append(served, &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: name}, Resource: name, Namespaced: true})
+	}
+	for _, kind := range served {
+		c.graph.Serve(kind)
+		c.monitors[kind.GroupKind()] = &monitor{Collector: c, kind: kind, position: "5", reached: "5"}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	c.runBarrier(ctx, map[types.UID]deletion{"owner": {namespace: "ns"}})
+	return ctx.Err() == nil
+}
+
+// Nobody changes definitions, so that waiting for their watch is in vain, and all other kinds wait meanwhile.
+func TestBarrierDoesNotAwaitWatchOfDefinitions(t *testing.T) {
+	if !runPaged(t, 1, 1) {
+		t.Error("the barrier waits for the watch of definitions of which there are many")
+	}
+}
+
+func TestBarrierReadsManyKindsAtOnce(t *testing.T) {
+	if !runPaged(t, 60, 30) {
+		t.Error("fewer than 30 kinds are read at once")
+	}
 }

@@ -211,7 +211,7 @@ func TestBarrierTakesNoListWithoutVersion(t *testing.T) {
 	run := barrier.Begin[*graph.Kind](time.Hour)
 	run.Add(configMaps)
 	r := &reads{Collector: c, run: run, namespace: "ns"}
-	for name, read := range map[string]error{"probe": r.probe(t.Context(), configMaps), "list": r.list(t.Context(), configMaps)} {
+	for name, read := range map[string]error{"probe": r.probe(t.Context(), configMaps), "list": r.list(t.Context(), configMaps, pageTimeout)} {
 		if read == nil || !strings.Contains(read.Error(), "version") || run.Saw(configMaps) {
 			t.Errorf("%s = %v, seen %v", name, read, run.Saw(configMaps))
 		}

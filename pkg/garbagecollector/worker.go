@@ -22,6 +22,8 @@ import (
 const (
 	// maxSteps bounds the steps for one object in one turn.
 	maxSteps = 10
+	// maxOwnerReads bounds the reads of the owners of one object that are in flight.
+	maxOwnerReads = 10
 	// virtualLifetime is how long the first live read of an owner that is not in the graph keeps its dependents: its kind is not
 	// collected, or not listed yet.
 	virtualLifetime = 10 * time.Second
@@ -178,7 +180,7 @@ func (c *Collector) verifyOwners(ctx context.Context, questions []graph.Question
 	for _, question := range questions {
 		byKind[question.Kind] = append(byKind[question.Kind], question)
 	}
-	slots := make(chan struct{}, maxReads)
+	slots := make(chan struct{}, maxOwnerReads)
 	var mu sync.Mutex
 	var errs []error
 	var reading wait.Group
