@@ -73,9 +73,6 @@ type ClaimState struct {
 	// Provisioning: an in-tree plugin of this program provisions the volume, until the phase
 	// of the volume is Bound.
 	Provisioning bool
-	// OldFinalizer: the claim has the finalizer Provisioning, which an older version of this
-	// program added for its in-tree plugins.
-	OldFinalizer bool
 	// MigratedToWrong: the annotation migrated-to does not name the CSI driver that replaced
 	// the in-tree plugin, or names a driver although no driver replaced the plugin.
 	MigratedToWrong bool
@@ -119,15 +116,13 @@ const (
 	ProvisionVolume
 	// SetMigratedTo sets or removes the annotation migrated-to.
 	SetMigratedTo
-	// RemoveFinalizer removes the finalizer that an older version added.
-	RemoveFinalizer
 )
 
 // String returns the name of the action.
 func (a ClaimAction) String() string {
 	return enum.Name(a, "Wait", "BindFreeVolume", "BindReservedVolume", "SetVolumePhaseBound", "BindClaim", "CompleteBinding",
 		"SetStatusBound", "SetStatusPending", "ConfirmVolume", "SetStatusLost", "AssignClass", "RequestVolume",
-		"ProvisionVolume", "SetMigratedTo", "RemoveFinalizer")
+		"ProvisionVolume", "SetMigratedTo")
 }
 
 // ClaimDecision is an action and its reason.
@@ -179,8 +174,6 @@ const (
 	PluginMigrated Reason = "PluginMigrated"
 	// AwaitsPlugin: an in-tree plugin provisions the volume.
 	AwaitsPlugin Reason = "AwaitsPlugin"
-	// FromOldVersion: the claim has a finalizer that this version does not add.
-	FromOldVersion Reason = "FinalizerOfOldVersion"
 )
 
 // Waiting is what decides when the wait of a claim is reported.
@@ -219,10 +212,7 @@ func (r Reason) IsFinal() bool {
 
 // DecideClaim returns the next step for one claim.
 func DecideClaim(s ClaimState) ClaimDecision {
-	switch {
-	case s.OldFinalizer:
-		return ClaimDecision{RemoveFinalizer, FromOldVersion}
-	case s.MigratedToWrong:
+	if s.MigratedToWrong {
 		return ClaimDecision{SetMigratedTo, PluginMigrated}
 	}
 	return decideBinding(s)

@@ -49,8 +49,6 @@ var claimCases = map[string]struct {
 	"plugin finishes a recorded volume":            {ClaimState{Volume: BoundToClaim, Provisioning: true, Status: StatusPending}, ClaimDecision{ProvisionVolume, AwaitsPlugin}},
 	"finished volume of a plugin is bound":         {ClaimState{Volume: BoundToClaim, Provisioning: true, VolumeBound: true, Confirmed: true, Status: StatusPending}, ClaimDecision{BindClaim, Binding}},
 	"volume of a bound claim becomes Bound again":  {ClaimState{Volume: BoundToClaim, Provisioning: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetVolumePhaseBound, Binding}},
-	"deleted claim loses the old finalizer":        {ClaimState{OldFinalizer: true, Deleting: true, Status: StatusPending}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
-	"bound claim loses the old finalizer":          {ClaimState{OldFinalizer: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{RemoveFinalizer, FromOldVersion}},
 	"migrated-to is corrected first":               {ClaimState{MigratedToWrong: true, Volume: BoundToClaim, VolumeBound: true, Completed: true, Named: true, Status: StatusBound}, ClaimDecision{SetMigratedTo, PluginMigrated}},
 	"scrubbed volume gets no claimRef":             {ClaimState{Volume: Free, VolumeScrubbed: true, Status: StatusPending}, ClaimDecision{Wait, VolumeScrubbed}},
 	"scrubbed reserved volume gets no UID":         {ClaimState{Volume: Prebound, VolumeScrubbed: true, Status: StatusPending}, ClaimDecision{Wait, VolumeScrubbed}},
@@ -107,14 +105,14 @@ func TestReportDelay(t *testing.T) {
 
 // claimStates yields every value of ClaimState.
 func claimStates(yield func(ClaimState) bool) {
-	for bits := range 1 << 11 {
+	for bits := range 1 << 10 {
 		on := func(i int) bool { return bits>>i&1 == 1 }
 		for volume := Missing; volume <= BoundToOther; volume++ {
 			for class := NoClass; class <= ProvisionableHere; class++ {
 				for status := OtherStatus; status <= StatusLost; status++ {
 					s := ClaimState{
 						Completed: on(0), Named: on(1), Deleting: on(2), VolumeBound: on(3), Dynamic: on(4),
-						Requested: on(5), Confirmed: on(6), OldFinalizer: on(7), MigratedToWrong: on(8), Provisioning: on(9), VolumeScrubbed: on(10), Volume: volume, Class: class, Status: status,
+						Requested: on(5), Confirmed: on(6), MigratedToWrong: on(7), Provisioning: on(8), VolumeScrubbed: on(9), Volume: volume, Class: class, Status: status,
 					}
 					if !yield(s) {
 						return
@@ -168,8 +166,6 @@ func step(s ClaimState, action ClaimAction) ClaimState {
 		s.Class = ProvisionableHere
 	case ProvisionVolume:
 		s.Volume, s.VolumeBound = BoundToClaim, true
-	case RemoveFinalizer:
-		s.OldFinalizer = false
 	case SetMigratedTo:
 		s.MigratedToWrong = false
 	case RequestVolume:
@@ -191,14 +187,6 @@ func TestEveryClaimSettlesAfterAtMostEightSteps(t *testing.T) {
 				t.Fatalf("%v changes nothing in %+v", DecideClaim(s), s)
 			}
 			s = next
-		}
-	}
-}
-
-func TestFinalizerOfOldVersionIsAlwaysRemoved(t *testing.T) {
-	for s := range claimStates {
-		if got := DecideClaim(s).Action == RemoveFinalizer; got != s.OldFinalizer {
-			t.Errorf("%v in %+v", DecideClaim(s), s)
 		}
 	}
 }
@@ -298,7 +286,7 @@ func TestDecideVolume(t *testing.T) {
 // reconciler may wake it.
 func TestClaimSetsPhaseOfItsVolume(t *testing.T) {
 	for s := range claimStates {
-		if s.Volume == BoundToClaim && s.Named && !s.VolumeBound && !s.VolumeScrubbed && !s.Provisioning && !s.OldFinalizer && !s.MigratedToWrong {
+		if s.Volume == BoundToClaim && s.Named && !s.VolumeBound && !s.VolumeScrubbed && !s.Provisioning && !s.MigratedToWrong {
 			if got := DecideClaim(s).Action; got != SetVolumePhaseBound {
 				t.Errorf("%v in %+v", got, s)
 			}

@@ -20,7 +20,7 @@ func namesOf[T interface {
 
 func TestEveryValueHasDistinctName(t *testing.T) {
 	for enum, names := range map[string][]string{
-		"Class": namesOf(ProvisionableHere), "Status": namesOf(StatusLost), "ClaimAction": namesOf(RemoveFinalizer),
+		"Class": namesOf(ProvisionableHere), "Status": namesOf(StatusLost), "ClaimAction": namesOf(SetMigratedTo),
 		"VolumeAction": namesOf(ReportMismatch), "Relation": namesOf(BoundToOther),
 		"PluginVolume": namesOf(Finished), "ProvisionAction": namesOf(ReportNameConflict),
 	} {

@@ -52,7 +52,6 @@ func pluginProvisionsWorlds() []Config {
 		scene("in-tree, provision, failed call", nil, []creation{here, claim}, deleteClaim("data")).fail(),
 		scene("in-tree, provision, interruption", nil, []creation{here, claim}, deleteClaim("data")).with("i", interrupted),
 		scene("in-tree, name conflict", nil, []creation{here, newVolume(pvcName(), keep, onPath, claimedBy("other")), claim}).served(),
-		scene("in-tree, old finalizer", nil, []creation{here, claimOf("data", class, claimNote(storage.AnnStorageProvisioner, programs.PluginName), claimWith(finalizer.ClaimProtection, finalizer.Provisioning))}),
 	}
 }
 

@@ -54,7 +54,7 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 		return controller.WarningEvent(provisioningFailed, c.pluginNotFound(class)), true
 	case binding.AwaitsProvisioner:
 		return controller.NormalEvent(externalProvisioning, fmt.Sprintf("Waiting for a volume to be created by the external provisioner '%s' or manually by the system administrator; if this takes long, verify that the provisioner is running and correctly registered", o.provisioner)), true
-	case binding.ClaimDeleting, binding.IsBound, binding.FromOldVersion, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.DefaultClass, binding.ProvisioningOff:
+	case binding.ClaimDeleting, binding.IsBound, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false
 }

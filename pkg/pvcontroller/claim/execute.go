@@ -11,7 +11,6 @@ import (
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvwriter"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -47,8 +46,6 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 		return c.requestVolume(ctx, o)
 	case binding.SetMigratedTo:
 		return c.writeClaim(ctx, o, setMigratedTo(o))
-	case binding.RemoveFinalizer:
-		return c.writeClaim(ctx, o, finalizer.Edit(patch.For(o.claim), o.claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}}))
 	case binding.ProvisionVolume:
 		c.InTree.Enqueue(controller.Key(o.claim))
 	default: // Wait

@@ -10,13 +10,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 func newVersion(c *v1.PersistentVolumeClaim) { c.ResourceVersion = "2" }
-
-func replaced(c *v1.PersistentVolumeClaim) { c.UID = "new" }
 
 func phaseOfVolume(phase v1.PersistentVolumePhase) func(*v1.PersistentVolume) {
 	return func(v *v1.PersistentVolume) { v.Status.Phase = phase }
@@ -28,20 +25,18 @@ func TestWriteOfChangedClaimIsRefused(t *testing.T) {
 	standard := class("example.com/driver", immediate)
 	standard.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 	for name, tc := range map[string]struct {
-		claim  *v1.PersistentVolumeClaim
-		other  runtime.Object
-		change func(*v1.PersistentVolumeClaim)
+		claim *v1.PersistentVolumeClaim
+		other runtime.Object
 	}{
-		"bind claim":                      {pendingClaim(), bound, newVersion},
-		"complete binding":                {pendingClaim(naming("v")), bound, newVersion},
-		"set status Bound":                {pendingClaim(naming("v"), annotated(storage.AnnBindCompleted, "yes")), bound, newVersion},
-		"set status Pending":              {pendingClaim(func(c *v1.PersistentVolumeClaim) { c.Status.Phase = "" }), nil, newVersion},
-		"set status Lost":                 {pendingClaim(naming("v"), boundOnce), nil, newVersion},
-		"assign default class":            {pendingClaim(), standard, newVersion},
-		"request volume":                  {pendingClaim(ofClass("class")), standard, newVersion},
-		"set migrated-to":                 {pendingClaim(annotated(storage.AnnStorageProvisioner, "kubernetes.io/gce-pd")), nil, newVersion},
-		"remove migrated-to":              {pendingClaim(annotated(storage.AnnStorageProvisioner, "example.com/driver", storage.AnnMigratedTo, "pd.csi.storage.gke.io")), nil, newVersion},
-		"remove finalizer of old version": {pendingClaim(withOldFinalizer, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), nil, replaced},
+		"bind claim":           {pendingClaim(), bound},
+		"complete binding":     {pendingClaim(naming("v")), bound},
+		"set status Bound":     {pendingClaim(naming("v"), annotated(storage.AnnBindCompleted, "yes")), bound},
+		"set status Pending":   {pendingClaim(func(c *v1.PersistentVolumeClaim) { c.Status.Phase = "" }), nil},
+		"set status Lost":      {pendingClaim(naming("v"), boundOnce), nil},
+		"assign default class": {pendingClaim(), standard},
+		"request volume":       {pendingClaim(ofClass("class")), standard},
+		"set migrated-to":      {pendingClaim(annotated(storage.AnnStorageProvisioner, "kubernetes.io/gce-pd")), nil},
+		"remove migrated-to":   {pendingClaim(annotated(storage.AnnStorageProvisioner, "example.com/driver", storage.AnnMigratedTo, "pd.csi.storage.gke.io")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := []runtime.Object{tc.claim}
@@ -50,7 +45,7 @@ func TestWriteOfChangedClaimIsRefused(t *testing.T) {
 			}
 			c, _ := newController(t, objects...)
 			live := tc.claim.DeepCopy()
-			tc.change(live)
+			newVersion(live)
 			if _, err := c.Client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}

@@ -16,45 +16,13 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// withOldFinalizer adds the finalizers that older versions added.
-func withOldFinalizer(c *v1.PersistentVolumeClaim) {
-	c.Finalizers = []string{"kubernetes.io/pvc-protection", string(finalizer.Provisioning)}
-}
-
 func deleted(c *v1.PersistentVolumeClaim) {
 	now := metav1.Now()
 	c.DeletionTimestamp = &now
-}
-
-func TestOldFinalizerOfOwnPluginIsRemoved(t *testing.T) {
-	local := class(intree.HostPathName, storagev1.VolumeBindingImmediate)
-	for name, tc := range map[string]struct {
-		claim   *v1.PersistentVolumeClaim
-		removed bool
-	}{
-		"pending":                      {pendingClaim(ofClass("class"), withOldFinalizer, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
-		"deleted while pending":        {pendingClaim(ofClass("class"), withOldFinalizer, deleted, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
-		"lost":                         {pendingClaim(ofClass("class"), withOldFinalizer, naming("v"), boundOnce, annotated(storage.AnnStorageProvisioner, intree.HostPathName)), true},
-		"served by a driver":           {pendingClaim(ofClass("class"), withOldFinalizer, deleted, annotated(storage.AnnStorageProvisioner, "example.com/driver")), false},
-		"served by a migrated plugin":  {pendingClaim(ofClass("class"), withOldFinalizer, deleted, annotated(storage.AnnStorageProvisioner, "kubernetes.io/gce-pd")), false},
-		"no provisioner was requested": {pendingClaim(withOldFinalizer, deleted), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, _ := newController(t, tc.claim, local)
-			now := reconcile(t, c)
-			if got := !finalizer.Has(now.Finalizers, finalizer.Provisioning); got != tc.removed {
-				t.Errorf("finalizers %v; removed: %v, want %v", now.Finalizers, got, tc.removed)
-			}
-			if !finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
-				t.Errorf("finalizers of other components are removed: %v", now.Finalizers)
-			}
-		})
-	}
 }
 
 func TestNoFinalizerIsAddedToClaims(t *testing.T) {

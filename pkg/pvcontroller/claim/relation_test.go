@@ -5,25 +5,26 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
-	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-// The claim got its class while the cache was stale. A write that does not test the version
-// returns the claim with its class: the volume reserved for the claim without class fits no more.
+// A webhook gives the claim a class during a write, which returns the claim with its class: the
+// volume that was found for the claim without class fits no more.
 func TestVolumeThatFitsNoMoreIsLeft(t *testing.T) {
-	claim := pendingClaim(withOldFinalizer, annotated(storage.AnnStorageProvisioner, intree.HostPathName))
-	c, _ := newController(t, claim, free("v", "1"))
-	live := claim.DeepCopy()
-	ofClass("class")(live)
-	if _, err := c.Client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	plugin := annotated(storage.AnnStorageProvisioner, "kubernetes.io/gce-pd")
+	c, _ := newController(t, pendingClaim(plugin), free("v", "1"))
+	client := c.Client.(*fake.Clientset)
+	client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		changed := pendingClaim(plugin, annotated(storage.AnnMigratedTo, "pd.csi.storage.gke.io"), ofClass("class"))
+		return true, changed, client.Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), changed, "ns")
+	})
 	now := reconcile(t, c)
-	if volume := c.Caches.Volume("v"); volume.Spec.ClaimRef != nil || now.Spec.VolumeName != "" {
+	if volume := c.Caches.Volume("v"); volume.Spec.ClaimRef != nil || now.Spec.VolumeName != "" || storage.ClaimClass(now) != "class" {
 		t.Errorf("a claim of class %q is bound to volume %q of no class", storage.ClaimClass(now), volume.Name)
 	}
 }

@@ -38,7 +38,7 @@ func TestEventsAreSentences(t *testing.T) {
 		}
 	}
 	for _, silent := range []binding.Reason{
-		binding.Binding, binding.IsBound, binding.ClaimDeleting, binding.DefaultClass, binding.ProvisioningOff, binding.PluginMigrated, binding.AwaitsPlugin, binding.FromOldVersion,
+		binding.Binding, binding.IsBound, binding.ClaimDeleting, binding.DefaultClass, binding.ProvisioningOff, binding.PluginMigrated, binding.AwaitsPlugin,
 	} {
 		if event, sent := eventAbout(t, silent, "ns"); sent {
 			t.Errorf("%s: event %q", silent, event.Message)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -79,14 +78,13 @@ func (b *Observer) observe(claim *v1.PersistentVolumeClaim, volume *v1.Persisten
 	requested := claim.Annotations[storage.AnnStorageProvisioner]
 	owner := b.Caches.OwnerOf(volume)
 	o := &observation{claim: claim, volume: volume, owner: owner, state: binding.ClaimState{
-		Completed:    bindCompleted(claim),
-		Named:        claim.Spec.VolumeName != "",
-		Deleting:     claim.DeletionTimestamp != nil,
-		Volume:       relationOf(volume, claim, owner),
-		Dynamic:      b.Dynamic,
-		OldFinalizer: finalizer.Has(claim.Finalizers, finalizer.Provisioning) && b.Provisioners.Provisions(requested),
-		Status:       binding.StatusOf(claim, volume),
-		Confirmed:    confirmed,
+		Completed: bindCompleted(claim),
+		Named:     claim.Spec.VolumeName != "",
+		Deleting:  claim.DeletionTimestamp != nil,
+		Volume:    relationOf(volume, claim, owner),
+		Dynamic:   b.Dynamic,
+		Status:    binding.StatusOf(claim, volume),
+		Confirmed: confirmed,
 	}}
 	if volume != nil {
 		o.state.VolumeBound = volume.Status.Phase == v1.VolumeBound

@@ -175,16 +175,6 @@ func TestUnfinishedPluginVolumeGoesWithItsClaim(t *testing.T) {
 	expectNoDirectory(s, claim)
 }
 
-func TestFinalizerOfOldVersionDoesNotDelayDeletion(t *testing.T) {
-	s := harness.Join(t, hostPaths)
-	s.CreateClaim("claim", s.Namespace, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{storage.AnnStorageProvisioner: "kubernetes.io/host-path"}
-		c.Finalizers = []string{string(finalizer.Provisioning)}
-	})
-	s.DeleteClaim("claim")
-	s.AwaitClaimGone("claim")
-}
-
 func TestNameConflictIsNotBound(t *testing.T) {
 	s := harness.Join(t, hostPaths)
 	claim := s.CreateClaim("claim", s.Namespace) // whose class is created later
