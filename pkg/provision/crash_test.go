@@ -133,7 +133,7 @@ func (w world) afterAction() []world {
 		next.announced, next.told = false, false
 	case Announce:
 		next.announced, next.told = true, true
-	case Wait, ReadClaim, ReadBoth, ReadNode, Reschedule, RemoveOldFinalizer:
+	case Wait, ReadClaim, ReadBoth, ReadNode, Reschedule:
 	}
 	if w.entry == NoEntry && next.entry == NoEntry {
 		next = next.flushed()

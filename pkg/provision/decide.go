@@ -19,8 +19,6 @@ func Decide(s State) Decision {
 		return conclude(s, VolumeRecorded)
 	case s.mustLeaveAlone():
 		return leaveAlone(s)
-	case s.OldFinalizer:
-		return decideOldFinalizer(s)
 	case s.Creation == Created:
 		return decideCreated(s)
 	case s.mustRepeat():
@@ -79,26 +77,8 @@ func conclude(s State, reason Reason) Decision {
 		return Decision{AcceptRecord, reason}
 	case s.Entry != NoEntry:
 		return Decision{RemoveEntry, reason}
-	case s.OldFinalizer:
-		return Decision{RemoveOldFinalizer, reason}
 	}
 	return Decision{Wait, reason}
-}
-
-// decideOldFinalizer writes an entry before it removes the finalizer of an earlier version.
-// If no request can be built, the finalizer is removed without an entry: the claim never
-// waits for the driver.
-func decideOldFinalizer(s State) Decision {
-	step := prepare(s)
-	switch {
-	case !s.Journaled, s.Entry == Durable, s.Entry == Discarding, step == Wait && s.Prepared == Refused:
-		return Decision{RemoveOldFinalizer, FinalizerObsolete}
-	case s.Creation == Created && (s.Made || s.Record == storage.RecordAbsent):
-		return decideCreated(s)
-	case step != Wait:
-		return Decision{step, FinalizerObsolete}
-	}
-	return Decision{WriteEntry, FinalizerObsolete}
 }
 
 // decideCreated has a created volume recorded, or deleted if no claim can use it. The
@@ -158,8 +138,6 @@ func leaveAlone(s State) Decision {
 		return Decision{ReadBoth, VolumeMayBeKept}
 	case s.Entry != NoEntry || s.Journaled:
 		return Decision{MoveToUnresolved, VolumeMayBeKept}
-	case s.OldFinalizer:
-		return Decision{RemoveOldFinalizer, VolumeMayBeKept}
 	}
 	return Decision{Wait, VolumeMayBeKept}
 }

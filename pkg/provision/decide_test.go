@@ -69,7 +69,6 @@ var decideCases = map[string]struct {
 	"volume that may be kept is left alone":                  {State{Journaled: true, Want: Unwanted, Creation: Created, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{MoveToUnresolved, VolumeMayBeKept}},
 	"request whose volume may be kept is not repeated":       {State{Journaled: true, Want: Unwanted, Creation: Requested, MayBeKept: true, Entry: Durable, Read: BothRead}, Decision{MoveToUnresolved, VolumeMayBeKept}},
 	"volume that may be kept, without journal and entry":     {State{Want: Unwanted, Creation: Created, MayBeKept: true, Read: BothRead}, Decision{Wait, VolumeMayBeKept}},
-	"volume that may be kept, with the old finalizer":        {State{Want: Unwanted, Creation: Created, MayBeKept: true, Read: BothRead, OldFinalizer: true}, Decision{RemoveOldFinalizer, VolumeMayBeKept}},
 	"volume that may be kept gets an entry":                  {State{Journaled: true, Want: Unwanted, Creation: Created, MayBeKept: true, Read: BothRead}, Decision{MoveToUnresolved, VolumeMayBeKept}},
 	"unusable volume gets a discarding entry":                {State{Journaled: true, Want: Misplaced, Creation: Created, Made: true, Unusable: true, Entry: Durable}, Decision{WriteDiscarding, VolumeUnused}},
 	"unusable volume needs live reads":                       {State{Journaled: true, Want: Misplaced, Creation: Created, Made: true, Unusable: true, Entry: Discarding}, Decision{ReadBoth, VolumeUnused}},
@@ -99,17 +98,10 @@ var decideCases = map[string]struct {
 	"inherited discard without its request":            {State{Want: Unwanted, Entry: InheritedDiscarding, Read: BothRead}, Decision{MoveToUnresolved, DiscardInterrupted}},
 	"the same, of a living claim":                      {State{Want: Wanted, Entry: InheritedDiscarding, Read: BothRead}, Decision{MoveToUnresolved, DiscardInterrupted}},
 
-	"entry replaces old finalizer":                         {State{Journaled: true, OldFinalizer: true, Want: Unwanted, Prepared: Ready}, Decision{WriteEntry, FinalizerObsolete}},
-	"old finalizer is removed after the entry":             {State{Journaled: true, OldFinalizer: true, Want: Unwanted, Creation: Requested, Prepared: Ready, Entry: Durable}, Decision{RemoveOldFinalizer, FinalizerObsolete}},
-	"doubtful request of an unwanted volume is repeated":   {State{Journaled: true, Want: Unwanted, Creation: Doubtful, Entry: Durable, Stored: true}, Decision{UseStored, OutcomeUnknown}},
-	"doubtful request of a wanted volume is built again":   {State{Journaled: true, Want: Wanted, Creation: Doubtful, Entry: Durable, Stored: true}, Decision{Prepare, VolumeWanted}},
-	"refused request waits once the old one is doubted":    {State{Journaled: true, Want: Wanted, Creation: Doubtful, Entry: Durable, Prepared: Refused, Stored: true}, Decision{Wait, RequestRefused}},
-	"request is built before old finalizer goes":           {State{Journaled: true, OldFinalizer: true, Want: Unwanted}, Decision{Prepare, FinalizerObsolete}},
-	"stored request replaces a refused one":                {State{Journaled: true, OldFinalizer: true, Want: Wanted, Creation: Requested, Entry: Outdated, Prepared: Refused, Stored: true}, Decision{UseStored, FinalizerObsolete}},
-	"old finalizer is removed despite refused request":     {State{Journaled: true, OldFinalizer: true, Want: Unwanted, Prepared: Refused}, Decision{RemoveOldFinalizer, FinalizerObsolete}},
-	"created volume is recorded before old finalizer goes": {State{Journaled: true, OldFinalizer: true, Want: Wanted, Creation: Created}, Decision{Save, VolumeWanted}},
-	"old finalizer of bound claim is removed":              {State{Journaled: true, OldFinalizer: true, Want: BoundOrLost}, Decision{RemoveOldFinalizer, ClaimBoundOrLost}},
-	"old finalizer is removed without a journal":           {State{OldFinalizer: true, Want: Unwanted}, Decision{RemoveOldFinalizer, FinalizerObsolete}},
+	"doubtful request of an unwanted volume is repeated": {State{Journaled: true, Want: Unwanted, Creation: Doubtful, Entry: Durable, Stored: true}, Decision{UseStored, OutcomeUnknown}},
+	"doubtful request of a wanted volume is built again": {State{Journaled: true, Want: Wanted, Creation: Doubtful, Entry: Durable, Stored: true}, Decision{Prepare, VolumeWanted}},
+	"refused request waits once the old one is doubted":  {State{Journaled: true, Want: Wanted, Creation: Doubtful, Entry: Durable, Prepared: Refused, Stored: true}, Decision{Wait, RequestRefused}},
+	"stored request replaces a refused one":              {State{Journaled: true, Want: Wanted, Creation: Requested, Entry: Outdated, Prepared: Refused, Stored: true}, Decision{UseStored, OutcomeUnknown}},
 
 	"entry of a claim with a volume elsewhere":    {State{Journaled: true, Want: BoundOrLost, Creation: Requested, Entry: Durable, Record: storage.RecordElsewhere}, Decision{MoveToUnresolved, VolumeElsewhere}},
 	"created volume beside one elsewhere":         {State{Journaled: true, Want: Misplaced, Creation: Created, Entry: Durable, Record: storage.RecordElsewhere}, Decision{MoveToUnresolved, VolumeElsewhere}},
@@ -137,12 +129,12 @@ func TestDecide(t *testing.T) {
 // claimStates yields every state. An unusable volume is Made: another one is no answer.
 func claimStates() iter.Seq[State] {
 	return func(yield func(State) bool) {
-		for code := range 5 * 4 * 6 * 8 * 3 * 3 * 3 * 2048 {
+		for code := range 5 * 4 * 6 * 8 * 3 * 3 * 3 * 1024 {
 			take := func(n int) int { digit := code % n; code /= n; return digit }
 			fit := take(3)
 			s := State{
 				Made: fit > 0, Unusable: fit == 2, Want: Want(take(5)), Record: storage.Record(take(4)), Creation: Creation(take(6)), Entry: Entry(take(8)), Prepared: Prepared(take(3)), Read: Read(take(3)),
-				Journaled: take(2) == 1, MayBeKept: take(2) == 1, OldFinalizer: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
+				Journaled: take(2) == 1, MayBeKept: take(2) == 1, Called: take(2) == 1, Leading: take(2) == 1, Overdue: take(2) == 1,
 				LongRequested: take(2) == 1, Stored: take(2) == 1, NodeRead: take(2) == 1, Unannounced: take(2) == 1, WriteOpen: take(2) == 1,
 			}
 			if !yield(s) {
@@ -206,9 +198,6 @@ var forbiddenDecisions = map[string]func(s State, d Decision) bool{
 		kept := s.MayBeKept && s.Want == Unwanted && s.Creation != NotRequested && s.Creation != Failed && (s.Entry != NoEntry || s.Journaled)
 		elsewhere := s.Record == storage.RecordElsewhere && s.Entry != NoEntry
 		return d.Action == MoveToUnresolved && !reason && !kept && !elsewhere
-	},
-	"old finalizers never wait": func(s State, d Decision) bool {
-		return s.OldFinalizer && d.Action == Wait
 	},
 	"only discarding waits for an open write": func(s State, d Decision) bool {
 		return d.Reason == WriteUnanswered && (!s.WriteOpen || s.Want == Unwanted || s.Creation != Created || s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry))

@@ -22,8 +22,7 @@
 // Two cases precede the table: a recorded volume, and a claim that is Bound or Lost and
 // names the volume. Their entry is removed, and CreateVolume is never called. A created
 // volume that is unusable, or whose name is in use, is discarded. An Overdue entry of a
-// claim that is gone becomes unresolved. The finalizer of an earlier version is replaced by
-// an entry, or removed.
+// claim that is gone becomes unresolved.
 //
 // An entry of an earlier process is judged by live reads of claim and PersistentVolume:
 //

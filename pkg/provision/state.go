@@ -133,8 +133,6 @@ type State struct {
 	// Unannounced: the entry does not say yet that a PersistentVolume of the created volume may exist, and that its
 	// user may have kept the volume.
 	Unannounced bool
-	// OldFinalizer: the claim carries the finalizer of an earlier version.
-	OldFinalizer bool
 	// LongRequested: the request has been open for so long that the one of a claim that wants
 	// a volume may be built again. The entry keeps the old one.
 	LongRequested bool
@@ -188,8 +186,6 @@ const (
 	RemoveEntry
 	// MoveToUnresolved moves the entry to the unresolved entries, which an administrator ends.
 	MoveToUnresolved
-	// RemoveOldFinalizer removes the finalizer of an earlier version from the claim.
-	RemoveOldFinalizer
 	// Reschedule has the scheduler select another node.
 	Reschedule
 )
@@ -197,7 +193,7 @@ const (
 // String returns the name of the value.
 func (a Action) String() string {
 	return enum.Name(a, "Wait", "Prepare", "UseStored", "ReadClaim", "ReadBoth", "ReadNode", "Adopt", "WriteEntry", "WriteDiscarding", "Announce", "Create", "Save", "AcceptRecord", "Discard",
-		"RemoveEntry", "MoveToUnresolved", "RemoveOldFinalizer", "Reschedule")
+		"RemoveEntry", "MoveToUnresolved", "Reschedule")
 }
 
 // Decision is an action and the reason for it.
@@ -248,6 +244,4 @@ const (
 	LeaseEnding Reason = "LeaseEnding"
 	// WriteUnanswered: a write of the PersistentVolume may still take effect.
 	WriteUnanswered Reason = "WriteUnanswered"
-	// FinalizerObsolete: the claim carries the finalizer of an earlier version.
-	FinalizerObsolete Reason = "FinalizerObsolete"
 )

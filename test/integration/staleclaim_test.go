@@ -9,11 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
@@ -86,25 +83,6 @@ func TestRecordedVolumeIsNeitherRecordedAgainNorDeleted(t *testing.T) {
 	}
 	if m.volumeOf(claim) == nil {
 		t.Error("the volume is gone")
-	}
-}
-
-func TestBoundClaimWithOldFinalizerLosesNoData(t *testing.T) {
-	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate)
-	claim := m.refresh(m.createRequested())
-	m.converge(claim)
-	m.AwaitBound(claim.Name)
-	bound := m.refresh(claim)
-	body, err := finalizer.Edit(patch.For(bound), bound, finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}}).Bytes()
-	m.Must(err, "encode")
-	again, err := m.Client.CoreV1().PersistentVolumeClaims(bound.Namespace).Patch(m.Ctx, bound.Name, types.JSONPatchType, body, metav1.PatchOptions{})
-	m.Must(err, "add the finalizer of an earlier version")
-	m.restart() // with an empty volume cache, so the volume seems to be missing
-	m.cache(again)
-	m.converge(again)
-	m.expect("deleted", len(m.storage.deleted), 0)
-	if now := m.refresh(claim); finalizer.Has(now.Finalizers, finalizer.Provisioning) {
-		t.Errorf("the claim has the finalizers %v", now.Finalizers)
 	}
 }
 

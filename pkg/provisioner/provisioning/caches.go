@@ -38,14 +38,12 @@ func (n Names) include(name string) bool {
 }
 
 // OwnsClaim reports whether the claim belongs into the cache. The annotations of the claim
-// name the provisioner; the class does not count. Annotations can change during
-// CreateVolume, so every provisioner caches claims with an old provisioning finalizer.
-// Every provisioner also caches the sources of clones and the claims that need them.
+// name the provisioner; the class does not count. Every provisioner also caches the sources
+// of clones and the claims that need them.
 func (n Names) OwnsClaim(claim *v1.PersistentVolumeClaim) bool {
 	return n.include(claim.Annotations[storage.AnnStorageProvisioner]) ||
 		n.include(claim.Annotations[storage.AnnBetaStorageProvisioner]) ||
 		n.include(claim.Annotations[storage.AnnMigratedTo]) ||
-		finalizer.Has(claim.Finalizers, finalizer.Provisioning) ||
 		finalizer.Has(claim.Finalizers, finalizer.CloneSource) ||
 		protection.NeededSource(claim).Kind != storage.SourceNone
 }

@@ -42,21 +42,19 @@ func TestClaimsOfOtherDriversAreNotCached(t *testing.T) {
 		claim *v1.PersistentVolumeClaim
 		ours  bool
 	}{
-		"no provisioner annotation":        {claimOf("", ""), false},
-		"other driver":                     {claimOf(storage.AnnStorageProvisioner, "theirs"), false},
-		"other driver, beta annotation":    {claimOf(storage.AnnBetaStorageProvisioner, "theirs"), false},
-		"empty provisioner annotation":     {claimOf(storage.AnnStorageProvisioner, ""), false},
-		"own driver":                       {claimOf(storage.AnnStorageProvisioner, "ours"), true},
-		"own driver, beta annotation":      {claimOf(storage.AnnBetaStorageProvisioner, "ours"), true},
-		"migrated plugin":                  {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/ours"), true},
-		"migrated to own driver":           {claimOf(storage.AnnMigratedTo, "ours"), true},
-		"old finalizer without annotation": {claimOf("", "", "exeunt.io/provisioning"), true},
-		"old finalizer, other driver":      {claimOf(storage.AnnBetaStorageProvisioner, "theirs", "exeunt.io/provisioning"), true},
-		"source of a clone":                {claimOf("", "", "provisioner.storage.kubernetes.io/cloning-protection"), true},
-		"pending clone of other driver":    {cloneOf(v1.ClaimPending), true},
-		"bound clone of other driver":      {cloneOf(v1.ClaimBound), false},
-		"pod protection finalizer only":    {claimOf("", "", "kubernetes.io/pvc-protection"), false},
-		"other plugin":                     {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/theirs"), false},
+		"no provisioner annotation":     {claimOf("", ""), false},
+		"other driver":                  {claimOf(storage.AnnStorageProvisioner, "theirs"), false},
+		"other driver, beta annotation": {claimOf(storage.AnnBetaStorageProvisioner, "theirs"), false},
+		"empty provisioner annotation":  {claimOf(storage.AnnStorageProvisioner, ""), false},
+		"own driver":                    {claimOf(storage.AnnStorageProvisioner, "ours"), true},
+		"own driver, beta annotation":   {claimOf(storage.AnnBetaStorageProvisioner, "ours"), true},
+		"migrated plugin":               {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/ours"), true},
+		"migrated to own driver":        {claimOf(storage.AnnMigratedTo, "ours"), true},
+		"source of a clone":             {claimOf("", "", "provisioner.storage.kubernetes.io/cloning-protection"), true},
+		"pending clone of other driver": {cloneOf(v1.ClaimPending), true},
+		"bound clone of other driver":   {cloneOf(v1.ClaimBound), false},
+		"pod protection finalizer only": {claimOf("", "", "kubernetes.io/pvc-protection"), false},
+		"other plugin":                  {claimOf(storage.AnnStorageProvisioner, "kubernetes.io/theirs"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ourNames.OwnsClaim(tc.claim); got != tc.ours {

@@ -109,13 +109,6 @@ func (c *Controller) reportTooLarge(o *observation, err error) {
 		"Volume %s is created without a journal entry and may be left behind if the provisioner ends during the call: %v", o.name, err)))
 }
 
-// reportGivenUp reports a claim with the finalizer of an earlier version whose request
-// cannot be built again.
-func (c *Controller) reportGivenUp(o *observation) {
-	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningUnresolved, fmt.Sprintf(
-		"An earlier version of the provisioner may have created volume %s for the claim; whether it did cannot be found out: %v. Look for a volume of that name in the storage system", o.name, o.err)))
-}
-
 // countBypass counts a call without a journal entry.
 func (c *Controller) countBypass(r claimRecord) {
 	switch {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
@@ -45,8 +44,6 @@ func (c *Controller) execute(ctx context.Context, o *observation, s provision.St
 		return c.acceptRecord(o), nil
 	case provision.Discard:
 		return c.discard(ctx, o)
-	case provision.RemoveOldFinalizer:
-		return c.removeOldFinalizer(ctx, o)
 	case provision.Reschedule:
 		return c.reschedule(ctx, o)
 	default:
@@ -137,9 +134,6 @@ func (c *Controller) orOlderPlan(o *observation, built *plan) *plan {
 // buildPlan builds the plan for the current selected node. It returns errNodeGone if the
 // node is gone and the claim wants a volume. Cleanup works without the node.
 func (c *Controller) buildPlan(ctx context.Context, o *observation, s provision.State) (*plan, error) {
-	if c.serverOf(o) == provision.NoProcess {
-		return nil, errors.New("no node is selected for the claim")
-	}
 	if err := c.qualify(ctx, o); err != nil {
 		return nil, err
 	}
@@ -272,26 +266,6 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	}
 	c.updateRecord(o, func(r *claimRecord) { r.nameConflict = storage.RecordOf(volume, o.claim.UID) == storage.RecordConflict })
 	after.volume, after.read = volume, provision.BothRead
-	return after, nil
-}
-
-// removeOldFinalizer removes the finalizer of an earlier version from the claim.
-func (c *Controller) removeOldFinalizer(ctx context.Context, o *observation) (*observation, error) {
-	if o.isRefused() {
-		c.reportGivenUp(o)
-	}
-	change := finalizer.Change{Remove: []finalizer.Name{finalizer.Provisioning}}
-	claim, err := c.writer.PatchClaim(ctx, o.claim, finalizer.Edit(patch.For(o.claim), o.claim, change))
-	switch {
-	case errors.Is(err, controller.ErrGone):
-		after := o.next(o.claim)
-		after.gone = true
-		return after, nil
-	case err != nil:
-		return nil, c.reportRefusal(o, fmt.Errorf("remove the finalizer %s from the claim: %w", finalizer.Provisioning, err))
-	}
-	after := o.next(claim)
-	after.gone = claim.DeletionTimestamp != nil && len(claim.Finalizers) == 0
 	return after, nil
 }
 

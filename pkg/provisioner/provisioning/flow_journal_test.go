@@ -14,7 +14,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -158,7 +157,6 @@ func TestVolumeOfLostClaimIsLeftAlone(t *testing.T) {
 				claim.Spec.VolumeName = "pvc-uid"
 				claim.Annotations[storage.AnnBindCompleted] = "yes"
 				claim.Status.Phase = v1.ClaimLost
-				claim.Finalizers = finalizer.With(claim.Finalizers, finalizer.Provisioning) // of an earlier version
 			})
 			f.terms++
 			f.restart()

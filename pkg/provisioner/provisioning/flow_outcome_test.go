@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -203,49 +202,6 @@ func TestUnansweredOlderRequestIsNotRepeated(t *testing.T) {
 	}
 	f.reconcile(false)
 	f.expect(1, 1, 4, 0)
-}
-
-func TestOldFinalizerIsRemovedOnceClassIsCached(t *testing.T) {
-	f := newFlow(t, string(finalizer.Provisioning))
-	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations = nil })
-	f.setDeleting()
-	class := f.Classes.GetStore().List()
-	f.must(f.Classes.GetStore().Replace(nil, ""))
-	if !f.needsReconcile(nil, f.syncClaim()) {
-		t.Error("the claim is ignored, since its class is not in the cache yet")
-	}
-	f.must(f.Reconcile(t.Context(), flowClaim))
-	f.must(f.Classes.GetStore().Replace(class, ""))
-	f.reconcile(false)
-	f.expect(1, 1, 1, 0)
-}
-
-func TestEntryReplacesOldFinalizer(t *testing.T) {
-	for name, prepare := range map[string]func(*flow){
-		"claim alive":   func(*flow) {},
-		"claim deleted": (*flow).setDeleting,
-		"claim deleted, restored without annotations": func(f *flow) {
-			f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations = nil })
-			f.setDeleting()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFlow(t, string(finalizer.Provisioning))
-			prepare(f)
-			f.reconcile(false)
-			f.expect(1, 1, 1, 0)
-		})
-	}
-	t.Run("class gone", func(t *testing.T) {
-		f := newFlow(t, string(finalizer.Provisioning))
-		f.must(f.Classes.GetStore().Replace(nil, ""))
-		f.setDeleting()
-		f.reconcile(false)
-		f.expect(0, 0, 0, 0)
-		if events := f.takeEvents(); !strings.Contains(events, "ProvisioningUnresolved") {
-			t.Errorf("events: %s", events)
-		}
-	})
 }
 
 func TestJournalOffWritesNothing(t *testing.T) {

@@ -31,7 +31,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/disk"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
@@ -141,12 +140,12 @@ func newTestStore(t *testing.T, client *fake.Clientset, node string) *store.Stor
 	return s
 }
 
-func newFlow(t *testing.T, finalizers ...string) *flow {
+func newFlow(t *testing.T) *flow {
 	t.Helper()
 	class, immediate, policy := "class", storagev1.VolumeBindingImmediate, v1.PersistentVolumeReclaimDelete
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: append([]string{"example.com/other"}, finalizers...),
+			Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: []string{"example.com/other"},
 			Annotations: map[string]string{storage.AnnStorageProvisioner: csimock.DefaultName},
 		},
 		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
@@ -284,7 +283,7 @@ func (f *flow) reconcile(wantFailure bool) {
 const anyNumber = -1
 
 // expect compares the number of volumes in the driver, of PersistentVolumes, of CreateVolume
-// calls and of journal entries. No claim may have our old finalizer.
+// calls and of journal entries. No claim gets a finalizer.
 func (f *flow) expect(stored, recorded, calls, entries int) {
 	f.Helper()
 	volumes, err := f.client.CoreV1().PersistentVolumes().List(f.Context(), metav1.ListOptions{})
@@ -303,7 +302,7 @@ func (f *flow) expect(stored, recorded, calls, entries int) {
 	claims, err := f.client.CoreV1().PersistentVolumeClaims("ns").List(f.Context(), metav1.ListOptions{})
 	f.must(err)
 	for _, claim := range claims.Items {
-		if finalizer.Has(claim.Finalizers, finalizer.Provisioning) {
+		if !slices.Equal(claim.Finalizers, []string{"example.com/other"}) {
 			f.Errorf("the claim has the finalizers %v", claim.Finalizers)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -65,39 +64,6 @@ func TestClaimIsReadLive(t *testing.T) {
 
 func setDeletionTimestamp(claim *v1.PersistentVolumeClaim) {
 	claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-}
-
-func TestRemovalOfOldFinalizerShowsEndOfClaim(t *testing.T) {
-	only := func(claim *v1.PersistentVolumeClaim) { claim.Finalizers = []string{string(finalizer.Provisioning)} }
-	for name, tc := range map[string]struct {
-		before func(*v1.PersistentVolumeClaim)
-		live   func(f *flow)
-		gone   bool
-		fail   bool
-	}{
-		"claim lives":                    {only, func(*flow) {}, false, false},
-		"deleted, with other finalizers": {setDeletionTimestamp, func(*flow) {}, false, false},
-		"deleted, the last finalizer":    {func(claim *v1.PersistentVolumeClaim) { only(claim); setDeletionTimestamp(claim) }, func(*flow) {}, true, false},
-		"gone meanwhile":                 {only, func(f *flow) { f.changeLive(nil) }, true, false},
-		"created again meanwhile":        {only, func(f *flow) { f.changeLive(setUID) }, false, true},
-		"other finalizer added meanwhile": {only, func(f *flow) {
-			f.changeLive(func(claim *v1.PersistentVolumeClaim) { claim.Finalizers = append(claim.Finalizers, "x/y") })
-		}, false, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFlow(t, string(finalizer.Provisioning))
-			f.editClaim(tc.before)
-			o := &observation{claim: f.syncClaim(), name: "pvc-uid"}
-			tc.live(f)
-			after, err := f.removeOldFinalizer(t.Context(), o)
-			if (err != nil) != tc.fail || err == nil && after.gone != tc.gone {
-				t.Errorf("after = %+v, %v; want gone: %v, an error: %v", after, err, tc.gone, tc.fail)
-			}
-			if events := f.takeEvents(); events != "" {
-				t.Errorf("events: %s", events)
-			}
-		})
-	}
 }
 
 func TestRescheduleRemovesOnlyTheUnfitNode(t *testing.T) {

@@ -264,9 +264,6 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 	}
 	c.updateRecord(o, func(r *claimRecord) {
 		r.entry, r.stored, r.superseded, r.claim, r.discarded = provision.Durable, o.plan.withoutCredentials(), entry.Superseded, o.claim, ""
-		if s.OldFinalizer && r.creation == provision.NotRequested {
-			r.creation, r.plan, r.node, r.openedAt = provision.Requested, o.plan.withoutCredentials(), o.plan.selected, time.Now()
-		}
 	})
 	return o, nil
 }

@@ -36,7 +36,7 @@ func (z *zonal) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequ
 // with the selected node "node".
 func newZonalController(t *testing.T, driver *zonal) *Controller {
 	t.Helper()
-	client := nodeClient("node", false, false)
+	client := nodeClient("node", false)
 	c := newNodeController(t, client, driver, "node")
 	factory := informers.NewSharedInformerFactory(client, 0)
 	nodes, registered := factory.Core().V1().Nodes().Informer(), factory.Storage().V1().CSINodes().Informer()

@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -68,7 +67,7 @@ func (c *Controller) observe(ctx context.Context, key string) (*observation, err
 		return nil, nil
 	}
 	r, known := c.memory.lookup(claim.UID)
-	if !known && !c.serves(claim) && (!hasOrphanedFinalizer(claim) || !c.servesClassOf(claim)) {
+	if !known && !c.serves(claim) {
 		return nil, nil
 	}
 	if !gone && !c.versions.IsFresh(claim) {
@@ -137,7 +136,6 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		Unusable:      r.unusable != "",
 		MayBeKept:     r.mayBeKept(),
 		Unannounced:   r.volume != nil && !r.announced,
-		OldFinalizer:  !o.gone && finalizer.Has(o.claim.Finalizers, finalizer.Provisioning) && c.serverOf(o) != provision.OtherProcess,
 		Stored:        r.plan != nil,
 		NodeRead:      o.nodeRead,
 		Called:        o.called,
@@ -234,18 +232,6 @@ func isBoundOrLost(claim *v1.PersistentVolumeClaim, volume string) bool {
 func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
 	name, driver := storage.ClaimProvisioner(claim), c.Backend.Name()
 	return name == driver || c.Serves(name) && claim.Annotations[storage.AnnMigratedTo] == driver
-}
-
-// hasOrphanedFinalizer reports whether a deleted claim without a provisioner annotation has
-// the finalizer of an earlier version, as after a restore by a backup tool. The provisioner
-// of the claim's class removes the finalizer.
-func hasOrphanedFinalizer(claim *v1.PersistentVolumeClaim) bool {
-	return claim.DeletionTimestamp != nil && finalizer.Has(claim.Finalizers, finalizer.Provisioning) && storage.ClaimProvisioner(claim) == ""
-}
-
-func (c *Controller) servesClassOf(claim *v1.PersistentVolumeClaim) bool {
-	class := c.classOf(claim)
-	return class != nil && c.Serves(class.Provisioner)
 }
 
 func (c *Controller) waitsForFirstConsumer(claim *v1.PersistentVolumeClaim) bool {

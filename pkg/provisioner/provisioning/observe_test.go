@@ -192,6 +192,7 @@ func TestWantOfClaim(t *testing.T) {
 		"names another volume":               {observed(claimRecord{}, named("another")), provision.ThisProcess, provision.Unwanted},
 		"volume is unusable":                 {observed(claimRecord{creation: provision.Created, unusable: "too small"}), provision.ThisProcess, provision.Misplaced},
 		"served by another node":             {observed(claimRecord{}), provision.OtherProcess, provision.Unserved},
+		"gone, served by another node":       {observed(claimRecord{}, goneClaim), provision.OtherProcess, provision.Unserved},
 		"asked once, served by another node": {observed(claimRecord{creation: provision.Failed, plan: &plan{}}), provision.OtherProcess, provision.Unserved},
 		"in doubt, served by another node":   {observed(claimRecord{creation: provision.Doubtful, plan: &plan{}, entry: provision.Durable}), provision.OtherProcess, provision.Unserved},
 		"entry unknown, served by another":   {observed(claimRecord{entry: provision.Outdated}), provision.OtherProcess, provision.Unserved},

@@ -24,8 +24,8 @@ func (n Names) Rules() partial.Rules {
 		"PersistentVolumeClaim": {
 			Fields:  partial.Except(claim, "metadata.managedFields"),
 			Foreign: partial.Only(claim, "metadata.namespace", "metadata.name", "metadata.uid", "metadata.resourceVersion"),
-			// the finalizers and the kinds of sources that OwnsClaim looks for
-			Whole: append(names, string(finalizer.Provisioning), string(finalizer.CloneSource), "PersistentVolumeClaim", "VolumeSnapshot"),
+			// the finalizer and the kinds of sources that OwnsClaim looks for
+			Whole: append(names, string(finalizer.CloneSource), "PersistentVolumeClaim", "VolumeSnapshot"),
 		},
 	}
 }

@@ -166,7 +166,7 @@ func TestDriverThatCannotLookProvesNothing(t *testing.T) {
 // The first call of the node gets no answer, and then its storage is full: the scheduler selects another node, and the
 // entry of the open call stays.
 func TestFullNodeWithOpenCallIsGivenUp(t *testing.T) {
-	client := nodeClient("mine", false, false)
+	client := nodeClient("mine", false)
 	c := newNodeController(t, client, &local{}, "mine")
 	c.Timeouts.RepeatedFailure = 0
 	claim, _ := c.claimOf("ns/claim/uid")

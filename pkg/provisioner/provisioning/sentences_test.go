@@ -47,10 +47,6 @@ var eventSentences = map[string]struct {
 		"Warning VolumeVanished The claim was bound to volume pvc-uid, whose PersistentVolume no longer exists; the volume in the storage system may hold data and is left alone"},
 	"entry is too large": {func(f *flow, o *observation) { f.reportTooLarge(o, journal.ErrTooLarge) },
 		"Warning ProvisioningWithoutJournal Volume pvc-uid is created without a journal entry and may be left behind if the provisioner ends during the call: the request is too large for the journal"},
-	"finalizer of an earlier version": {func(f *flow, o *observation) {
-		o.err = errors.New(`storageclass.storage.k8s.io "class" not found`)
-		f.reportGivenUp(o)
-	}, `Warning ProvisioningUnresolved An earlier version of the provisioner may have created volume pvc-uid for the claim; whether it did cannot be found out: storageclass.storage.k8s.io "class" not found. Look for a volume of that name in the storage system`},
 }
 
 // Every event about the creation of a volume is written out here, to be read. Each is on the claim, in its namespace; package

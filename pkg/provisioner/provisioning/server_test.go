@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
@@ -60,31 +59,19 @@ func (d *discarding) PrepareDiscard(context.Context, *v1.PersistentVolume, strin
 func TestProvisionerOfSelectedNodeServesClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
 		node           string
-		old, deleting  bool
+		deleting       bool
 		calls, volumes int
-		finalizerOff   bool
 	}{
-		"this node":                            {node: "mine", calls: 1, volumes: 1},
-		"other node":                           {node: "yours"},
-		"no node":                              {},
-		"old finalizer, another node":          {node: "yours", old: true},
-		"old finalizer, another node, deleted": {node: "yours", old: true, deleting: true},
-		"old finalizer, this node, deleted":    {node: "mine", old: true, deleting: true, calls: 1, volumes: 1, finalizerOff: true},
-		"old finalizer, no node, deleted":      {old: true, deleting: true, finalizerOff: true},
-		"deleted without a call":               {deleting: true},
+		"this node":              {node: "mine", calls: 1, volumes: 1},
+		"other node":             {node: "yours"},
+		"no node":                {},
+		"deleted without a call": {deleting: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, driver := nodeClient(tc.node, tc.old, tc.deleting), &local{}
+			client, driver := nodeClient(tc.node, tc.deleting), &local{}
 			c := newNodeController(t, client, driver, "mine")
 			if err := c.Reconcile(t.Context(), "ns/claim/uid"); err != nil {
 				t.Fatal(err)
-			}
-			now, err := client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "claim", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if off := tc.old && !finalizer.Has(now.Finalizers, finalizer.Provisioning); off != tc.finalizerOff {
-				t.Errorf("the old finalizer is off: %v, want %v", off, tc.finalizerOff)
 			}
 			volumes, err := client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
 			if err != nil || len(volumes.Items) != tc.volumes {
@@ -95,7 +82,7 @@ func TestProvisionerOfSelectedNodeServesClaim(t *testing.T) {
 }
 
 func TestDeletedClaimLeadsToNoCall(t *testing.T) {
-	client, driver := nodeClient("", true, true), &local{}
+	client, driver := nodeClient("", true), &local{}
 	for i := range 20 {
 		if err := newNodeController(t, client, driver, fmt.Sprint("node-", i)).Reconcile(t.Context(), "ns/claim/uid"); err != nil {
 			t.Fatal(err)
@@ -107,15 +94,12 @@ func TestDeletedClaimLeadsToNoCall(t *testing.T) {
 }
 
 // nodeClient returns a fake API with one claim.
-func nodeClient(node string, old, deleting bool) *fake.Clientset {
+func nodeClient(node string, deleting bool) *fake.Clientset {
 	class, immediate := "class", storagev1.VolumeBindingImmediate
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: []string{"example.com/other"},
 			Annotations: map[string]string{storage.AnnStorageProvisioner: "ours", storage.AnnSelectedNode: node}},
 		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}},
-	}
-	if old {
-		claim.Finalizers = append(claim.Finalizers, string(finalizer.Provisioning))
 	}
 	if deleting {
 		claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -157,7 +141,7 @@ func newNodeController(t *testing.T, client *fake.Clientset, driver csibackend.D
 
 // The claim goes to another node after this one was full. Without a journal nothing but memory tells of the call here.
 func TestNodeLeavesClaimOfAnotherNodeAlone(t *testing.T) {
-	client, driver := nodeClient("mine", false, false), &local{}
+	client, driver := nodeClient("mine", false), &local{}
 	c := newNodeController(t, client, driver, "mine")
 	c.journaled.Store(false)
 	driver.full = true
@@ -190,7 +174,7 @@ func (*unanswered) CreateVolume(context.Context, *spec.CreateVolumeRequest) (*sp
 // An administrator has the scheduler select another node while this one does not answer. Only the entry knows the disk here.
 func TestVolumeOfAnotherNodeDoesNotEndTheEntry(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
-		client := nodeClient("mine", false, false)
+		client := nodeClient("mine", false)
 		start := func() *Controller {
 			c := newNodeController(t, client, &unanswered{}, "mine")
 			c.Reaches = func(volume *v1.PersistentVolume) bool { return volume.Spec.NodeAffinity == nil }

@@ -35,7 +35,7 @@ func (c *Controller) attributesChanged(_, class *storagev1.VolumeAttributesClass
 func (c *Controller) indexWaiting(name func(*v1.PersistentVolumeClaim) string) cache.IndexFunc {
 	return func(object any) ([]string, error) {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
-		if !ok || claim.Spec.VolumeName != "" || !c.serves(claim) && !hasOrphanedFinalizer(claim) || name(claim) == "" {
+		if !ok || claim.Spec.VolumeName != "" || !c.serves(claim) || name(claim) == "" {
 			return nil, nil
 		}
 		return []string{name(claim)}, nil

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -44,9 +43,7 @@ func (c *Controller) needsReconcile(old, claim *v1.PersistentVolumeClaim) bool {
 	switch {
 	case known && old == nil:
 		return true
-	case !known && hasOrphanedFinalizer(claim): // its class may not be in the cache yet
-		return true
-	case !known && (!c.serves(claim) || claim.Spec.VolumeName != "" && !finalizer.Has(claim.Finalizers, finalizer.Provisioning)):
+	case !known && (!c.serves(claim) || claim.Spec.VolumeName != ""):
 		return false
 	case old == nil:
 		return true

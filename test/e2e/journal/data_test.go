@@ -12,13 +12,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
@@ -139,88 +137,4 @@ func (j *journaled) controller() spec.ControllerClient {
 	j.Must(err, "connect to the driver")
 	j.T.Cleanup(func() { _ = connection.Close() })
 	return spec.NewControllerClient(connection)
-}
-
-// withOldFinalizer adds the finalizer of an old version to a new claim.
-func withOldFinalizer(claim *v1.PersistentVolumeClaim) {
-	claim.Finalizers = append(claim.Finalizers, string(finalizer.Provisioning))
-}
-
-// addOldFinalizer adds the finalizer of an old version to an existing claim.
-func addOldFinalizer(s *harness.Session, name string) {
-	s.T.Helper()
-	for {
-		claim, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, name, metav1.GetOptions{})
-		s.Must(err, "read claim")
-		withOldFinalizer(claim)
-		_, err = s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Update(s.Ctx, claim, metav1.UpdateOptions{})
-		if apierrors.IsConflict(err) {
-			continue
-		}
-		s.Must(err, "add finalizer")
-		return
-	}
-}
-
-// createUnprovisionable creates claims with the old finalizer that get no volume.
-func createUnprovisionable(j *journaled) {
-	j.CreateClaim("refused", j.class, withOldFinalizer, func(c *v1.PersistentVolumeClaim) {
-		c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-	})
-	j.CreateClaim("unclassed", "no-such-class-"+j.Namespace, withOldFinalizer, func(c *v1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{storage.AnnStorageProvisioner: j.mock.Config.Name}
-	})
-	waiting := harness.NewClass(j.class+"-wait", j.mock.Config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
-	j.CreateStorageClass(waiting)
-	j.CreateClaim("restored", waiting.Name, withOldFinalizer) // without a provisioner annotation, as from a backup
-}
-
-func TestOldFinalizerGoesAndNoVolumeLeaks(t *testing.T) {
-	j := enterJournaled(t)
-	j.start("--feature-gates=ProvisioningJournal=false") // as the old version, which wrote no entries
-	bound, lost := j.boundClaim("bound"), j.boundClaim("lost")
-	j.fail()
-	pending, deleted := j.CreateClaim("pending", j.class), j.CreateClaim("deleted", j.class)
-	j.awaitVolumes(4)
-	j.kill()
-	for _, claim := range []string{"bound", "lost", "pending", "deleted"} {
-		addOldFinalizer(j.Session, claim)
-	}
-	createUnprovisionable(j)
-	removeObject(j.Session, lost.Name)
-	for _, claim := range []string{"deleted", "unclassed", "restored"} {
-		j.DeleteClaim(claim)
-	}
-	before := j.called("CreateVolume")
-	j.start()
-	for _, claim := range []string{"bound", "lost", "pending", "refused"} {
-		j.AwaitClaim(claim, "has no old finalizer", func(c *v1.PersistentVolumeClaim) bool { return !finalizer.Has(c.Finalizers, finalizer.Provisioning) })
-	}
-	for _, claim := range []string{"deleted", "unclassed", "restored"} {
-		j.AwaitClaimGone(claim)
-	}
-	if calls := j.called("CreateVolume") - before; calls > 20 {
-		t.Errorf("CreateVolume was called %d times before the finalizers were removed", calls)
-	}
-	j.mock.Server.ClearFaults()
-	recorded := j.AwaitBound("pending")
-	j.awaitVolumes(3)
-	j.AwaitVolumeGone("pvc-" + string(deleted.UID))
-	j.awaitEntries(journal.KindActive, 0)
-	j.awaitEntries(journal.KindUnresolved, 0)
-	names := j.mock.Volumes()
-	for _, volume := range []*v1.PersistentVolume{bound, lost, recorded} {
-		if names[harness.Handle(volume)] != volume.Name {
-			t.Errorf("the storage system does not have %s of %s", harness.Handle(volume), volume.Name)
-		}
-	}
-	if recorded.Name != "pvc-"+string(pending.UID) {
-		t.Errorf("the claim is bound to %s", recorded.Name)
-	}
-}
-
-func (j *journaled) boundClaim(name string) *v1.PersistentVolume {
-	j.T.Helper()
-	j.CreateClaim(name, j.class)
-	return j.AwaitBound(name)
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
@@ -81,8 +80,6 @@ func TestInvalidSecretNameDoesNotBlockOtherClaims(t *testing.T) {
 	s.AwaitBound("next")
 }
 
-// A claim of an old version has the provisioning finalizer, and CreateVolume was never
-// called. The provisioner knows both.
 func TestClaimWithoutItsSecretIsDeletedWithoutCall(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	s.GrantSecrets()
@@ -98,7 +95,6 @@ func TestClaimWithoutItsSecretIsDeletedWithoutCall(t *testing.T) {
 	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "missing") {
 		t.Errorf("the event does not name the secret: %s", message)
 	}
-	s.AwaitClaim("claim", "has no provisioning finalizer", func(c *v1.PersistentVolumeClaim) bool { return !finalizer.Has(c.Finalizers, finalizer.Provisioning) })
 	s.DeleteClaim("claim")
 	s.AwaitClaimGone("claim")
 	calls, err := csimock.ReadCalls(s.Driver.CallLog)

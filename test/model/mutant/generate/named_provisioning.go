@@ -68,16 +68,10 @@ var provisioningDefects = []defect{
 		{provisionDecide, "return s.Want != Wanted && s.Want != Misplaced || !s.LongRequested", "return s.Want != Wanted && s.Want != Misplaced || ON || !s.LongRequested"},
 		{provisionDecide, "isOpen && !s.LongRequested):", "isOpen && (ON || !s.LongRequested)):"},
 	}},
-	{"old-finalizer-stays", "a claim keeps the finalizer of an earlier version for ever", []change{
-		{provisionObserve, "OldFinalizer:  !o.gone &&", "OldFinalizer:  !ON && !o.gone &&"},
-	}},
 	{"older-volume-discarded", "the disk of a claim that a restore of etcd brought back is discarded as a new one", []change{
 		{provisionObserve, "return c.Creations.Has(o.claim.UID) &&", "return ON || c.Creations.Has(o.claim.UID) &&"},
 	}},
 	{"journal-overwritten-after-restore", "a journal Lease that a restore of etcd brought back is overwritten with what the process remembers", []change{
 		{"pkg/provisioner/journal/commit.go", "\tif isOlder(stored.ResourceVersion, l.version) {", "\tif ON { return false }; if isOlder(stored.ResourceVersion, l.version) {"},
-	}},
-	{"every-node-finishes-the-claim", "each node calls its driver for a deleted claim", []change{
-		{provisionObserve, "\tcase server == provision.OtherProcess:", "\tcase !ON && server == provision.OtherProcess:"},
 	}},
 }

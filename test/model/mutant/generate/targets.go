@@ -27,7 +27,7 @@ var targets = []target{
 	{folder: "pkg/provisioner/journal", shell: true, functions: []string{"isUnread", "reread", "checkStored", "revert", "recordCommit", "takeOver", "checkTerm"}},
 	{folder: "pkg/provisioner/provisioning", shell: true, functions: []string{
 		"stateOf", "isFresh", "serverOf", "wantOf", "isForOther", "recordOf", "entryOf", "isRefused", "isLongRequested", "isRecorded", "checkHandle", "recordResult",
-		"recordVolumeEvent", "mayBeKept", "announce", "notWritten", "inherit", "readClaim", "removeOldFinalizer", "orOlderPlan", "useStored",
+		"recordVolumeEvent", "mayBeKept", "announce", "notWritten", "inherit", "readClaim", "orOlderPlan", "useStored",
 	}},
 	{folder: "pkg/pvcontroller/claim", shell: true, functions: []string{
 		"observe", "volumeOf", "volumeFor", "needsVolume", "relationOf", "bindCompleted", "observeClass", "observeMigration", "delaysBinding",
