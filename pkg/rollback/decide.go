@@ -42,36 +42,12 @@ func DecideAnnotation(s AnnotationState) Decision {
 	return Decision{Remove, Unneeded}
 }
 
-// DecideOwnFinalizer decides about a finalizer exeunt.io/*. known: this version knows the
-// finalizer.
-func DecideOwnFinalizer(known bool, server Server) Decision {
-	switch {
-	case !known:
-		return Decision{Refuse, LaterVersion}
-	case !server.Ended():
+// DecideUnneeded decides about an object that no program reads once that of Exeunt has ended.
+func DecideUnneeded(server Server) Decision {
+	if !server.Ended() {
 		return waitFor(server)
 	}
 	return Decision{Remove, Unneeded}
-}
-
-// ClaimFinalizerState is the observed state of the finalizer exeunt.io/provisioning and its claim.
-type ClaimFinalizerState struct {
-	Known  bool
-	Server Server
-	// Interrupted: the claim is being deleted, has no volume, and names its provisioner.
-	Interrupted bool
-	// Named: the administrator says that the provisioner has ended for good.
-	Named bool
-}
-
-// DecideClaimFinalizer decides about a finalizer exeunt.io/* of a claim. Upstream's provisioner
-// creates no volume for a deleted claim, so a volume that our provisioner created stays unknown.
-func DecideClaimFinalizer(s ClaimFinalizerState) Decision {
-	decision := DecideOwnFinalizer(s.Known, s.Server)
-	if decision.Removes() && s.Interrupted && !s.Named {
-		return Decision{Refuse, VolumeMayExist}
-	}
-	return decision
 }
 
 // waitFor waits until the program of Exeunt has ended, or was seen to have ended.

@@ -113,28 +113,10 @@ func TestDecideAnnotation(t *testing.T) {
 	}
 }
 
-func TestOwnFinalizerStaysWhileProgramMayRun(t *testing.T) {
+func TestUnneededObjectStaysWhileProgramMayRun(t *testing.T) {
 	for server := ServerUnseen; server <= ServerNone; server++ {
-		if got := DecideOwnFinalizer(true, server); got.Removes() != server.Ended() {
+		if got := DecideUnneeded(server); got.Removes() != server.Ended() {
 			t.Errorf("%v: %v", server, got)
-		}
-		if got := DecideOwnFinalizer(false, server); got != (Decision{Refuse, LaterVersion}) {
-			t.Errorf("unknown finalizer, %v: %v", server, got)
-		}
-	}
-}
-
-func TestFinalizerOfInterruptedClaimStaysWithoutConsent(t *testing.T) {
-	for bits := range 8 {
-		for server := ServerUnseen; server <= ServerNone; server++ {
-			s := ClaimFinalizerState{Known: bits&1 == 1, Interrupted: bits&2 == 2, Named: bits&4 == 4, Server: server}
-			want := DecideOwnFinalizer(s.Known, server)
-			if want.Removes() && s.Interrupted && !s.Named {
-				want = Decision{Refuse, VolumeMayExist}
-			}
-			if got := DecideClaimFinalizer(s); got != want {
-				t.Errorf("DecideClaimFinalizer(%+v) = %v, want %v", s, got, want)
-			}
 		}
 	}
 }

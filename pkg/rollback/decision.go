@@ -59,9 +59,6 @@ const (
 	RemoverNotRead
 	// ClaimUsesVolume: the finalizer protects a volume in use.
 	ClaimUsesVolume
-	// VolumeMayExist: a volume may have been created for the deleted claim, and only the
-	// finalizer tells of it.
-	VolumeMayExist
 	// LaterVersion: this version does not know the annotation or finalizer of Exeunt.
 	LaterVersion
 )
@@ -83,14 +80,13 @@ var sentences = [...]string{
 	RemoverSeen:        "a program that removes it in time was seen",
 	RemoverNotRead:     "it could not be read whether a program serves it",
 	ClaimUsesVolume:    "it protects a volume that a claim uses",
-	VolumeMayExist:     "a volume may have been created for the deleted claim, and nothing else tells of it",
 	LaterVersion:       "a later version of Exeunt added it; use the exeunt of that version",
 }
 
 // String returns the name of the value.
 func (r Reason) String() string {
 	return enum.Name(r, "Unneeded", "ExeuntServes", "ServerNotSeen", "DeletionOpen", "DiskWouldLeak", "DiskAbandoned", "PodStandsBy",
-		"EntriesOpen", "EntriesInterrupted", "EntriesLeft", "UpstreamRemoves", "NobodyServes", "RemoverSeen", "RemoverNotRead", "ClaimUsesVolume", "VolumeMayExist", "LaterVersion")
+		"EntriesOpen", "EntriesInterrupted", "EntriesLeft", "UpstreamRemoves", "NobodyServes", "RemoverSeen", "RemoverNotRead", "ClaimUsesVolume", "LaterVersion")
 }
 
 // Sentence explains the reason to the administrator.

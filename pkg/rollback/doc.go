@@ -2,8 +2,7 @@
 // upstream's programs, and what it leaves alone.
 //
 //	object                                   removed when
-//	annotations exeunt.io/*, finalizer       no program of Exeunt serves the object
-//	  exeunt.io/provisioning
+//	annotations exeunt.io/*                  no program of Exeunt serves the object
 //	annotation exeunt.io/reclaim: pending    as above; if its removal leaks the disk, the
 //	                                         administrator has named the volume as well
 //	Leases of the journal                    as above, no pod of the provisioner stands by, and

@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
-	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -42,42 +39,18 @@ func (s *observation) readClaims(ctx context.Context) {
 	}
 }
 
-// addClaim adds what may have to be removed from the claim.
+// addClaim adds the annotations and finalizers of Exeunt on the claim. This version adds none.
 func (s *observation) addClaim(claim *corev1.PersistentVolumeClaim) {
 	object := blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)}
-	driver := provisionerOf(claim)
-	server := s.serverOnce(driver)
-	for _, name := range ownFinalizers(claim) {
-		remove := func(ctx context.Context) (metav1.Object, error) {
-			return s.patchClaim(ctx, claim, finalizer.Edit(patch.ForVersion(claim), claim, finalizer.Change{Remove: []finalizer.Name{finalizer.Name(name)}}))
-		}
-		state := rollback.ClaimFinalizerState{
-			Known: name == string(finalizer.Provisioning), Server: server, Named: s.options.named(driver),
-			Interrupted: claim.DeletionTimestamp != nil && claim.Spec.VolumeName == "" && driver != "",
-		}
-		item := newItem(object, "finalizer "+name, rollback.DecideClaimFinalizer(state), remove)
-		if state.Interrupted {
-			item.Note = fmt.Sprintf("look in storage for a volume of the claim UID %s, then confirm by --stopped %s", claim.UID, driver)
-		}
-		s.own.items = append(s.own.items, item)
-	}
+	s.addOwnFinalizers(object, claim)
 	for _, key := range ownAnnotations(claim) {
-		decision := rollback.DecideAnnotation(rollback.AnnotationState{Server: server})
-		s.own.items = append(s.own.items, newItem(object, "annotation "+key, decision, nil))
+		s.own.items = append(s.own.items, newItem(object, "annotation "+key, rollback.DecideAnnotation(rollback.AnnotationState{}), nil))
 	}
 }
 
 // provisionerOf returns the driver that creates the volume of the claim, "" for none.
 func provisionerOf(claim *corev1.PersistentVolumeClaim) string {
 	return cmp.Or(claim.Annotations[storage.AnnMigratedTo], storage.ClaimProvisioner(claim))
-}
-
-func (s *observation) patchClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, p *patch.Patch) (metav1.Object, error) {
-	body, err := p.Bytes()
-	if err != nil {
-		return nil, err
-	}
-	return s.reader.Kubernetes().CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 }
 
 // readRecycler decides about the annotation of a recycler pod.

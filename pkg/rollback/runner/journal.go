@@ -42,7 +42,7 @@ func (s *observation) decideLeases() {
 	if holderOf(lease) == standby && s.programs.hasPods("", pvControllerKind) == rollback.PodsAbsent {
 		server = rollback.ServerNone // the Lease outlives the programs that it kept on standby
 	}
-	s.leases.items = append(s.leases.items, s.leaseItem(lease, rollback.DecideOwnFinalizer(true, server)))
+	s.leases.items = append(s.leases.items, s.leaseItem(lease, rollback.DecideUnneeded(server)))
 }
 
 // standby is the holder in deploy/pv-controller/standby/lease.yaml.

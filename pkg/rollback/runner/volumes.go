@@ -90,15 +90,21 @@ func ownFinalizers(object metav1.Object) []string {
 	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return !strings.HasPrefix(name, domain) })
 }
 
+// addOwnFinalizers adds the finalizers of Exeunt, which only a later version can have added.
+func (s *observation) addOwnFinalizers(object blocker.Object, owner metav1.Object) {
+	for _, name := range ownFinalizers(owner) {
+		decision := rollback.Decision{Action: rollback.Refuse, Reason: rollback.LaterVersion}
+		s.own.items = append(s.own.items, newItem(object, "finalizer "+name, decision, nil))
+	}
+}
+
 // addVolume adds what may have to be removed from the volume.
 func (s *observation) addVolume(ctx context.Context, volume *corev1.PersistentVolume) {
 	object := blocker.Object{Kind: "PersistentVolume", Name: volume.Name, UID: string(volume.UID)}
 	for _, key := range ownAnnotations(volume) {
 		s.addVolumeAnnotation(object, volume, key)
 	}
-	for _, name := range ownFinalizers(volume) {
-		s.own.items = append(s.own.items, newItem(object, "finalizer "+name, rollback.DecideOwnFinalizer(false, rollback.ServerUnseen), nil))
-	}
+	s.addOwnFinalizers(object, volume)
 	s.addSharedFinalizers(ctx, object, volume)
 }
 

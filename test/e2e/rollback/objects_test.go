@@ -225,36 +225,13 @@ func TestUnwritableFolderChangesNothing(t *testing.T) {
 	}
 }
 
-func TestLeftoverFinalizerOfClaimIsRemoved(t *testing.T) {
+func TestFinalizerOfLaterVersionIsLeft(t *testing.T) {
 	c := newBare(t)
-	c.CreateClaim("old", "none", func(claim *v1.PersistentVolumeClaim) {
-		claim.Finalizers = []string{string(finalizer.Provisioning), "example.com/mine"}
-		claim.Annotations = map[string]string{"volume.kubernetes.io/storage-provisioner": harness.UnservedDriver}
-	})
-	c.expect(2, []string{"6. blocked", "neither Lease nor pod shows"}, "--confirm")
 	c.CreateClaim("later", "none", func(claim *v1.PersistentVolumeClaim) { claim.Finalizers = []string{"exeunt.io/unknown"} })
-	c.expect(4, []string{"removed: finalizer exeunt.io/provisioning", "a later version of Exeunt"}, "--confirm", "--stopped="+harness.UnservedDriver)
-	claim, err := c.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(c.Ctx, "old", metav1.GetOptions{})
-	c.Must(err, "read claim")
-	if finalizer.Has(claim.Finalizers, finalizer.Provisioning) || !finalizer.Has(claim.Finalizers, "example.com/mine") {
-		t.Errorf("finalizers = %v, want that of another program", claim.Finalizers)
-	}
-}
-
-// Upstream's provisioner leads, and would never find the volume of a deleted claim.
-func TestInterruptedClaimIsNotForgottenWithoutConsent(t *testing.T) {
-	c := newBare(t)
-	claim := c.CreateClaim("interrupted", "none", func(claim *v1.PersistentVolumeClaim) {
-		claim.Finalizers = []string{string(finalizer.Provisioning)}
-		claim.Annotations = map[string]string{"volume.kubernetes.io/storage-provisioner": harness.UnservedDriver}
-	})
-	holdLease(c, deploy.Namespace, "stale-example-com", "upstream")
-	c.DeleteClaim(claim.Name)
-	c.expect(4, []string{"6. blocked", "a volume may have been created", string(claim.UID), "--stopped " + harness.UnservedDriver}, "--confirm")
+	c.expect(4, []string{"6. blocked", "finalizer exeunt.io/unknown", "a later version of Exeunt"}, "--confirm", "--stopped="+harness.UnservedDriver)
 	if written := c.writes(); len(written) > 0 {
 		t.Errorf("written: %q", written)
 	}
-	c.expect(0, []string{"removed: finalizer exeunt.io/provisioning"}, "--confirm", "--stopped="+harness.UnservedDriver)
 }
 
 func TestMissingRightsNeverCountAsAbsent(t *testing.T) {
@@ -317,13 +294,12 @@ func TestWorkloadsAreChangedByTheirOwnersOnly(t *testing.T) {
 	createPod(c, "kube-system", "kcm", v1.Container{Name: "kcm", Image: "r/kube-controller-manager:v1.36.3", Command: []string{
 		"kube-controller-manager", "--controllers=*,-persistentvolume-binder-controller",
 	}})
-	claim := c.CreateClaim("old", "none", func(claim *v1.PersistentVolumeClaim) {
-		claim.Finalizers = []string{string(finalizer.Provisioning)}
-		claim.Annotations = map[string]string{"volume.kubernetes.io/storage-provisioner": harness.UnservedDriver}
+	volume := unserved(c, "done", func(v *v1.PersistentVolume) {
+		v.Annotations = map[string]string{reclaim.Annotation: reclaim.AnnotationDone}
 	})
 	holdLease(c, c.Namespace, "stale-example-com", "csi-5f-x") // an earlier version leads
 	c.expect(2, []string{
-		"4. pending", "wait: finalizer exeunt.io/provisioning", "kubectl set image deployment/csi csi-provisioner=", "kubectl rollout status deployment/csi -n " + c.Namespace,
+		"4. pending", "wait: annotation exeunt.io/reclaim", "kubectl set image deployment/csi csi-provisioner=", "kubectl rollout status deployment/csi -n " + c.Namespace,
 		"5. pending", "kubectl scale deployment/pv-controller --replicas=0 -n " + c.Namespace, "-persistentvolume-protection-controller",
 	}, "--confirm")
 	if written := c.writes(); len(written) > 0 {
@@ -334,5 +310,5 @@ func TestWorkloadsAreChangedByTheirOwnersOnly(t *testing.T) {
 			c.Must(c.Client.CoreV1().Pods(namespace).Delete(c.Ctx, name+"-5f-x", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
 		}
 	}
-	c.expect(0, []string{"removed: finalizer exeunt.io/provisioning of PersistentVolumeClaim " + c.Namespace + "/" + claim.Name}, "--confirm")
+	c.expect(0, []string{"removed: annotation exeunt.io/reclaim: done of PersistentVolume " + volume.Name}, "--confirm")
 }
