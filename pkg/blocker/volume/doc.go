@@ -10,7 +10,7 @@
 //	[Content]      content of a snapshot or of a group of snapshots
 //	[RemoveUnclaimed]  the provisioner's finalizer on a deleted volume that names no claim
 //	[Late]         the disk of a volume that was deleted before it got its finalizer
-//	[Takeover]     finalizers and annotations of the provisioner of Exeunt
+//	[Takeover]     the disk of a volume that only the provisioner of Exeunt has marked
 //	[FeatureOf]    whether a provisioner serves the finalizer of KEP-2644, by image and arguments
 //
 // Invariants, tested over every state: stuck needs evidence; what was not seen never makes a

@@ -73,14 +73,14 @@ func Late(s Server) Judgment {
 	return Judgment{blocker.TooLateToProtect, blocker.Unknown}
 }
 
-// Takeover returns why something stays that only the provisioner of Exeunt removes; gone is
-// the reason if it runs no more.
-func Takeover(s Server, gone blocker.Reason) Judgment {
+// Takeover returns why the disk stays of a volume that the provisioner of Exeunt has marked, and
+// that no other provisioner deletes.
+func Takeover(s Server) Judgment {
 	switch s {
 	case ServerOurs:
 		return Judgment{blocker.ControllerActs, blocker.Waiting}
 	case ServerOther, ServerGone:
-		return Judgment{gone, blocker.Stuck}
+		return Judgment{blocker.TooLateToProtect, blocker.Stuck}
 	case ServerUnseen:
 	}
 	return Judgment{blocker.ControllerUnseen, blocker.Unknown}

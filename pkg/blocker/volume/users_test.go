@@ -90,7 +90,7 @@ func TestTakeover(t *testing.T) {
 		ServerOther:  {blocker.TooLateToProtect, blocker.Stuck},
 		ServerGone:   {blocker.TooLateToProtect, blocker.Stuck},
 	} {
-		if got := Takeover(server, blocker.TooLateToProtect); got != want {
+		if got := Takeover(server); got != want {
 			t.Errorf("Takeover(%v) = %v, want %v", server, got, want)
 		}
 	}
@@ -142,7 +142,7 @@ func TestUnseenFactsNeverMakeATakeoverStuck(t *testing.T) {
 				noPods, noLeases := controller, controller
 				noPods.Workload, noLeases.Lease = blocker.WorkloadUnseen, blocker.LeaseUnseen
 				for _, server := range []Server{ServerOf(noPods, leader, nil), ServerOf(noLeases, LeaderUnseen, programs)} {
-					if got := Takeover(server, blocker.ControllerGone); got.Verdict == blocker.Stuck {
+					if got := Takeover(server); got.Verdict == blocker.Stuck {
 						t.Fatalf("%+v, leader %v, programs %v: %v without pods or Leases", controller, leader, programs, got)
 					}
 				}

@@ -1,6 +1,6 @@
 package families
 
-// csi are finalizers of the CSI sidecars, of the snapshot controller, and of Exeunt.
+// csi are finalizers of the CSI sidecars and of the snapshot controller.
 var csi = []Family{
 	{
 		Name: "external-provisioner", Finalizers: []string{"external-provisioner.volume.kubernetes.io/finalizer"}, Kinds: []string{"PersistentVolume"},
@@ -25,14 +25,6 @@ var csi = []Family{
 		Alive:  besideDriver("csi-provisioner", "DRIVER"),
 		Force:  "the restored volume fails or is incomplete",
 		Source: "https://github.com/kubernetes-csi/external-provisioner/blob/master/pkg/controller/controller.go",
-	},
-	{
-		Name: "Exeunt", Finalizers: []string{"exeunt.io/provisioning"}, Kinds: []string{"PersistentVolumeClaim"},
-		Controller: Controller{Name: "the provisioner of Exeunt", Images: []string{"exeunt/provisioner"}, Commands: []string{"provisioner"}},
-		When:       "the provisioner of Exeunt has replaced this finalizer of an earlier version by a journal entry",
-		Alive:      "the container of Exeunt's provisioner beside the driver",
-		Force:      "a volume that an unfinished CreateVolume call made is known to the storage system alone",
-		Source:     "https://github.com/exeunt-io/exeunt/blob/main/pkg/finalizer/finalizer.go",
 	},
 	{
 		Name: "external-attacher", Finalizers: []string{"external-attacher/*"}, Kinds: []string{"PersistentVolume", "VolumeAttachment"},

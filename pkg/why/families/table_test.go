@@ -105,7 +105,7 @@ func TestFortyFamiliesOfOperators(t *testing.T) {
 	for _, family := range families.All() {
 		names[family.Name] = true
 	}
-	for _, own := range []string{"Kubernetes", "Exeunt", "external-provisioner", "external-attacher", "external-snapshotter", "volume populators"} {
+	for _, own := range []string{"Kubernetes", "external-provisioner", "external-attacher", "external-snapshotter", "volume populators"} {
 		if !names[own] {
 			t.Errorf("no row of %s", own)
 		}

@@ -40,8 +40,6 @@ func explainClaim(ctx context.Context, e chain.Explorer, object *unstructured.Un
 			return c.clones(ctx), true
 		case snapshotSource:
 			return c.snapshots(ctx), true
-		case string(finalizer.Provisioning):
-			return []blocker.Blocker{c.leftover(ctx)}, true
 		}
 		return nil, false
 	})
@@ -125,22 +123,6 @@ func podBlocker(ctx context.Context, e chain.Explorer, pod *corev1.Pod, name str
 		return b
 	}
 	b.Blockers = e.Explain(ctx, object)
-	return b
-}
-
-// leftover explains the finalizer of an earlier version of Exeunt.
-func (c *claimChain) leftover(ctx context.Context) blocker.Blocker {
-	name := string(finalizer.Provisioning)
-	driver := c.driver(ctx)
-	finding := look(ctx, c, string(finalizer.External), "PersistentVolume", "", driver)
-	server, facts := serverOf(ctx, c, finding, driver)
-	b := judged(c.blocker(name), volume.Takeover(server, blocker.ControllerGone), finding)
-	b.Evidence = append(facts, b.Evidence...)
-	b.Holder = "the provisioner of Exeunt for " + driver
-	if b.Verdict == blocker.Stuck {
-		b.Next = cluster.Steps("only the provisioner of Exeunt removes the finalizer: run it once for "+driver, c.Commands().Kubectl("", "get", "csidriver", driver)) + "\n" +
-			c.Holders().RemovalStep(c.object, name, "a volume that the provisioner was creating for the claim may stay in storage, and nobody knows of it any more")
-	}
 	return b
 }
 

@@ -42,7 +42,7 @@ func (c *volumeChain) reclaim(ctx context.Context) []blocker.Blocker {
 	} else if reclaim.StatusOf(c.typed) == reclaim.StatusPending {
 		r.finalizer = string(finalizer.VolumeProtection)
 		server, facts := serverOf(ctx, c, r.finding, c.driver)
-		if judgment := volume.Takeover(server, blocker.TooLateToProtect); judgment.Reason != blocker.ControllerActs {
+		if judgment := volume.Takeover(server); judgment.Reason != blocker.ControllerActs {
 			return r.keepForClaim(ctx, []blocker.Blocker{r.tooLate(judgment, facts)})
 		}
 	}

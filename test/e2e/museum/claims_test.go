@@ -111,16 +111,6 @@ var usedClaims = []exhibit{
 		},
 		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.CloneRunning}, next: "wait until the clone", step: func(r *room) { r.driver.Resume() },
 	},
-	{
-		number: "27", name: "upstream took over a claim of an early Exeunt",
-		build: func(r *room) []string {
-			r.createClaimOnly(string(finalizer.Provisioning))
-			r.createSidecar("csi-provisioner:v6.3.0")
-			args := r.deleteClaim()
-			return args
-		},
-		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "patch", step: (*room).stripClaim,
-	},
 }
 
 // createPaused creates the claim and waits until the driver creates its volume, which takes

@@ -33,7 +33,7 @@ func mixed() []exhibit {
 			step: widget.finish,
 		},
 		{
-			number: "70", name: "the StatefulSet creates the pod again, with --watch",
+			number: "27", name: "the StatefulSet creates the pod again, with --watch",
 			verdict: blocker.None, roots: []blocker.Reason{blocker.Recreated}, next: "describe statefulset db",
 			show: (*room).showRecreatedPod,
 		},

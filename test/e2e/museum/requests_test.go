@@ -28,7 +28,7 @@ func TestStorageChainsSendFewRequests(t *testing.T) {
 	r.createSnapshotPair(true)
 	r.deleteOf(contents, "", r.Namespace)
 	r.deleteOf(snapshots, r.Namespace, "snapshot")
-	r.createClaimOnly("kubernetes.io/pvc-protection", claimAsSource, "provisioner.storage.kubernetes.io/cloning-protection", "exeunt.io/provisioning")
+	r.createClaimOnly("kubernetes.io/pvc-protection", claimAsSource, "provisioner.storage.kubernetes.io/cloning-protection")
 	r.CreateClaim("clone", r.Namespace, harness.CloneOf("claim"))
 	r.deleteClaim()
 	for name, ref := range map[string]cluster.Ref{
