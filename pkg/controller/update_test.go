@@ -69,7 +69,7 @@ func observed(finalizers ...string) *v1.PersistentVolumeClaim {
 }
 
 func hold(claim *v1.PersistentVolumeClaim) *patch.Patch {
-	return finalizer.Edit(patch.For(claim), claim, finalizer.Change{Add: []finalizer.Name{finalizer.Provisioning}})
+	return finalizer.Edit(patch.For(claim), claim, finalizer.Change{Add: []finalizer.Name{finalizer.CloneSource}})
 }
 
 func TestForbiddenPatchBecomesUpdateThatKeepsUnknownFields(t *testing.T) {
@@ -79,7 +79,7 @@ func TestForbiddenPatchBecomesUpdateThatKeepsUnknownFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(now.Finalizers, []string{"other", string(finalizer.Provisioning)}) {
+		if !slices.Equal(now.Finalizers, []string{"other", string(finalizer.CloneSource)}) {
 			t.Errorf("finalizers are %v", now.Finalizers)
 		}
 	}

@@ -10,8 +10,6 @@
 //	provisioner.storage.kubernetes.io/cloning-protection         provisioner    no clone of the claim waits for its volume
 //	provisioner.storage.kubernetes.io/
 //	    volumesnapshot-as-source-protection                      provisioner    no claim waits for a volume from the snapshot
-//	exeunt.io/provisioning                                       provisioner    at once: earlier versions added it, a journal
-//	                                                                            entry replaces it
 //
 // [With] and [Without] never change the slice they get, and keep the order of all other
 // finalizers. [Edit] writes JSON patches that test the whole list as it was observed. The API

@@ -16,9 +16,6 @@ const (
 	VolumeProtection Name = "kubernetes.io/pv-protection"
 	// ClaimProtection keeps a PersistentVolumeClaim while a pod uses it.
 	ClaimProtection Name = "kubernetes.io/pvc-protection"
-	// Provisioning was added to a PersistentVolumeClaim by earlier versions. This version only
-	// removes it.
-	Provisioning Name = "exeunt.io/provisioning"
 	// CloneSource keeps a PersistentVolumeClaim while others are cloned from it.
 	CloneSource Name = "provisioner.storage.kubernetes.io/cloning-protection"
 	// SnapshotSource keeps a VolumeSnapshot while a volume is restored from it.
@@ -38,7 +35,6 @@ var holders = map[Name]Holder{
 	InTree:           {Component: "pv-controller", Until: "the in-tree plugin has deleted the volume"},
 	VolumeProtection: {Component: "pv-controller", Until: "the volume is no longer bound to a claim"},
 	ClaimProtection:  {Component: "pv-controller", Until: "no pod uses the claim"},
-	Provisioning:     {Component: "provisioner", Until: "the provisioner has replaced this finalizer of an earlier version by a journal entry"},
 	CloneSource:      {Component: "provisioner", Until: "no clone of the claim waits for its volume"},
 	SnapshotSource:   {Component: "provisioner", Until: "no claim waits for a volume from the snapshot"},
 }

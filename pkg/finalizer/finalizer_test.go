@@ -88,7 +88,7 @@ func TestEditTestsListAndChangesOnlyOurs(t *testing.T) {
 }
 
 func TestEveryFinalizerHasHolder(t *testing.T) {
-	for _, name := range []finalizer.Name{finalizer.External, finalizer.InTree, finalizer.VolumeProtection, finalizer.ClaimProtection, finalizer.Provisioning, finalizer.CloneSource, finalizer.SnapshotSource} {
+	for _, name := range []finalizer.Name{finalizer.External, finalizer.InTree, finalizer.VolumeProtection, finalizer.ClaimProtection, finalizer.CloneSource, finalizer.SnapshotSource} {
 		if holder, known := finalizer.HolderOf(string(name)); !known || holder.Component == "" || holder.Until == "" {
 			t.Errorf("HolderOf(%s) = %+v, %v", name, holder, known)
 		}

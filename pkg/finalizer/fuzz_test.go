@@ -17,7 +17,7 @@ import (
 // based on, and is idempotent. The list of the object never changes.
 func FuzzEdit(f *testing.F) {
 	f.Add("kubernetes.io/pv-protection,example.com/mine", "kubernetes.io/pv-controller", "kubernetes.io/pv-protection")
-	f.Add("", "exeunt.io/provisioning", "")
+	f.Add("", "kubernetes.io/pvc-protection", "")
 	f.Add("a,a,kubernetes.io/pv-protection,kubernetes.io/pv-protection,a", "a", "a")
 	f.Fuzz(func(t *testing.T, list, add, remove string) {
 		if !utf8.ValidString(list + add) {

@@ -25,7 +25,7 @@ var annotated = []string{
 
 var finalizers = []string{
 	"external-provisioner.volume.kubernetes.io/finalizer", "kubernetes.io/pv-controller", "kubernetes.io/pv-protection",
-	"kubernetes.io/pvc-protection", "example.com/mine", "exeunt.io/provisioning",
+	"kubernetes.io/pvc-protection", "example.com/mine",
 	"provisioner.storage.kubernetes.io/cloning-protection",
 }
 

@@ -86,11 +86,8 @@ func (r *report) nextForeign(list []string, from int, inTree bool) int {
 
 // owns reports whether the actor adds or removes the finalizer.
 func (r *report) owns(name finalizer.Name, inTree bool) bool {
-	switch {
-	case name == finalizer.External && inTree && r.step.Actor == PVController:
+	if name == finalizer.External && inTree && r.step.Actor == PVController {
 		return true
-	case name == finalizer.Provisioning: // each program removes it from the claims that it serves
-		return r.step.Actor.isOurs()
 	}
 	holder, known := finalizer.HolderOf(string(name))
 	return known && holder.Component == string(r.step.Actor)

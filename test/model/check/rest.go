@@ -165,9 +165,6 @@ func (r *rest) marked(volume *v1.PersistentVolume) {
 
 // claimAtRest checks one PersistentVolumeClaim.
 func (r *rest) claimAtRest(claim *v1.PersistentVolumeClaim) {
-	if finalizer.Has(claim.Finalizers, finalizer.Provisioning) {
-		r.report.add(StuckClaim, nameOfClaim(claim), "still has the finalizer %s of an earlier version", finalizer.Provisioning)
-	}
 	if claim.DeletionTimestamp == nil {
 		if !finalizer.Has(claim.Finalizers, finalizer.ClaimProtection) {
 			r.report.add(Unprotected, nameOfClaim(claim), "has no finalizer pvc-protection")

@@ -85,7 +85,6 @@ var restCases = map[string]restCase{
 	"deleted claim with a finalizer of others":     {[]edit{claimDeleting, claimFinalizers(foreign)}, wanted, nil},
 	"deleted source of a clone that waits":         {[]edit{claimDeleting, claimFinalizers(cloneSource), otherClaim(clone)}, wanted, nil},
 	"deleted source without clones":                {[]edit{claimDeleting, claimFinalizers(cloneSource)}, wanted, []Rule{StuckClaim}},
-	"finalizer of an earlier version":              {[]edit{claimFinalizers(pvcProtection, "exeunt.io/provisioning")}, wanted, []Rule{StuckClaim}},
 	"claim of a class":                             {[]edit{waiting}, wanted, []Rule{NotBound}},
 	"claim of an unknown class":                    {[]edit{waiting}, Wanted{Driver: driver, Honor: true}, nil},
 	"claim without a class":                        {[]edit{unprovisioned}, wanted, nil},

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	. "github.com/exeunt-io/exeunt/test/model/check"
@@ -91,7 +90,6 @@ var volumeCases = map[string]stepCase{
 	})}, one(phase(v1.VolumeReleased)), byLoops, nil, []Rule{ReleasedEarly}},
 	"claim of an existing volume becomes Lost":     {nil, one(claim(func(c *v1.PersistentVolumeClaim) { c.Status.Phase = v1.ClaimLost })), byLoops, nil, []Rule{WrongBinding}},
 	"claim of a vanished volume becomes Lost":      {[]edit{noVolume, givenUp}, one(claim(func(c *v1.PersistentVolumeClaim) { c.Status.Phase = v1.ClaimLost })), byLoops, nil, nil},
-	"finalizer of an earlier version is removed":   {[]edit{claim(func(c *v1.PersistentVolumeClaim) { c.Finalizers = append(c.Finalizers, string(finalizer.Provisioning)) })}, one(claim(func(c *v1.PersistentVolumeClaim) { c.Finalizers = c.Finalizers[:len(c.Finalizers)-1] })), byLoops, nil, nil},
 	"volume of a bound claim becomes Failed":       {nil, one(phase(v1.VolumeFailed)), Step{Actor: UpstreamLoops}, nil, []Rule{ReleasedEarly}},
 	"volume of a claim that is gone is Released":   {one(noClaim), one(phase(v1.VolumeReleased)), byLoops, nil, nil},
 	"volume of a new claim of the name":            {one(claim(func(c *v1.PersistentVolumeClaim) { c.UID = "uid-2" })), one(phase(v1.VolumeReleased)), byLoops, nil, nil},
@@ -133,8 +131,6 @@ func elsewhere(s *Snapshot) { s.Claims[0].Spec.VolumeName = "other" }
 var claimCases = map[string]stepCase{
 	"pv-controller adds pvc-protection":           {one(claimFinalizers(foreign)), one(claimFinalizers(foreign, pvcProtection)), byLoops, nil, nil},
 	"provisioner adds pvc-protection":             {one(claimFinalizers()), one(claimFinalizers(pvcProtection)), byOurs, nil, []Rule{ForeignFinalizer}},
-	"provisioner adds the old finalizer":          {nil, one(claimFinalizers(pvcProtection, "exeunt.io/provisioning")), byOurs, nil, []Rule{ClaimHeld}},
-	"provisioner removes the old finalizer":       {one(claimFinalizers(pvcProtection, "exeunt.io/provisioning")), one(claimFinalizers(pvcProtection)), byOurs, nil, nil},
 	"program adds an unknown finalizer":           {nil, one(claimFinalizers(pvcProtection, foreign)), byLoops, nil, []Rule{ClaimHeld}},
 	"clone source gets its finalizer":             {one(otherClaim(clone)), one(claimFinalizers(pvcProtection, cloneSource)), byOurs, nil, nil},
 	"clone was deleted after the read":            {nil, one(claimFinalizers(pvcProtection, cloneSource)), byOurs, one(otherClaim(clone)), nil},
