@@ -78,7 +78,7 @@ func (c *Controller) updateRecord(o *observation, change func(*claimRecord)) {
 
 // prepare builds the request. An unsuitable selected node is recorded as unfit.
 func (c *Controller) prepare(ctx context.Context, o *observation, s provision.State) (*observation, error) {
-	planned, err := c.buildPlan(ctx, o, s)
+	planned, err := c.buildPlan(ctx, o)
 	after := *o
 	switch {
 	case err == nil:
@@ -132,23 +132,19 @@ func (c *Controller) orOlderPlan(o *observation, built *plan) *plan {
 }
 
 // buildPlan builds the plan for the current selected node. It returns errNodeGone if the
-// node is gone and the claim wants a volume. Cleanup works without the node.
-func (c *Controller) buildPlan(ctx context.Context, o *observation, s provision.State) (*plan, error) {
+// node is gone.
+func (c *Controller) buildPlan(ctx context.Context, o *observation) (*plan, error) {
 	if err := c.qualify(ctx, o); err != nil {
 		return nil, err
 	}
-	if built := c.planForWatched(ctx, o, s); built != nil {
+	if built := c.planForWatched(ctx, o); built != nil {
 		return built, nil
 	}
 	node, err := c.selectedNode(ctx, o)
-	if err != nil && (s.Want == provision.Wanted || !errors.Is(err, errNodeGone)) {
+	if err != nil {
 		return nil, err
 	}
-	built, err := c.planFor(ctx, o, node)
-	if isUnsuitable(err) && s.Want != provision.Wanted {
-		return c.planFor(ctx, o, nil)
-	}
-	return built, err
+	return c.planFor(ctx, o, node)
 }
 
 // qualify returns [provision.LeftToOther] for a claim that the backend leaves to another provisioner: neither its class nor
@@ -191,9 +187,9 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 // planForWatched builds the first request for a claim with the cached node, which saves a
 // live read. It returns nil if the node must be read live: if the claim must be too, or if
 // the request cannot be built, perhaps because the cached node lacks new labels.
-func (c *Controller) planForWatched(ctx context.Context, o *observation, s provision.State) *plan {
+func (c *Controller) planForWatched(ctx context.Context, o *observation) *plan {
 	name := o.claim.Annotations[storage.AnnSelectedNode]
-	if name == "" || s.Want != provision.Wanted || c.WatchedNode == nil || !c.isFresh(o) {
+	if name == "" || c.WatchedNode == nil || !c.isFresh(o) {
 		return nil
 	}
 	node := c.WatchedNode(name)
