@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/component-base/version"
 
 	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
 	"github.com/exeunt-io/exeunt/internal/terminal"
@@ -58,4 +61,17 @@ func explainFlag(command *cobra.Command, err error) error {
 // commandsOf writes the commands that output shows. They reach the cluster of the flags.
 func commandsOf(config *genericclioptions.ConfigFlags) cluster.Commands {
 	return cluster.Commands{Kubeconfig: *config.KubeConfig, Context: *config.Context, Cluster: *config.ClusterName, Server: *config.APIServer}
+}
+
+// newVersionCommand returns "exeunt version".
+func newVersionCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  terminal.NoArguments,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(streams.Out, "exeunt", version.Get().GitVersion)
+			return err
+		},
+	}
 }

@@ -166,3 +166,13 @@ func newControllers(options *options, clients *program.Clients, caches *pvcache.
 	})
 	return c, err
 }
+
+// newLoopClients returns the clients of the reconcilers. Each has its own rate limit, if a
+// limit is set.
+func newLoopClients(clients *program.Clients) (pvcontroller.Clients, error) {
+	binding, bindingErr := clients.For("binding")
+	releasing, releasingErr := clients.For("releasing")
+	reclaiming, reclaimingErr := clients.For("reclaiming")
+	protection, protectionErr := clients.Partial("protection", pvcache.PodRules()) // it lists the pods of a namespace
+	return pvcontroller.Clients{Binding: binding, Releasing: releasing, Reclaiming: reclaiming, Protection: protection}, errors.Join(bindingErr, releasingErr, reclaimingErr, protectionErr)
+}

@@ -1,6 +1,14 @@
 package blocker
 
-import "github.com/exeunt-io/exeunt/internal/enum"
+import (
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/internal/enum"
+)
 
 // Workload is the observed state of the workloads that run a controller.
 type Workload int
@@ -104,4 +112,92 @@ func JudgeController(s ControllerState) (Reason, Verdict) {
 		return ControllerActs, Waiting
 	} // an idle controller is not proven gone: the times of a Lease are by the clock of its holder
 	return ControllerUnseen, Unknown
+}
+
+// Verdict says whether the deletion of an object will come to its end. Higher values are
+// worse.
+type Verdict int
+
+// The verdicts, from the best to the worst.
+const (
+	Gone Verdict = iota
+	None
+	Waiting
+	Unknown
+	Stuck
+)
+
+// String returns the verdict as the JSON output has it.
+func (v Verdict) String() string {
+	return enum.Name(v, "gone", "none", "waiting", "unknown", "stuck")
+}
+
+// MarshalText returns the verdict for JSON and YAML.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads the verdict from JSON and YAML.
+func (v *Verdict) UnmarshalText(text []byte) error {
+	for candidate := Gone; candidate <= Stuck; candidate++ {
+		if candidate.String() == string(text) {
+			*v = candidate
+			return nil
+		}
+	}
+	return fmt.Errorf("parse verdict %q: want gone, none, waiting, unknown or stuck", text)
+}
+
+// Worst returns the worst verdict of the blockers and their blockers, or None without any.
+func Worst(blockers []Blocker) Verdict {
+	worst := None
+	for _, blocker := range blockers {
+		worst = max(worst, blocker.Verdict, Worst(blocker.Blockers))
+	}
+	return worst
+}
+
+// leaseDefault is the usual duration of a leader Lease. It stands in for the duration of a Lease
+// without one, and of a released Lease, whose duration is 1 s: the next leader needs longer.
+const leaseDefault = 15 * time.Second
+
+// JudgeLease returns the state of the Lease at the time, which is by the API server's clock. It
+// is the one rule for Leases of leaders and of nodes.
+func JudgeLease(lease *coordinationv1.Lease, now time.Time) LeaseState {
+	switch late := now.Sub(LeaseEnd(lease)); {
+	case late > leaseDuration(lease):
+		return LeaseExpiredTwice
+	case late > 0 || LeaseHolder(lease) == "":
+		return LeaseExpired
+	default:
+		return LeaseHeld
+	}
+}
+
+// LeaseEnd returns when the Lease ran out or runs out.
+func LeaseEnd(lease *coordinationv1.Lease) time.Time {
+	return LeaseRenewed(lease).Add(leaseDuration(lease))
+}
+
+// LeaseRenewed returns when the Lease was renewed last. A Lease that a user applied was never
+// renewed: its creation counts.
+func LeaseRenewed(lease *coordinationv1.Lease) time.Time {
+	switch {
+	case lease.Spec.RenewTime != nil:
+		return lease.Spec.RenewTime.Time
+	case lease.Spec.AcquireTime != nil:
+		return lease.Spec.AcquireTime.Time
+	}
+	return lease.CreationTimestamp.Time
+}
+
+// LeaseHolder returns the identity of the leader, "" if the Lease is released.
+func LeaseHolder(lease *coordinationv1.Lease) string {
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+func leaseDuration(lease *coordinationv1.Lease) time.Duration {
+	seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)
+	if seconds <= 0 || LeaseHolder(lease) == "" {
+		return leaseDefault
+	}
+	return time.Duration(seconds) * time.Second
 }

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
@@ -190,4 +193,94 @@ func Oldest(objects []*storagev1.CSIStorageCapacity) int {
 		}
 	}
 	return oldest
+}
+
+// Item is a storage class and a topology segment. Each item has one object.
+type Item struct {
+	Class   string
+	Segment topology.Segment
+}
+
+// Key returns the item's key in workqueues and indexes.
+func (i Item) Key() string {
+	return i.Class + "/" + string(i.Segment) // names of classes have no slash
+}
+
+// ItemOfKey returns the item with the key.
+func ItemOfKey(key string) Item {
+	class, segment, _ := strings.Cut(key, "/")
+	return Item{Class: class, Segment: topology.Segment(segment)}
+}
+
+// ItemOf returns the item of an object. An object whose node topology is not a segment
+// has an item that is never wanted.
+func ItemOf(object *storagev1.CSIStorageCapacity) Item {
+	return Item{Class: object.StorageClassName, Segment: segmentOfSelector(object.NodeTopology)}
+}
+
+// HasObjects reports whether a storage class has objects: the class is the driver's, and
+// its volumes are scheduled by capacity. Without --capacity-for-immediate-binding that
+// excludes classes with Immediate binding, whose volumes are created before scheduling.
+func HasObjects(driver string, class *storagev1.StorageClass, immediate bool) bool {
+	if class.Provisioner != driver {
+		return false
+	}
+	waits := storage.WaitsForFirstConsumer(class)
+	return waits || immediate
+}
+
+// SegmentOfNode returns the topology segment of a node for the driver, and false if the
+// driver does not run on the node or the node still lacks a label of a topology key.
+func SegmentOfNode(driver string, csiNode *storagev1.CSINode, node *v1.Node) (topology.Segment, bool) {
+	if csiNode == nil || node == nil {
+		return "", false
+	}
+	drivers := csiNode.Spec.Drivers
+	at := slices.IndexFunc(drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
+	if at < 0 {
+		return "", false
+	}
+	return topology.SegmentWithKeys(node.Labels, drivers[at].TopologyKeys)
+}
+
+// noSegment stands for a label selector that is not a segment. No node lies in it.
+const noSegment topology.Segment = "?"
+
+// segmentOfSelector returns the segment of an object's node topology.
+func segmentOfSelector(selector *metav1.LabelSelector) topology.Segment {
+	if selector == nil || len(selector.MatchExpressions) > 0 {
+		return noSegment
+	}
+	return topology.SegmentOf(selector.MatchLabels)
+}
+
+// SegmentsOfVolume returns the segments in the node affinity of a volume. Terms that are
+// not a segment are left out.
+func SegmentsOfVolume(volume *v1.PersistentVolume) []topology.Segment {
+	affinity := volume.Spec.NodeAffinity
+	if affinity == nil || affinity.Required == nil {
+		return nil
+	}
+	var segments []topology.Segment
+	for i := range affinity.Required.NodeSelectorTerms {
+		if segment, whole := segmentOfTerm(&affinity.Required.NodeSelectorTerms[i]); whole {
+			segments = append(segments, segment)
+		}
+	}
+	return segments
+}
+
+// segmentOfTerm returns the segment of a term, and false if the term is not a segment.
+func segmentOfTerm(term *v1.NodeSelectorTerm) (topology.Segment, bool) {
+	if len(term.MatchFields) > 0 {
+		return "", false
+	}
+	labels := map[string]string{}
+	for _, match := range term.MatchExpressions {
+		if match.Operator != v1.NodeSelectorOpIn || len(match.Values) != 1 {
+			return "", false
+		}
+		labels[match.Key] = match.Values[0]
+	}
+	return topology.SegmentOf(labels), true
 }

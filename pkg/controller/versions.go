@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/pkg/controller/partial"
 )
 
 // Versions records the newest resource version of each object that this process wrote,
@@ -143,4 +145,39 @@ func (v *Versions) Forget(uid types.UID) {
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order < 0
+}
+
+// Key returns the namespace/name of an object.
+func Key(object metav1.Object) string {
+	return cache.MetaObjectToName(object).String()
+}
+
+// ClaimKey returns the namespace/name of the volume's claimRef, "" without one.
+func ClaimKey(volume *v1.PersistentVolume) string {
+	if volume.Spec.ClaimRef == nil {
+		return ""
+	}
+	return volume.Spec.ClaimRef.Namespace + "/" + volume.Spec.ClaimRef.Name
+}
+
+// StripManagedFields is an informer transform that removes metadata.managedFields.
+func StripManagedFields(object any) (any, error) {
+	if accessor, ok := object.(metav1.Object); ok {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// TrimNode is an informer transform that keeps the name and the labels of a node.
+func TrimNode(object any) (any, error) {
+	node, ok := object.(*v1.Node)
+	if !ok {
+		return object, nil
+	}
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels}}, nil
+}
+
+// NodeRule decodes what [TrimNode] keeps.
+func NodeRule() partial.Rule {
+	return partial.Rule{Fields: partial.Only(v1.Node{}, "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.labels")}
 }

@@ -168,3 +168,141 @@ func (f serveFlags) removeReadyFile() error {
 	}
 	return nil
 }
+
+// newPutCommand returns the command that fills a large cluster, as hundreds of thousands of
+// objects take an hour through the API server.
+func newPutCommand() *cobra.Command {
+	var endpoint string
+	command := &cobra.Command{
+		Use:   "put --etcd ENDPOINT",
+		Short: `Store objects in an etcd past its API server: {"key": "/registry/...", "value": "BASE64"} for each on standard input`,
+		Args:  rejectArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if endpoint == "" {
+				return errors.New("--etcd is missing: it is the endpoint that controlplane etcd prints")
+			}
+			return server.Put(command.Context(), endpoint, command.InOrStdin())
+		},
+		DisableFlagsInUseLine: true,
+	}
+	command.Flags().StringVar(&endpoint, "etcd", "", "endpoint of an etcd in another process, see the command etcd")
+	return command
+}
+
+// newRestoreCommand returns the command that restores etcd as etcdutl does.
+func newRestoreCommand() *cobra.Command {
+	var dataDir, from string
+	var bump uint64
+	command := &cobra.Command{
+		Use:   "restore --data-dir D --from E [--bump-revision N]",
+		Short: "Replace the data of etcd in a stopped control plane by a copy of its directory etcd, as etcdutl snapshot restore does",
+		Args:  rejectArguments,
+		RunE: func(command *cobra.Command, _ []string) (err error) {
+			if dataDir == "" || from == "" {
+				return errors.New("--data-dir and --from must not be empty")
+			}
+			directory, release, err := datadir.Open(dataDir)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, release()) }()
+			return server.Restore(command.Context(), directory, from, bump)
+		},
+		DisableFlagsInUseLine: true,
+	}
+	set := command.Flags()
+	set.StringVar(&dataDir, "data-dir", "", "data directory of the control plane")
+	set.StringVar(&from, "from", "", "copy of the directory etcd in it")
+	set.Uint64Var(&bump, "bump-revision", 0, "by how much the revision is raised, which also marks all earlier revisions as compacted; 0 keeps it")
+	return command
+}
+
+// newEtcdCommand returns the command that runs etcd alone, so that its CPU time and memory can
+// be told from those of the API server.
+func newEtcdCommand() *cobra.Command {
+	var dataDir string
+	var inMemorySpeed bool
+	command := &cobra.Command{
+		Use:   "etcd [--data-dir D] [--in-memory-speed]",
+		Short: "Run etcd alone until SIGTERM, for the flag --etcd of a control plane in another process",
+		Args:  rejectArguments,
+		RunE: func(command *cobra.Command, _ []string) (err error) {
+			directory, release, err := datadir.Open(dataDir)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, release()) }()
+			return server.RunEtcd(command.Context(), directory, inMemorySpeed, func(endpoint string) error {
+				_, err := fmt.Fprintln(command.OutOrStdout(), "controlplane: etcd", endpoint)
+				return err
+			})
+		},
+		DisableFlagsInUseLine: true,
+	}
+	set := command.Flags()
+	set.StringVar(&dataDir, "data-dir", "", "directory that keeps all data, not that of the control plane (default: a temporary one)")
+	set.BoolVar(&inMemorySpeed, "in-memory-speed", false, "do not flush to disk: fast, and lost when the machine crashes")
+	return command
+}
+
+// kubeconfigFlags are the flags of the command that writes a kubeconfig.
+type kubeconfigFlags struct {
+	dataDir        string
+	out            string
+	user           string
+	groups         []string
+	serviceAccount string
+}
+
+// newKubeconfigCommand returns the command that writes a kubeconfig for any
+// user or service account.
+func newKubeconfigCommand() *cobra.Command {
+	var flags kubeconfigFlags
+	command := &cobra.Command{
+		Use:   "kubeconfig --data-dir D (--user NAME [--group G]... | --service-account NAMESPACE/NAME) --out F",
+		Short: "Write a kubeconfig for a user or a service account of a running or stopped control plane",
+		Args:  rejectArguments,
+		RunE: func(*cobra.Command, []string) error {
+			return writeKubeconfig(flags)
+		},
+		DisableFlagsInUseLine: true,
+	}
+	set := command.Flags()
+	set.StringVar(&flags.dataDir, "data-dir", "", "data directory of the control plane")
+	set.StringVar(&flags.out, "out", "", "file to write, readable by its owner only")
+	set.StringVar(&flags.user, "user", "", "name of the user")
+	set.StringArrayVar(&flags.groups, "group", nil, "group of the user (repeatable)")
+	set.StringVar(&flags.serviceAccount, "service-account", "", "service account, as NAMESPACE/NAME")
+	command.MarkFlagsOneRequired("data-dir")
+	command.MarkFlagsOneRequired("out")
+	command.MarkFlagsOneRequired("user", "service-account")
+	command.MarkFlagsMutuallyExclusive("user", "service-account")
+	command.MarkFlagsMutuallyExclusive("group", "service-account")
+	return command
+}
+
+// writeKubeconfig signs a certificate with the authority in the data directory.
+func writeKubeconfig(flags kubeconfigFlags) error {
+	identity, err := flags.identity()
+	if err != nil {
+		return err
+	}
+	directory := datadir.Dir(flags.dataDir)
+	url, err := directory.URL()
+	if err != nil {
+		return err
+	}
+	authority, err := credentials.OpenAuthority(directory.PKI(), datadir.ClusterCA)
+	if err != nil {
+		return err
+	}
+	return authority.WriteKubeconfig(flags.out, url, identity)
+}
+
+// identity returns the user of the kubeconfig.
+func (f kubeconfigFlags) identity() (credentials.Identity, error) {
+	if f.serviceAccount != "" {
+		return credentials.ParseServiceAccount(f.serviceAccount)
+	}
+	return credentials.ParseUser(strings.Join(append([]string{f.user}, f.groups...), ","))
+}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/configz"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/prometheus/slis"
@@ -157,4 +160,29 @@ func (o *Options) handler(checks Checks) http.Handler {
 	o.profiling.install(paths)
 	flagz.Install(paths, o.program, flagz.NamedFlagSetsReader{FlagSets: o.flagValues()})
 	return paths
+}
+
+// Checks are the health checks. Everybody may read the names of failed checks; the reason
+// of a failure is served only to users who may read the path of the check.
+type Checks struct {
+	// Live are the checks of /healthz and /livez, Ready those of /readyz.
+	Live, Ready []healthz.HealthChecker
+}
+
+// errNotSynced is why a program is not ready at first.
+var errNotSynced = errors.New("the cache has not synced yet")
+
+// InformerSync returns a check for each cache, which fails until the cache has synced. The
+// checks form the group informer-sync.
+func InformerSync(caches map[string]cache.InformerSynced) []healthz.HealthChecker {
+	checks := make([]healthz.HealthChecker, 0, len(caches))
+	for _, name := range slices.Sorted(maps.Keys(caches)) {
+		checks = append(checks, healthz.NamedGroupedCheck("informer-sync-"+name, "informer-sync", func(*http.Request) error {
+			if !caches[name]() {
+				return errNotSynced
+			}
+			return nil
+		}))
+	}
+	return checks
 }

@@ -3,11 +3,19 @@ package cloning_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -15,8 +23,11 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	kit "github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
+	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
 const foreign = "example.com/other"
@@ -175,5 +186,162 @@ func TestSourceOlderThanOwnWriteIsRequeued(t *testing.T) {
 	_ = cloner.Reconcile(t.Context(), "ns/source")
 	if err := cloner.Reconcile(t.Context(), "ns/source"); !errors.Is(err, kit.ErrStaleCache) {
 		t.Errorf("Reconcile() = %v, want %v", err, kit.ErrStaleCache)
+	}
+}
+
+// staleUnless rejects, as the API server does, every patch that does not test that the given
+// finalizer is the only one.
+func staleUnless(only string) clienttesting.ReactionFunc {
+	return func(action clienttesting.Action) (bool, runtime.Object, error) {
+		body := string(action.(clienttesting.PatchAction).GetPatch())
+		if strings.Contains(body, `{"op":"test","path":"/metadata/finalizers","value":["`+only+`"]}`) {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewInvalid(schema.GroupKind{}, "source", nil)
+	}
+}
+
+func TestEventNamesCloneThatIsServedHere(t *testing.T) {
+	const want = "Normal DeletionWaiting CloneRunning: A volume is being cloned from the claim. Waiting for PersistentVolumeClaim ns/clone, which is cloned from the claim."
+	for name, tc := range map[string]struct {
+		change []func(*v1.PersistentVolumeClaim)
+		served bool
+		events int
+	}{
+		"clone is served here":         {[]func(*v1.PersistentVolumeClaim){protected, deleting}, true, 1},
+		"clone of another driver":      {[]func(*v1.PersistentVolumeClaim){protected, deleting}, false, 0},
+		"source is not deleted":        {[]func(*v1.PersistentVolumeClaim){protected}, true, 0},
+		"source without the finalizer": {[]func(*v1.PersistentVolumeClaim){deleting}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controller, _, _ := world(t, claim("source", tc.change...), claim("clone", waitsForCloneOf("source")))
+			events := waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+				controller.TrackWaiting(tracker, func(clone *v1.PersistentVolumeClaim) bool { return tc.served && clone.Name == "clone" })
+				if err := controller.Reconcile(t.Context(), "ns/source"); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if len(events) != tc.events || tc.events > 0 && !strings.HasPrefix(events[0], want) {
+				t.Errorf("events %q, want %d that begin with %q", events, tc.events, want)
+			}
+		})
+	}
+}
+
+// A webhook refuses the removal of the finalizer, or undoes it: without an event nothing says why the source stays.
+func TestRefusedRemovalOfFinalizerIsReported(t *testing.T) {
+	const removal = "Warning WriteRefused Removing the finalizer provisioner.storage.kubernetes.io/cloning-protection"
+	for _, code := range []int32{0, http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			events, source := record.NewFakeRecorder(10), claim("source", protected, deleting)
+			c, client, _ := worldWithEvents(t, events, source)
+			reason := `admission webhook "w" denied the request`
+			if code == 0 {
+				reason = "another program, such as an admission webhook, undoes this write each time; the write is repeated less and less often"
+			}
+			client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if code == 0 {
+					return true, source, nil
+				}
+				return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: reason}}
+			})
+			for range 3 {
+				if err := c.Reconcile(t.Context(), "ns/source"); err == nil {
+					t.Fatal("the refusal is no error")
+				}
+			}
+			want := removal + " failed, and is repeated with backoff: patch claim ns/source: " + reason
+			if count := len(events.Events); count != 1 {
+				t.Fatalf("%d events", count)
+			}
+			if got := <-events.Events; got != want {
+				t.Errorf("event %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A clone is created after the index shows the deleted source as unneeded, and its worker
+// reaches the source before the finalizer is removed.
+func TestSourceIsReadAfterRemovalOfFinalizer(t *testing.T) {
+	controller, client, claims := world(t, claim("source", protected, deleting))
+	synctest.Test(t, func(t *testing.T) {
+		var removed atomic.Bool
+		refused := make(chan error, 1)
+		client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if err := claims.Add(claim("clone", waitsForCloneOf("source"), func(c *v1.PersistentVolumeClaim) { c.UID = "clone" })); err != nil {
+				t.Error(err)
+			}
+			go func() {
+				controller.AwaitRemoval("ns/source")
+				if !removed.Load() {
+					t.Error("the source would be read while its finalizer is being removed")
+					refused <- nil
+					return
+				}
+				source, err := client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "source", metav1.GetOptions{})
+				if err == nil {
+					err = controller.Protect(t.Context(), source)
+				}
+				refused <- err
+			}()
+			synctest.Wait() // the worker waits, or is done
+			removed.Store(true)
+			return false, nil, nil
+		})
+		if err := controller.Reconcile(t.Context(), "ns/source"); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-refused; err == nil {
+			t.Error("a source that is being deleted is cloned without its finalizer")
+		}
+	})
+}
+
+// A clone of another provisioner leaves the cache when it is bound. Its source, which is being
+// deleted, loses the finalizer then.
+func TestSourceOfForeignCloneLosesFinalizer(t *testing.T) {
+	for name, deleted := range map[string]bool{"bound": false, "deleted while pending": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, clone := claim("source", protected, deleting), claim("clone", waitsForCloneOf("source"))
+				source.UID, clone.UID = "source", "clone"
+				now := metav1.Now()
+				source.DeletionTimestamp = &now
+				client := fake.NewClientset(source, clone)
+				claims, _ := provisioning.NewClaims(client, provisioning.Names{Driver: "ours.example.com"})
+				c, err := cloning.New(client, claims, kit.NewReporter(record.NewFakeRecorder(10)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				go claims.RunWithContext(t.Context())
+				cache.WaitForCacheSync(t.Context().Done(), claims.HasSynced)
+				if err := c.Watch(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				go c.Run(t.Context(), 1)
+				<-time.After(time.Minute)
+				if !isProtected(t, client, "source") {
+					t.Fatal("the source of a pending clone lost the finalizer")
+				}
+				if deleted {
+					err = client.CoreV1().PersistentVolumeClaims("ns").Delete(t.Context(), "clone", metav1.DeleteOptions{})
+				} else {
+					bound := clone.DeepCopy()
+					bound.ResourceVersion, bound.Status.Phase, bound.Spec.VolumeName = "2", v1.ClaimBound, "static"
+					_, err = client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), bound, metav1.UpdateOptions{})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(24 * time.Hour)
+				if len(claims.GetStore().List()) > 1 {
+					t.Errorf("cached: %d claims", len(claims.GetStore().List()))
+				}
+				if isProtected(t, client, "source") {
+					t.Error("the source still has the finalizer after a day")
+				}
+			})
+		})
 	}
 }

@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/provision"
@@ -115,4 +119,20 @@ func (c credentials) without() string {
 		return ""
 	}
 	return ", called without secrets because " + c.missing
+}
+
+// readSecret reads the values and the UID of a secret from the API server; the values are nil if the secret does not
+// exist. It runs without a logger, because clients log response bodies at a high verbosity. Errors are returned
+// unwrapped.
+func readSecret(ctx context.Context, client kubernetes.Interface, namespace, name string) (values map[string]string, uid types.UID, err error) {
+	silent := klog.NewContext(ctx, logr.Discard())
+	secret, exists, err := answer.Get(silent, name, client.CoreV1().Secrets(namespace).Get)
+	if err != nil || !exists {
+		return nil, "", err
+	}
+	values = make(map[string]string, len(secret.Data))
+	for key, value := range secret.Data {
+		values[key] = string(value)
+	}
+	return values, secret.UID, nil
 }

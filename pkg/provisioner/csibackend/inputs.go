@@ -11,11 +11,15 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/tools/cache"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
+	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // Translator knows the in-tree plugin that the driver serves, if there is one.
@@ -135,4 +139,91 @@ func (i *Inputs) accessModes(claim *v1.PersistentVolumeClaim) ([]spec.VolumeCapa
 		modes = append(modes, mode)
 	}
 	return modes, nil
+}
+
+// CapacityRequest returns the GetCapacity request for the claim's volume, without
+// topology: capabilities and parameters are those of the CreateVolume request. Nothing is
+// read. The errors are those of For.
+func (i *Inputs) CapacityRequest(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, volume string) (*spec.GetCapacityRequest, error) {
+	input, _, err := i.begin(ctx, library.ProvisionOptions{PVC: claim, StorageClass: class, PVName: volume})
+	if err != nil {
+		return nil, err
+	}
+	request, err := provision.Request(input)
+	if err != nil {
+		return nil, err
+	}
+	return &spec.GetCapacityRequest{VolumeCapabilities: request.GetVolumeCapabilities(), Parameters: request.GetParameters()}, nil
+}
+
+// ClassSecret returns the deletion secret that the volume's storage class names, nil for
+// none. A class that was deleted, or that now names another provisioner, names none.
+func (i *Inputs) ClassSecret(ctx context.Context, classes storagelisters.StorageClassLister, serves func(provisioner string) bool, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
+	cached := func(_ context.Context, name string, _ metav1.GetOptions) (*storagev1.StorageClass, error) {
+		return classes.Get(name)
+	}
+	class, exists, err := answer.Get(ctx, storage.VolumeClass(volume), cached)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read storage class %s: %w", storage.VolumeClass(volume), err)
+	case !exists || !serves(class.Provisioner):
+		return nil, nil
+	}
+	return i.DeletionSecret(ctx, class, volume)
+}
+
+// classOf returns the class, translated to CSI if it is of the in-tree plugin.
+func (i *Inputs) classOf(ctx context.Context, class *storagev1.StorageClass) (*storagev1.StorageClass, error) {
+	if class.Provisioner == i.Driver.Name() {
+		return class, nil
+	}
+	translated, err := i.Translator.Class(ctx, class)
+	if err != nil {
+		return nil, fmt.Errorf("translate storage class %s of the in-tree plugin: %w", class.Name, err)
+	}
+	return translated, nil
+}
+
+// DeletionSecret returns the class's secret for the deletion of a volume, nil for none. The
+// claim may be gone: claimRef of the volume has its namespace and name.
+func (i *Inputs) DeletionSecret(ctx context.Context, class *storagev1.StorageClass, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
+	claim := volume.Spec.ClaimRef
+	if claim == nil {
+		return nil, nil
+	}
+	translated, err := i.classOf(ctx, class)
+	if err != nil {
+		return nil, err
+	}
+	return provision.DeletionSecretOf(translated, &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}, volume.Name)
+}
+
+// attributes reads the parameters of a VolumeAttributesClass, "" for none.
+func (i *Inputs) attributes(ctx context.Context, name string) (map[string]string, error) {
+	if name == "" {
+		return nil, nil
+	}
+	class, err := controller.ReadLive(ctx, "VolumeAttributesClass", name, i.Client.StorageV1().VolumeAttributesClasses().Get)
+	if err != nil {
+		return nil, err
+	}
+	return provision.Attributes(name, class, i.Driver.Name())
+}
+
+// credentials reads the secret that creating the volume needs, if there is one. It is
+// read again for every call of the driver, and stored nowhere.
+func (i *Inputs) credentials(ctx context.Context, in provision.Input) (provision.Credentials, *journal.Secret, error) {
+	reference := in.Secrets.Provisioner
+	if reference == nil {
+		return provision.Credentials{}, nil, nil
+	}
+	what := "secret " + reference.Namespace + "/"
+	values, uid, err := readSecret(ctx, i.Client, reference.Namespace, reference.Name)
+	switch {
+	case err != nil:
+		return provision.Credentials{}, nil, fmt.Errorf("read %s%s, which storage class %q names: %w", what, reference.Name, in.Class.Name, err)
+	case values == nil:
+		return provision.Credentials{}, nil, &provision.NotReady{Sentence: fmt.Sprintf("The %s%s, which storage class %q names, does not exist", what, reference.Name, in.Class.Name)}
+	}
+	return provision.Conceal(values), &journal.Secret{Namespace: reference.Namespace, Name: reference.Name, UID: uid}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,7 +24,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/nodedeployment"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -316,6 +319,45 @@ func TestNodeThatReachesTheSourceIsSelected(t *testing.T) {
 			}
 			if got := w.node(t); got != tc.want {
 				t.Errorf("node %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// --node-deployment-base-delay=0 is allowed: a single node needs no delay before its first attempt. So is
+// --node-deployment-max-delay=0.
+func TestNodeWithoutCapacityAndDelayIsNotAskedInALoop(t *testing.T) {
+	for _, longest := range []time.Duration{0, time.Minute} {
+		w := newWorld(t, 0, claim(), class(), func(config *nodedeployment.Config) { config.MaxDelay = longest })
+		w.driver.response = &spec.GetCapacityResponse{}
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		w.Run(ctx, 1)
+		if calls := w.driver.calls.Load(); calls > 20 {
+			t.Errorf("with a longest delay of %v GetCapacity was called %d times within a second", longest, calls)
+		}
+	}
+}
+
+func TestRefusedSelectionIsReported(t *testing.T) {
+	for _, code := range []int32{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			events := record.NewFakeRecorder(10)
+			w := newWorld(t, time.Hour, claim(), class(), func(c *nodedeployment.Config) { c.Reporter = controller.NewReporter(events) })
+			w.client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: `admission webhook "w" denied the request`}}
+			})
+			for range 3 {
+				if err := w.Reconcile(t.Context(), "ns/claim"); err == nil {
+					t.Fatal("the refusal is no error")
+				}
+			}
+			want := `Warning WriteRefused Selecting node mine for the claim failed, and is repeated with backoff: patch claim ns/claim: admission webhook "w" denied the request`
+			if count := len(events.Events); count != 1 {
+				t.Fatalf("%d events", count)
+			}
+			if got := <-events.Events; got != want {
+				t.Errorf("event %q, want %q", got, want)
 			}
 		})
 	}

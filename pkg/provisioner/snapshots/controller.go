@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -190,4 +193,112 @@ func (c *Controller) unprotect(ctx context.Context, snapshot *metav1.PartialObje
 	c.Waiting.Forget(snapshot.UID)
 	klog.FromContext(ctx).V(2).Info("No claim needs the snapshot, removing the finalizer")
 	return nil
+}
+
+// page is the number of snapshots in one list request.
+const page = 500
+
+func (c *Controller) sweepEveryInterval(ctx context.Context) {
+	ticker := time.NewTicker(c.Interval)
+	defer ticker.Stop()
+	for {
+		if err := c.Sweep(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Sweep of orphaned snapshot finalizers failed, retrying", "interval", c.Interval)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Sweep enqueues every snapshot with the finalizer. A cluster without the resource has no
+// snapshots.
+func (c *Controller) Sweep(ctx context.Context) error {
+	options, tracked := metav1.ListOptions{Limit: page}, map[types.UID]bool{}
+	for {
+		list, err := c.Metadata.Resource(Resource).List(ctx, options)
+		switch {
+		case apierrors.IsNotFound(err), c.isForbidden(ctx, err):
+			c.alsoTrack(tracked)
+			c.forgetUnswept(nil) // nothing shows any more that they wait
+			return nil
+		case apierrors.IsResourceExpired(err) && options.Continue != "":
+			c.alsoTrack(tracked)
+			return nil // the next sweep starts from the beginning
+		case err != nil:
+			c.alsoTrack(tracked)
+			return fmt.Errorf("list snapshots: %w", err)
+		}
+		for i := range list.Items {
+			if finalizer.Has(list.Items[i].Finalizers, finalizer.SnapshotSource) {
+				c.loop.Enqueue(controller.Key(&list.Items[i]))
+				if c.trackSwept(&list.Items[i]) {
+					tracked[list.Items[i].UID] = true
+				}
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			c.forgetUnswept(tracked)
+			return nil
+		}
+	}
+}
+
+// trackSwept tracks a snapshot of a sweep whose deletion waits for a claim that this process
+// serves. Only sweeps see which snapshots are being deleted. It returns whether it waits.
+func (c *Controller) trackSwept(snapshot metav1.Object) bool {
+	if _, waits := c.snapshotRunning(controller.Key(snapshot)); !waits || snapshot.GetDeletionTimestamp() == nil {
+		return false
+	}
+	key := controller.Key(snapshot)
+	c.Waiting.Wait(waiting.Deletion{
+		Object: referenceTo(snapshot), Finalizer: finalizer.SnapshotSource,
+		Since: snapshot.GetDeletionTimestamp().Time, Reason: blocker.SnapshotRunning,
+		Blocker: func() (blocker.Blocker, bool) { return c.snapshotRunning(key) },
+	})
+	return true
+}
+
+// forgetUnswept drops the tracked snapshots that the last sweep did not find.
+func (c *Controller) forgetUnswept(found map[types.UID]bool) {
+	for snapshot := range c.tracked {
+		if !found[snapshot] {
+			c.Waiting.Forget(snapshot)
+		}
+	}
+	c.tracked = found
+}
+
+// alsoTrack adds snapshots that a sweep found before it failed: the next complete sweep forgets
+// those that are gone.
+func (c *Controller) alsoTrack(found map[types.UID]bool) {
+	if c.tracked == nil {
+		c.tracked = map[types.UID]bool{}
+	}
+	maps.Copy(c.tracked, found)
+}
+
+// snapshotRunning returns a claim that the deletion of the snapshot waits for, or false if
+// this process serves none.
+func (c *Controller) snapshotRunning(snapshot string) (blocker.Blocker, bool) {
+	keys, err := c.Claims.GetIndexer().IndexKeys(bySnapshot, snapshot)
+	if err != nil || c.Serves == nil {
+		return blocker.Blocker{}, false
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		claim := controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, key)
+		if claim == nil || !c.Serves(claim) {
+			continue
+		}
+		return blocker.Blocker{
+			Object:    blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)},
+			Finalizer: string(finalizer.SnapshotSource), Reason: blocker.SnapshotRunning, Verdict: blocker.Waiting,
+			Holder: "PersistentVolumeClaim " + key + ", which is restored from the snapshot",
+			Next:   fmt.Sprintf("kubectl describe pvc %s -n %s", claim.Name, claim.Namespace),
+		}, true
+	}
+	return blocker.Blocker{}, false
 }

@@ -3,8 +3,11 @@ package snapshots_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -23,6 +26,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
 )
 
@@ -231,5 +235,142 @@ func TestProtectReadsStaleSnapshotAgain(t *testing.T) {
 				t.Errorf("err = %v, finalizers %q, want %q", err, w.finalizers(t, "snap"), tc.want)
 			}
 		})
+	}
+}
+
+// A claim is created after the list of claims that finds the snapshot unneeded, and its
+// worker reaches the snapshot before the finalizer is removed.
+func TestSnapshotIsProtectedAfterRemovalOfFinalizer(t *testing.T) {
+	w := newWorld(t, 0, snapshot("snap", foreign, ours))
+	synctest.Test(t, func(t *testing.T) {
+		protected := make(chan error, 1)
+		w.client.PrependReactor("list", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+			must(t, w.claims.GetStore().Add(from("snap", v1.ClaimPending)))
+			go func() {
+				w.AwaitRemoval("ns/snap")
+				source, err := w.metadata.Resource(snapshots.Resource).Namespace("ns").Get(t.Context(), "snap", metav1.GetOptions{})
+				if err == nil {
+					err = w.Protect(t.Context(), source)
+				}
+				protected <- err
+			}()
+			synctest.Wait() // the worker waits, or is done
+			return true, &v1.PersistentVolumeClaimList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
+		})
+		must(t, w.Reconcile(t.Context(), "ns/snap"))
+		must(t, <-protected)
+		must(t, w.Reconcile(t.Context(), "ns/snap"))
+		if got := w.finalizers(t, "snap"); got != foreign+" "+ours {
+			t.Errorf("a volume is created from the snapshot with finalizers %q", got)
+		}
+	})
+}
+
+// A webhook refuses the removal of the finalizer, or undoes it: without an event nothing says why the snapshot stays.
+func TestRefusedRemovalOfFinalizerIsReported(t *testing.T) {
+	const removal = "Warning WriteRefused Removing the finalizer " + ours + " failed, and is repeated with backoff: "
+	for code, reason := range map[int32]string{
+		0:                              "snapshot ns/snap: too many writes to one object: another program reverts our writes",
+		http.StatusForbidden:           `patch snapshot ns/snap: admission webhook "w" denied the request`,
+		http.StatusNotFound:            `patch snapshot ns/snap: admission webhook "w" denied the request`,
+		http.StatusUnprocessableEntity: `patch snapshot ns/snap: admission webhook "w" denied the request`,
+	} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			w := newWorld(t, 0, snapshot("snap", foreign, ours))
+			w.rights.allowed = true
+			w.metadata.PrependReactor("patch", "volumesnapshots", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if code == 0 {
+					return true, snapshot("snap", foreign, ours), nil
+				}
+				return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: `admission webhook "w" denied the request`}}
+			})
+			for range 3 {
+				if err := w.Reconcile(t.Context(), "ns/snap"); err == nil {
+					t.Fatal("the refusal is no error")
+				}
+			}
+			if count := len(w.events.Events); count != 1 {
+				t.Fatalf("%d events", count)
+			}
+			if got := <-w.events.Events; got != removal+reason {
+				t.Errorf("event %q, want %q", got, removal+reason)
+			}
+		})
+	}
+}
+
+// The API server may execute the removal of the finalizer after its answer is lost. A volume that is
+// restored meanwhile finds the finalizer, and the removal then takes it away.
+func TestSnapshotStaysProtectedAfterOpenRemoval(t *testing.T) {
+	w := newWorld(t, 0, snapshot("snap", foreign, ours))
+	var late func()
+	w.metadata.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if late != nil {
+			return false, nil, nil
+		}
+		late = func() {
+			_, _, err := clienttesting.ObjectReaction(w.metadata.Tracker())(action)
+			must(t, err)
+		}
+		return true, nil, apierrors.NewTimeoutError("scripted", 0)
+	})
+	if err := w.Reconcile(t.Context(), "ns/snap"); err == nil {
+		t.Fatal("the removal of the finalizer has succeeded")
+	}
+	claim := from("snap", v1.ClaimPending)
+	must(t, w.claims.GetStore().Add(claim))
+	must(t, w.client.Tracker().Add(claim))
+	w.AwaitRemoval("ns/snap")
+	source, err := w.metadata.Resource(snapshots.Resource).Namespace("ns").Get(t.Context(), "snap", metav1.GetOptions{})
+	must(t, err)
+	if err := w.Protect(t.Context(), source); err != nil {
+		return // the volume is requested later
+	}
+	late()
+	if got := w.finalizers(t, "snap"); got != foreign+" "+ours {
+		t.Errorf("a volume is created from the snapshot with finalizers %q", got)
+	}
+}
+
+// A claim of another provisioner leaves the cache when it is bound. Its snapshot loses the
+// finalizer then without a sweep, unless another process serves the claim: if each process reacted, each
+// would list the claims of the namespace.
+func TestProcessOfClaimReleasesSnapshot(t *testing.T) {
+	w := newWorld(t, 0, snapshot("elsewhere", ours), snapshot("here", ours))
+	elsewhere, here := from("elsewhere", v1.ClaimPending), from("here", v1.ClaimPending)
+	must(t, w.client.Tracker().Add(elsewhere))
+	must(t, w.client.Tracker().Add(here))
+	claims, _ := provisioning.NewClaims(w.client, provisioning.Names{Driver: "ours.example.com"})
+	c, err := snapshots.New(snapshots.Config{
+		Client: w.client, Metadata: w.metadata, REST: w.updating(), Recorder: w.events, Claims: claims,
+		Elsewhere: func(claim *v1.PersistentVolumeClaim) bool { return claim.Name == elsewhere.Name },
+	})
+	must(t, err)
+	go claims.RunWithContext(t.Context())
+	cache.WaitForCacheSync(t.Context().Done(), claims.HasSynced)
+	must(t, c.Watch(t.Context()))
+	go c.Run(t.Context())
+	for _, claim := range []*v1.PersistentVolumeClaim{elsewhere, here} {
+		bound := claim.DeepCopy()
+		bound.ResourceVersion, bound.Status.Phase, bound.Spec.VolumeName = "2", v1.ClaimBound, "static"
+		_, err = w.client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), bound, metav1.UpdateOptions{})
+		must(t, err)
+	}
+	w.awaitReleased(t, "here")
+	if got := w.finalizers(t, "elsewhere"); got != ours {
+		t.Errorf("a process that does not serve the claim left the finalizers %q", got)
+	}
+	must(t, c.Sweep(t.Context()))
+	w.awaitReleased(t, "elsewhere")
+}
+
+func (w *world) awaitReleased(t *testing.T, name string) {
+	t.Helper()
+	for end := time.After(20 * time.Second); w.finalizers(t, name) != ""; {
+		select {
+		case <-end:
+			t.Fatalf("the snapshot %s still has the finalizer", name)
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }

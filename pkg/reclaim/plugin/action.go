@@ -1,6 +1,8 @@
 package plugin
 
-import "github.com/exeunt-io/exeunt/internal/enum"
+import (
+	"github.com/exeunt-io/exeunt/internal/enum"
+)
 
 // Action is the next step for one volume. Every action may be executed twice.
 type Action int
@@ -86,3 +88,15 @@ const (
 	// RecyclerPodUnneeded: the volume no longer needs its recycler pod.
 	RecyclerPodUnneeded Reason = "RecyclerPodUnneeded"
 )
+
+// StartsAttempt reports whether the action begins an attempt to delete or to recycle the
+// volume. After a failure, the next attempt waits for a backoff.
+func (a Action) StartsAttempt() bool {
+	return a == Confirm || a == DeleteVolume || a == CreateRecycler
+}
+
+// NeedsRequeue reports whether a volume that waits for the reason waits for another object,
+// and is requeued in case the event of that object is missed.
+func (r Reason) NeedsRequeue() bool {
+	return r == HandleShared || r == VolumeUsed || r == RecyclerPodUnfinished
+}

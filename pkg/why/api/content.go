@@ -3,15 +3,20 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/refusal"
 )
 
 const (
@@ -166,3 +171,113 @@ func nameOf(ref cluster.Ref) blocker.Object {
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(fmt.Sprint(err)), " ") }
+
+// Chains returns the chains of the kinds of this package.
+func Chains() map[schema.GroupKind]chain.Chain {
+	return map[schema.GroupKind]chain.Chain{
+		{Kind: "Namespace"}: explainNamespace,
+	}
+}
+
+// Finalizers returns the chains of finalizers that objects of any kind may have.
+func Finalizers() map[string]chain.FinalizerChain {
+	chains := map[string]chain.FinalizerChain{
+		metav1.FinalizerDeleteDependents: explainForeground,
+		metav1.FinalizerOrphanDependents: explainOrphan,
+		instanceCleanup:                  explainInstances,
+	}
+	for _, name := range applicationFinalizers {
+		chains[name] = explainApplication
+	}
+	return chains
+}
+
+// Unreadable returns why an object cannot be read, if the answer of the API server proves
+// that it exists: its stored bytes are damaged, or its conversion fails. It returns nil for
+// any other error, such as a missing right.
+func Unreadable(ctx context.Context, e chain.Explorer, ref cluster.Ref, err error) []blocker.Blocker {
+	if failed := conversionFailure(ctx, e, ref.Resource.GroupResource(), err); failed != nil {
+		return failed
+	}
+	if refusal.Classify(statusOf(err)) != refusal.Damaged {
+		return nil
+	}
+	resource := ref.Resource.GroupResource().String()
+	return []blocker.Blocker{{
+		Object: nameOf(ref), Reason: blocker.ObjectUnreadable, Verdict: blocker.Stuck, Holder: "the API server",
+		Evidence: []blocker.Evidence{evidence(blocker.FromField, "the API server answers: %s", oneLine(err))},
+		Next: cluster.Steps("put the key that encrypted the object back into the encryption configuration of all API servers, then try again",
+			get(e.Commands(), ref.Namespace, resource, ref.Name)) + "\n" +
+			cluster.LastResort("the object is lost, and whatever it protects stays behind. This needs the gate AllowUnsafeMalformedObjectDeletion",
+				forceDeletion+" | "+e.Commands().Kubectl("", "delete", "--raw="+path(ref), "-f", "-")),
+	}}
+}
+
+// forceDeletion prints the options that delete an object without reading it.
+const forceDeletion = `echo '{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}'`
+
+// path returns the path of the object in the API.
+func path(ref cluster.Ref) string {
+	root := "/apis/" + ref.Resource.Group
+	if ref.Resource.Group == "" {
+		root = "/api"
+	}
+	root += "/" + ref.Resource.Version
+	if ref.Namespace != "" {
+		root += "/namespaces/" + ref.Namespace
+	}
+	return root + "/" + ref.Resource.Resource + "/" + ref.Name
+}
+
+// definitions is the resource of definitions of custom resources.
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// definitionOf reads the definition of a custom resource.
+func definitionOf(ctx context.Context, e chain.Explorer, resource schema.GroupResource) (*unstructured.Unstructured, cluster.Presence) {
+	ref := cluster.Ref{Resource: definitions, Kind: "CustomResourceDefinition", Name: resource.String()}
+	definition, presence, _ := e.Reader().Live(ctx, ref)
+	return definition, presence
+}
+
+// conversionFailure returns the blocker of objects that cannot be read because the
+// conversion webhook of their definition failed with err; nil for any other error.
+func conversionFailure(ctx context.Context, e chain.Explorer, resource schema.GroupResource, err error) []blocker.Blocker {
+	status := statusOf(err)
+	if refusal.Classify(status) != refusal.ConversionFails {
+		return nil
+	}
+	failed := blocker.Blocker{
+		Object: blocker.Object{Kind: "CustomResourceDefinition", Group: definitions.Group, Name: resource.String()},
+		Reason: blocker.ConversionFails, Verdict: blocker.Unknown, Holder: "conversion webhook of " + resource.String(),
+		Evidence: []blocker.Evidence{evidence(blocker.FromList, "the API server answers: %s", oneLine(err))},
+	}
+	commands := []string{get(e.Commands(), "", "crd", resource.String(), "-o", "jsonpath={.spec.conversion}")}
+	definition, presence := definitionOf(ctx, e, resource)
+	if presence == cluster.Present {
+		failed.Object = cluster.ObjectOf(definition)
+		if namespace, name := conversionService(definition); name != "" {
+			behind := lookAtServer(ctx, e, namespace, name)
+			failed.Verdict, failed.Holder = behind.state.Verdict(), "Service "+namespace+"/"+name
+			failed.Evidence = append(failed.Evidence, behind.evidence...)
+			commands = append(commands, behind.commands(e)...)
+		}
+	}
+	failed.Next = cluster.Steps("start the conversion webhook of the definition "+resource.String(), commands...)
+	return []blocker.Blocker{failed}
+}
+
+// conversionService returns the service of the definition's conversion webhook, or "".
+func conversionService(definition *unstructured.Unstructured) (namespace, name string) {
+	namespace, _, _ = unstructured.NestedString(definition.Object, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
+	name, _, _ = unstructured.NestedString(definition.Object, "spec", "conversion", "webhook", "clientConfig", "service", "name")
+	return namespace, name
+}
+
+// statusOf returns the answer of the API server that the error has.
+func statusOf(err error) metav1.Status {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status()
+	}
+	return metav1.Status{}
+}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/internal/enum"
 )
 
 // PageSize is the number of objects in one list request. The lists name no
@@ -176,3 +177,33 @@ func each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selecti
 		}
 	}
 }
+
+// Exists reads, once, whether an object exists, by its metadata: nothing of its content is read.
+func (r *Reader) Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) Presence {
+	return remember(r, fmt.Sprintf("exists %s %s/%s", resource, namespace, name), func(r *Reader) Presence {
+		_, err := r.metadata.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return Present
+		case isAbsent(err, resource.GroupResource(), name):
+			return Absent
+		}
+		r.noteFailure("get", resource.GroupResource(), namespace, err)
+		return Unseen
+	})
+}
+
+// Presence says whether an object exists.
+type Presence int
+
+const (
+	// Unseen: the object could not be read.
+	Unseen Presence = iota
+	// Absent: the API server says that the object does not exist.
+	Absent
+	// Present: the object was read.
+	Present
+)
+
+// String returns the name of the value.
+func (p Presence) String() string { return enum.Name(p, "unseen", "absent", "present") }

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -9,8 +11,13 @@ import (
 	"time"
 
 	snapshots "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -139,4 +146,132 @@ func (r *Reader) note(text string) {
 	if !slices.Contains(r.incomplete, text) {
 		r.incomplete = append(r.incomplete, text)
 	}
+}
+
+// Reach returns an error if the API server does not answer, or does not know the user. Without
+// this request each of many lists would fail for the same reason.
+func (r *Reader) Reach(ctx context.Context) error {
+	request := r.kubernetes.Discovery().RESTClient().Get().AbsPath("/version").SetHeader("Accept", runtime.ContentTypeJSON)
+	_, err := request.Do(ctx).Raw()
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && !apierrors.IsUnauthorized(err) && !apierrors.IsTimeout(err) {
+		return nil
+	}
+	return err
+}
+
+// memo remembers answers by key, and computes each once.
+type memo struct{ answers sync.Map }
+
+// remembered is an answer, and what could not be read for it.
+type remembered struct {
+	value any
+	notes []string
+}
+
+// remember returns the answer of the key, computed by read at the first call. Each caller notes what could
+// not be read for the answer.
+func remember[T any](r *Reader, key string, read func(r *Reader) T) T {
+	once, _ := r.memory.answers.LoadOrStore(key, sync.OnceValue(func() remembered {
+		scope := &Reader{connection: r.connection}
+		value := read(scope)
+		return remembered{value, scope.Incomplete()}
+	}))
+	found := once.(func() remembered)()
+	for _, note := range found.notes {
+		r.note(note)
+	}
+	return found.value.(T)
+}
+
+// recall returns the answer of the key if it was asked for, and waits for an answer under way.
+func recall[T any](r *Reader, key string) (answer T, known bool) {
+	once, known := r.memory.answers.Load(key)
+	if !known {
+		return answer, false
+	}
+	return once.(func() remembered)().value.(T), true
+}
+
+// Remember returns what is derived from the cluster under the key, computed by read at the
+// first call with a Reader of the cluster.
+func Remember[T any](r *Reader, key string, read func(r *Reader) T) T {
+	return remember(r, "derived "+key, read)
+}
+
+// Objects lists all objects of a kind, once, for kinds without a type here, and reports
+// whether all were seen.
+func (r *Reader) Objects(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, bool) {
+	type answer struct {
+		items []unstructured.Unstructured
+		seen  bool
+	}
+	found := remember(r, fmt.Sprintf("objects %s %s", resource, namespace), func(r *Reader) answer {
+		items, err := r.objects(ctx, resource, namespace)
+		if err != nil {
+			r.noteFailure("list", resource.GroupResource(), namespace, err)
+		}
+		return answer{items, err == nil}
+	})
+	return found.items, found.seen
+}
+
+func (r *Reader) objects(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	options := metav1.ListOptions{Limit: PageSize}
+	for restarted := false; ; {
+		page, err := r.dynamic.Resource(resource).Namespace(namespace).List(ctx, options)
+		switch {
+		case err == nil:
+			all = append(all, page.Items...)
+		case apierrors.IsResourceExpired(err) && !restarted:
+			all, restarted, options.Continue = nil, true, ""
+			continue
+		default:
+			return nil, err
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// Volumes reads all PersistentVolumes, once, and reports whether all were seen. Of a volume
+// it keeps what tells its disk, its claim and whether it waits: clusters have tens of
+// thousands of volumes.
+func Volumes(ctx context.Context, r *Reader) ([]corev1.PersistentVolume, bool) {
+	type answer struct {
+		volumes []corev1.PersistentVolume
+		seen    bool
+	}
+	found := remember(r, "compact volumes", func(r *Reader) answer {
+		var all []corev1.PersistentVolume
+		seen := each(ctx, r, PersistentVolumes, Selection{}, func() { all = nil }, func(page []corev1.PersistentVolume) {
+			for i := range page {
+				all = append(all, compact(&page[i]))
+			}
+		})
+		return answer{all, seen}
+	})
+	return found.volumes, found.seen
+}
+
+// compact returns the volume without its status, its managed fields, and the labels and
+// annotations that tell nothing of the disk of a CSI volume.
+func compact(volume *corev1.PersistentVolume) corev1.PersistentVolume {
+	small := corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: volume.Name, UID: volume.UID, CreationTimestamp: volume.CreationTimestamp, DeletionTimestamp: volume.DeletionTimestamp,
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeSource: volume.Spec.PersistentVolumeSource, ClaimRef: volume.Spec.ClaimRef,
+			PersistentVolumeReclaimPolicy: volume.Spec.PersistentVolumeReclaimPolicy,
+		},
+		Status: corev1.PersistentVolumeStatus{Phase: volume.Status.Phase, LastPhaseTransitionTime: volume.Status.LastPhaseTransitionTime},
+	}
+	if volume.Spec.CSI == nil { // the translation of in-tree volumes reads them
+		small.Labels, small.Annotations = volume.Labels, volume.Annotations
+		small.Spec.NodeAffinity, small.Spec.AccessModes = volume.Spec.NodeAffinity, volume.Spec.AccessModes
+	}
+	return small
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
@@ -162,4 +164,13 @@ func (p Printer) write(text string) error {
 		return fmt.Errorf("print report: %w", err)
 	}
 	return nil
+}
+
+// visibleRune returns the replacement character for what is not printable: YAML would print
+// format characters as they are.
+func visibleRune(r rune) rune {
+	if r == '\n' || unicode.IsPrint(r) {
+		return r
+	}
+	return utf8.RuneError
 }

@@ -2,12 +2,16 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -17,6 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/faultproxy"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // IsAvailable reports whether the phase is Available.
@@ -206,3 +215,95 @@ func (s *Session) AwaitBound(claim string) *v1.PersistentVolume {
 
 // IsReleased reports whether the phase is Released.
 func IsReleased(volume *v1.PersistentVolume) bool { return volume.Status.Phase == v1.VolumeReleased }
+
+// NewFaultProxy starts a proxy with the credentials of account, and returns the kubeconfig
+// of the proxy. The proxy ends with the test.
+func (s *Session) NewFaultProxy(account sandbox.Identity, config faultproxy.Config) (*faultproxy.Proxy, string) {
+	s.T.Helper()
+	direct, err := s.Plane.Kubeconfig(s.Ctx, account)
+	s.Must(err, "write kubeconfig")
+	config.Upstream, err = sandbox.LoadConfig(direct)
+	s.Must(err, "load kubeconfig")
+	proxy, err := faultproxy.New(config)
+	s.Must(err, "make proxy")
+	s.Must(proxy.Start(), "start proxy")
+	s.T.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			s.T.Errorf("stop proxy: %v", err)
+		}
+	})
+	file := filepath.Join(s.T.TempDir(), "kubeconfig")
+	s.Must(proxy.Kubeconfig(file), "write kubeconfig of the proxy")
+	return proxy, file
+}
+
+// Requests returns the requests of our programs so far, without watches.
+func (s *Session) Requests() []sandbox.Event {
+	s.T.Helper()
+	events, err := sandbox.ReadAudit(s.Plane.AuditLog)
+	s.Must(err, "read audit log")
+	return slices.DeleteFunc(events, func(e sandbox.Event) bool {
+		return !strings.HasPrefix(e.User, "system:serviceaccount:"+deploy.Namespace) || e.Verb == "watch"
+	})
+}
+
+// CountRequests counts the requests of our programs for which such is true.
+func (s *Session) CountRequests(such func(sandbox.Event) bool) int {
+	s.T.Helper()
+	count := 0
+	for _, event := range s.Requests() {
+		if such(event) {
+			count++
+		}
+	}
+	return count
+}
+
+// WithSelectedNode sets the selected node of a claim, as the scheduler does.
+func WithSelectedNode(node string) func(*v1.PersistentVolumeClaim) {
+	return func(c *v1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{storage.AnnSelectedNode: node}
+	}
+}
+
+// CreateNode creates a node that runs the driver; the labels are its topology segment.
+func (s *Session) CreateNode(name string, labels map[string]string) {
+	s.T.Helper()
+	_, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+	s.Must(err, "create node")
+	var keys []string
+	for key := range labels {
+		keys = append(keys, key)
+	}
+	_, err = s.Client.StorageV1().CSINodes().Create(s.Ctx, &storagev1.CSINode{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: s.Driver.DriverName, NodeID: name, TopologyKeys: keys}}},
+	}, metav1.CreateOptions{})
+	s.Must(err, "create CSI node")
+}
+
+// CreatePod creates a scheduled pod that uses the claim.
+func (s *Session) CreatePod(claim string) *v1.Pod {
+	s.T.Helper()
+	pod, err := s.Client.CoreV1().Pods(s.Namespace).Create(s.Ctx, &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "pod"},
+		Spec: v1.PodSpec{
+			NodeName:   "node",
+			Containers: []v1.Container{{Name: "main", Image: "image"}},
+			Volumes: []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{
+				PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+			}}},
+		},
+	}, metav1.CreateOptions{})
+	s.Must(err, "create pod")
+	return pod
+}
+
+// Annotate sets an annotation of the claim.
+func (s *Session) Annotate(claim *v1.PersistentVolumeClaim, key, value string) {
+	s.T.Helper()
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
+	s.Must(err, "encode annotation")
+	_, err = s.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(s.Ctx, claim.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	s.Must(err, "annotate claim")
+}

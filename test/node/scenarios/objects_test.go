@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,4 +194,87 @@ func (w *workload) awaitGone(t *testing.T) {
 	if got := strings.Join(order(string(log), w.handle), " "); got != want {
 		t.Errorf("the driver was called with %s, want %s", got, want)
 	}
+}
+
+// order returns the successful calls of a call log for a volume, each method once: DeleteVolume
+// at its first call, the others at their last. A new kubelet mounts again what is mounted.
+func order(log, volume string) []string {
+	var calls []string
+	for line := range strings.Lines(log) {
+		method, called, _ := strings.Cut(strings.TrimSpace(line), " ")
+		i := slices.Index(calls, method)
+		if called != volume || i >= 0 && method == "DeleteVolume" {
+			continue
+		}
+		if i >= 0 {
+			calls = slices.Delete(calls, i, i+1)
+		}
+		calls = append(calls, method)
+	}
+	return calls
+}
+
+func TestOrderOfCalls(t *testing.T) {
+	for name, tc := range map[string]struct{ log, want string }{
+		"one volume":                  {"CreateVolume a\nDeleteVolume a\n", "CreateVolume DeleteVolume"},
+		"another volume":              {"CreateVolume b\n", ""},
+		"a volume is mounted again":   {"Stage a\nPublish a\nStage a\nPublish a\nUnpublish a\n", "Stage Publish Unpublish"},
+		"a volume is mounted for two": {"Publish a\nUnpublish a\nPublish a\nUnpublish a\n", "Publish Unpublish"},
+		"deleted before the unmount":  {"DeleteVolume a\nUnpublish a\nDeleteVolume a\n", "DeleteVolume Unpublish"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(order(tc.log, "a"), " "); got != tc.want {
+				t.Errorf("order() = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestMain(m *testing.M) {
+	if cluster.RunKubectl() {
+		return
+	}
+	slog.SetLogLoggerLevel(slog.LevelWarn) // the chart has symbolic links on purpose
+	m.Run()
+}
+
+// start runs a cluster with the programs of one side until the test ends. Its data and logs
+// are kept if the test fails.
+func start(t *testing.T, side cluster.Side) *cluster.Cluster {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "node-") // the paths of sockets are short
+	must(t, err)
+	source, err := filepath.Abs("../../..")
+	must(t, err)
+	c, err := cluster.Start(t.Context(), cluster.Config{Source: source, Binaries: os.Getenv("EXEUNT_BIN"), Dir: dir, Side: side})
+	if err != nil {
+		t.Fatalf("%v\ndata and logs are in %s", err, dir)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("data and logs are in %s", dir)
+			return
+		}
+		if err := c.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// must fails the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until check returns nil.
+func (w *workload) eventually(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	must(t, w.Await(t.Context(), what, check))
 }

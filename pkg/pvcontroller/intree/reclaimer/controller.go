@@ -6,9 +6,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -192,4 +194,94 @@ func (c *Controller) wait(ctx context.Context, o observation, reason plugin.Reas
 // volume was Released before.
 func isReleased(volume *v1.PersistentVolume) bool {
 	return storage.PhaseOf(volume.Status.Phase).Released()
+}
+
+// trackWait tracks a volume whose data is also the data of another volume. Recycling is no
+// deletion.
+func (c *Controller) trackWait(o observation, reason plugin.Reason) {
+	if reason == plugin.HandleShared && policyOf(o.volume) == storage.PolicyDelete {
+		c.trackDeletion(o.volume, blocker.HandleShared, true)
+		return
+	}
+	c.Waiting.Clear(o.volume.UID, finalizer.InTree)
+}
+
+// trackFailed tracks a volume that no plugin here can delete.
+func (c *Controller) trackFailed(volume *v1.PersistentVolume, reason plugin.Reason) {
+	if reason == plugin.NoPlugin && policyOf(volume) == storage.PolicyDelete {
+		c.trackDeletion(volume, blocker.DriverMissing, true)
+	}
+}
+
+// trackDeletion has users told that the deletion of the volume waits. Reported: a more exact
+// event was just sent.
+func (c *Controller) trackDeletion(volume *v1.PersistentVolume, reason blocker.Reason, reported bool) {
+	c.Waiting.Wait(waiting.Deletion{
+		Object: waiting.VolumeReference(volume), Finalizer: finalizer.InTree,
+		Since: waiting.VolumeSince(volume), Reason: reason, Reported: reported,
+		Blocker: func() (blocker.Blocker, bool) { return c.pluginDeletes(volume, reason), true },
+		Exists:  func() bool { return c.Caches.HasVolume(volume) },
+	})
+}
+
+// pluginDeletes returns the plugin that the deletion of the volume waits for.
+func (c *Controller) pluginDeletes(volume *v1.PersistentVolume, reason blocker.Reason) blocker.Blocker {
+	verdict := blocker.Stuck
+	if reason == blocker.DriverDeletes {
+		verdict = blocker.Waiting
+	}
+	return blocker.Blocker{
+		Object:    blocker.Object{Kind: "PersistentVolume", Name: volume.Name, UID: string(volume.UID)},
+		Finalizer: string(finalizer.InTree), Reason: reason, Verdict: verdict,
+		Holder: "the in-tree plugin " + c.deleterName(volume), Next: "kubectl exeunt why pv/" + volume.Name,
+	}
+}
+
+// progress is what the controller remembers about a volume that still exists.
+type progress struct {
+	// deleted names the volume and the claim whose data the plugin deleted, in the form
+	// of [plugin.DataID].
+	deleted string
+	// deleting: the plugin is deleting the data now.
+	deleting bool
+	// unchecked: the data is deleted, and it is not known yet whether the volume was given away meanwhile.
+	unchecked bool
+	// created is the last creation of a recycler pod, until an event shows the pod.
+	created creation
+	// reported are the events of the last recycler pod that were repeated on the volume.
+	reported map[types.UID]bool
+	// failures is the number since the last success; no attempt starts before until.
+	failures int
+	until    time.Time
+}
+
+// creation is a request to create a recycler pod. Its zero value is none.
+type creation struct {
+	// at is the time of the request.
+	at time.Time
+	// pod is the UID of the created pod, "" while the outcome is unknown.
+	pod types.UID
+}
+
+// The shortest and the longest time between two attempts for one volume.
+const (
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 2 * time.Minute
+)
+
+// backOff notes a failure. The next attempt waits, however often the volume is enqueued.
+func (c *Controller) backOff(uid types.UID) {
+	c.memory.Update(uid, func(p *progress) {
+		wait := lastRetry
+		if p.failures < 10 { // more would overflow the shift
+			wait = min(lastRetry, firstRetry<<p.failures)
+		}
+		p.failures++
+		p.until = time.Now().Add(wait)
+	})
+}
+
+// remainingBackoff returns how long the next attempt still waits.
+func (c *Controller) remainingBackoff(uid types.UID) time.Duration {
+	return time.Until(c.memory.Get(uid).until)
 }

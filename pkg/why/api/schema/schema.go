@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,8 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	basecompatibility "k8s.io/component-base/compatibility"
+	baseversion "k8s.io/component-base/version"
 )
 
 // ServedVersions returns the versions of the definition that clients can write.
@@ -91,3 +97,20 @@ func validate(ctx context.Context, props *apiextensions.JSONSchemaProps, changed
 	errs, _ = rules.Validate(ctx, nil, structural, changed, old, celconfig.RuntimeCELCostBudget, cel.WithRatcheting(related))
 	return errs, nil
 }
+
+// beKubernetes makes the packages of the API server validate as Kubernetes does. They take the
+// version of our program for that of Kubernetes: at v0.1 they know no ratcheting, and call
+// objects invalid to which the API server takes writes.
+var beKubernetes = sync.OnceValue(func() error {
+	kubernetes := version.MustParse(baseversion.DefaultKubeBinaryVersion)
+	effective := compatibility.DefaultComponentGlobalsRegistry.EffectiveVersionFor(basecompatibility.DefaultKubeComponent)
+	mutable, settable := effective.(basecompatibility.MutableEffectiveVersion)
+	if !settable {
+		return fmt.Errorf("set version of validation to %s: it cannot be set", kubernetes)
+	}
+	mutable.SetEmulationVersion(kubernetes)
+	if err := utilfeature.DefaultMutableFeatureGate.SetEmulationVersion(kubernetes); err != nil {
+		return fmt.Errorf("set version of validation to %s: %w", kubernetes, err)
+	}
+	return nil
+})

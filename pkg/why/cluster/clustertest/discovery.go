@@ -1,10 +1,13 @@
 package clustertest
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -47,4 +50,68 @@ func (d Discovery) groups() metav1.APIGroupList {
 		list.Groups = append(list.Groups, metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{name}, PreferredVersion: name})
 	}
 	return list
+}
+
+// Objects are the objects of a cluster by their resource, such as "pods".
+type Objects map[string][]metav1.Object
+
+// listKinds are the kinds of lists that Objects serve.
+var listKinds = map[string]string{
+	"persistentvolumes": "PersistentVolumeList", "persistentvolumeclaims": "PersistentVolumeClaimList", "pods": "PodList",
+	"events": "EventList", "leases": "LeaseList", "csidrivers": "CSIDriverList", "csinodes": "CSINodeList", "storageclasses": "StorageClassList",
+	"nodes": "NodeList", "volumesnapshots": "VolumeSnapshotList", "deployments": "DeploymentList", "statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList",
+	"validatingadmissionpolicies": "ValidatingAdmissionPolicyList", "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBindingList",
+	"mutatingadmissionpolicies": "MutatingAdmissionPolicyList", "mutatingadmissionpolicybindings": "MutatingAdmissionPolicyBindingList",
+	"validatingwebhookconfigurations": "ValidatingWebhookConfigurationList", "mutatingwebhookconfigurations": "MutatingWebhookConfigurationList",
+}
+
+// ServeHTTP answers lists, and requests for single objects.
+func (o Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	resource := path[len(path)-1]
+	kind, isList := listKinds[resource]
+	if object := o.find(path); !isList && object != nil {
+		write(w, object)
+		return
+	}
+	if !isList {
+		w.WriteHeader(http.StatusNotFound)
+		write(w, map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound, "details": map[string]any{"name": resource},
+		})
+		return
+	}
+	version, rest := strings.Join(path[1:2], "/"), path[2:]
+	if path[0] == "apis" {
+		version, rest = strings.Join(path[1:3], "/"), path[3:]
+	}
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	selected := slices.DeleteFunc(slices.Clone(o[resource]), func(object metav1.Object) bool {
+		elsewhere := len(rest) == 3 && object.GetNamespace() != rest[1]
+		return elsewhere || err == nil && !selector.Matches(labels.Set(object.GetLabels()))
+	})
+	write(w, map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]any{"resourceVersion": "7"}, "items": append([]metav1.Object{}, selected...)})
+}
+
+// write writes the answer. A client that has ended needs none.
+func write(w http.ResponseWriter, answer any) { _ = json.NewEncoder(w).Encode(answer) }
+
+// find returns the object that the path of a request names, or nil.
+func (o Objects) find(path []string) metav1.Object {
+	if len(path) < 2 {
+		return nil
+	}
+	namespace := ""
+	if i := slices.Index(path, "namespaces"); i >= 0 && len(path) > i+2 {
+		namespace = path[i+1]
+	}
+	all := o[path[len(path)-2]]
+	i := slices.IndexFunc(all, func(object metav1.Object) bool {
+		return object.GetName() == path[len(path)-1] && object.GetNamespace() == namespace
+	})
+	if i < 0 {
+		return nil
+	}
+	return all[i]
 }

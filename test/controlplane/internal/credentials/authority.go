@@ -14,8 +14,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 )
@@ -124,3 +127,71 @@ func (a *Authority) sign(template *x509.Certificate) (KeyPair, error) {
 // certFile and keyFile return the paths of the pair name.
 func certFile(directory, name string) string { return filepath.Join(directory, name+".crt") }
 func keyFile(directory, name string) string  { return filepath.Join(directory, name+".key") }
+
+// clusterName is the name of cluster and context in kubeconfig files.
+const clusterName = "exeunt"
+
+// WriteKubeconfig signs a client certificate for identity and writes a self-contained
+// kubeconfig for the API server at url.
+func (a *Authority) WriteKubeconfig(file, url string, identity Identity) error {
+	pair, err := a.SignClient(identity)
+	if err != nil {
+		return err
+	}
+	content, err := clientcmd.Write(api.Config{
+		Clusters: map[string]*api.Cluster{
+			clusterName: {Server: url, CertificateAuthorityData: a.CertificatePEM()},
+		},
+		AuthInfos: map[string]*api.AuthInfo{
+			identity.User: {ClientCertificateData: pair.Cert, ClientKeyData: pair.Key},
+		},
+		Contexts: map[string]*api.Context{
+			clusterName: {Cluster: clusterName, AuthInfo: identity.User},
+		},
+		CurrentContext: clusterName,
+	})
+	if err != nil {
+		return fmt.Errorf("encode kubeconfig of %s: %w", identity.User, err)
+	}
+	return WriteFile(file, content)
+}
+
+// Identity is the user of a client certificate.
+type Identity struct {
+	// User is the user name for RBAC.
+	User string
+	// Groups are the groups for RBAC. The API server adds system:authenticated.
+	Groups []string
+}
+
+// Admin is an identity with all rights.
+var Admin = Identity{User: "kubernetes-admin", Groups: []string{"system:masters"}}
+
+// ServiceAccount returns the identity of the service account name in
+// namespace.
+func ServiceAccount(namespace, name string) Identity {
+	return Identity{
+		User:   "system:serviceaccount:" + namespace + ":" + name,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
+	}
+}
+
+// ParseUser reads NAME[,GROUP...].
+func ParseUser(text string) (Identity, error) {
+	parts := strings.Split(text, ",")
+	for _, part := range parts {
+		if part == "" {
+			return Identity{}, fmt.Errorf("parse user %q: want NAME[,GROUP...] without empty names", text)
+		}
+	}
+	return Identity{User: parts[0], Groups: parts[1:]}, nil
+}
+
+// ParseServiceAccount reads NAMESPACE/NAME.
+func ParseServiceAccount(text string) (Identity, error) {
+	namespace, name, _ := strings.Cut(text, "/")
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
+		return Identity{}, fmt.Errorf("parse service account %q: want NAMESPACE/NAME", text)
+	}
+	return ServiceAccount(namespace, name), nil
+}

@@ -7,7 +7,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
 	"github.com/exeunt-io/exeunt/test/controlplane/internal/credentials"
@@ -168,4 +178,79 @@ func reason(ctx context.Context) error {
 		return cause
 	}
 	return nil
+}
+
+// parse returns the options of kube-apiserver for the flags.
+func parse(flags []string) (*options.ServerRunOptions, error) {
+	server := options.NewServerRunOptions()
+	set := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	set.Usage = func() {}
+	for _, section := range server.Flags().FlagSets {
+		set.AddFlagSet(section)
+	}
+	if err := set.Parse(flags); err != nil {
+		return nil, fmt.Errorf("parse flags of kube-apiserver: %w", err)
+	}
+	if err := server.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, fmt.Errorf("set feature gates: %w", err)
+	}
+	if err := logsapi.ValidateAndApply(server.Logs, utilfeature.DefaultFeatureGate); err != nil {
+		return nil, fmt.Errorf("set up logging: %w", err)
+	}
+	return server, nil
+}
+
+// serveAPI runs kube-apiserver until ctx ends and it has stopped.
+func serveAPI(ctx context.Context, server *options.ServerRunOptions) error {
+	// The server's own clients log every use of a deprecated API.
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	completed, err := server.Complete(ctx)
+	if err != nil {
+		return fmt.Errorf("complete options of kube-apiserver: %w", err)
+	}
+	if errs := completed.Validate(); len(errs) != 0 {
+		return fmt.Errorf("check options of kube-apiserver: %w", utilerrors.NewAggregate(errs))
+	}
+	if err := app.Run(ctx, completed); err != nil {
+		return fmt.Errorf("run kube-apiserver: %w", err)
+	}
+	return nil
+}
+
+// readyPoll is the interval of readiness checks.
+const readyPoll = 50 * time.Millisecond
+
+// waitUntilReady returns once the API server is ready and has created the objects that
+// clients need.
+func waitUntilReady(ctx context.Context, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read admin kubeconfig: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make admin client: %w", err)
+	}
+	last := errors.New("no readiness check has run yet")
+	err = wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+		last = checkReady(ctx, client)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for kube-apiserver: %w: %w", err, last)
+	}
+	return nil
+}
+
+// checkReady returns an error while /readyz fails, or the namespace "default" or the
+// bootstrap roles of RBAC are missing.
+func checkReady(ctx context.Context, client kubernetes.Interface) error {
+	if err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+		return err
+	}
+	if _, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{}); err != nil {
+		return err
+	}
+	_, err := client.RbacV1().ClusterRoles().Get(ctx, "cluster-admin", metav1.GetOptions{})
+	return err
 }

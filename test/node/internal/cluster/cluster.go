@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/exeunt-io/exeunt/test/node/internal/driver"
 	"github.com/exeunt-io/exeunt/test/sandbox"
@@ -232,6 +235,39 @@ func (c *Cluster) Stop() error {
 func (c *Cluster) Remove() error {
 	if err := os.RemoveAll(c.config.Dir); err != nil {
 		return fmt.Errorf("remove data of the cluster: %w", err)
+	}
+	return nil
+}
+
+// asKubectl is the environment variable that makes this program run as kubectl.
+const asKubectl = "EXEUNT_NODE_AS_KUBECTL"
+
+// RunKubectl runs kubectl if a cluster started this program for it, and reports whether it
+// did. Programs call it first.
+func RunKubectl() bool {
+	if os.Getenv(asKubectl) == "" {
+		return false
+	}
+	util.CheckErr(cmd.NewDefaultKubectlCommand().Execute()) // ends the program on an error
+	return true
+}
+
+// kubectl runs a kubectl command as the administrator.
+func (c *Cluster) kubectl(ctx context.Context, args ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find kubectl: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("it did not end within %s", Patience))
+	defer cancel()
+	command := exec.CommandContext(ctx, self, args...)
+	command.Env = append(os.Environ(), asKubectl+"=1", "KUBECONFIG="+c.Kubeconfig, "HOME="+c.config.Dir)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, output)
 	}
 	return nil
 }
