@@ -62,9 +62,9 @@ type Config struct {
 	Delaying []string
 	// Unsteady are the programs that crash or start with an old list, nil for all.
 	Unsteady []string
-	// Lies are how often an answer of the driver is not what it did. Switches are how often a
+	// WrongAnswers are how often an answer of the driver is not what it did. Switches are how often a
 	// program stops and starts with the other gate HonorPVReclaimPolicy.
-	Lies, Switches int
+	WrongAnswers, Switches int
 	// Codes are the codes with which CreateVolume fails if a call fails, nil for a usual one.
 	Codes []codes.Code
 	// Interruptions are how often a program's pass may be interrupted by what another program,
@@ -118,7 +118,7 @@ func (w *world) initial() *State {
 		crashes:   int8(w.config.Crashes), losses: int8(w.config.Losses), errors: int8(w.config.Errors), hours: int8(w.config.Hours),
 		denials: int8(w.config.Denials), undos: int8(w.config.Undos),
 		restores: int8(w.config.Restores), backups: int8(w.config.Backups),
-		lies: int8(w.config.Lies), switches: int8(w.config.Switches),
+		wrongAnswers: int8(w.config.WrongAnswers), switches: int8(w.config.Switches),
 		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls), oldLists: int8(w.config.OldLists), delays: int8(w.config.Delays),
 	}
 	for _, object := range w.config.Objects {

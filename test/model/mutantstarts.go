@@ -103,7 +103,7 @@ func (l *Lab) restartWorlds() []Config {
 	kept := scene("volume kept", nil, []creation{newClass(keep), claimOf("data", class, namesDriver)}, certainly(deleteVolume("pvc-")), certainly(deleteClaim("data")))
 	all := []Config{
 		forgottenClaim(),
-		l.startAt(kept, restart{"requested, disk kept, claim gone", 0, 1, 0, 1, false}).with("a lie", lie),
+		l.startAt(kept, restart{"requested, disk kept, claim gone", 0, 1, 0, 1, false}).with("a wrong answer", wrongAnswer),
 		l.startAt(vanished, restart{"requested, bound, volume vanished", 1, 1, 0, 0, true}),
 	}
 	for _, moment := range []restart{

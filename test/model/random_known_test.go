@@ -16,8 +16,8 @@ func TestRandomWalksFindKnownBugs(t *testing.T) {
 		// events is the greatest number of users' actions and faults in the story.
 		events int
 	}{
-		"upstream adds the finalizer too late":  {upstreamPair(staticCrowd()), "Leaked", 1, 20},
-		"a volume is deleted with the gate off": {staticCrowd().gateOff(), "Leaked", 1, 20},
+		"upstream adds the finalizer too late":  {upstreamPair(staticLarge()), "Leaked", 1, 20},
+		"a volume is deleted with the gate off": {staticLarge().gateOff(), "Leaked", 1, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &walks{t: t, rules: []string{test.rule}, disturbances: 15, shrink: 30 * time.Second}

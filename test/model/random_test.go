@@ -22,7 +22,7 @@ var (
 
 // kinds are the disturbances, as often as they are likely.
 var kinds = slices.Concat(
-	slices.Repeat([]Kind{User}, 8), slices.Repeat([]Kind{Interrupt}, 6), []Kind{Crash, Crash, Lose, Lose, Fail, Fail, Deny, Deny, Undo, Stall, Stall, Hour, Lie, Switch, OldList, Backup, Restore},
+	slices.Repeat([]Kind{User}, 8), slices.Repeat([]Kind{Interrupt}, 6), []Kind{Crash, Crash, Lose, Lose, Fail, Fail, Deny, Deny, Undo, Stall, Stall, Hour, WrongAnswer, Switch, OldList, Backup, Restore},
 )
 
 // tester lets rapid fail without the end of the test.
@@ -127,7 +127,7 @@ func TestRandomWalks(t *testing.T) {
 	if seed == 0 {
 		seed = uint64(rand.Uint32()) + 1
 	}
-	worlds := Crowds()
+	worlds := LargeWorlds()
 	fmt.Fprintf(os.Stderr, "random walks from -random-seed=%d\n", seed)
 	for ; time.Since(began) < *randomTime; seed++ {
 		config := worlds[seed%uint64(len(worlds))]

@@ -54,8 +54,8 @@ func (w *world) replies(s *State, i int, former bool, call process.Call) ([]repl
 	if delayed, possible := w.delay(s, i, call); possible && !former {
 		all = append(all, delayed)
 	}
-	if s.lies > 0 && call.Request.Method == "" {
-		all = append(all, w.lies(s, right, call)...)
+	if s.wrongAnswers > 0 && call.Request.Method == "" {
+		all = append(all, w.wrongAnswers(s, right, call)...)
 	}
 	webhooks, err := w.webhooks(s, right, call)
 	return slices.Concat(all, webhooks, w.failures(s, unclaimed, call)), err

@@ -112,7 +112,7 @@ func (w *world) raced(s *State, step Step) bool {
 // isFaultless reports whether nothing has failed until the state.
 func (w *world) isFaultless(s *State) bool {
 	return !w.config.Restarted && int(s.crashes) == w.config.Crashes && int(s.losses) == w.config.Losses && int(s.errors) == w.config.Errors &&
-		int(s.denials) == w.config.Denials && int(s.undos) == w.config.Undos && int(s.lies) == w.config.Lies && int(s.switches) == w.config.Switches && int(s.delays) == w.config.Delays && int(s.restores) == w.config.Restores
+		int(s.denials) == w.config.Denials && int(s.undos) == w.config.Undos && int(s.wrongAnswers) == w.config.WrongAnswers && int(s.switches) == w.config.Switches && int(s.delays) == w.config.Delays && int(s.restores) == w.config.Restores
 }
 
 // checkRest finds the sets of states that free steps cannot leave: there, every state must be

@@ -66,11 +66,11 @@ type State struct {
 	// done are the users' actions that have been taken, as bits.
 	done uint64
 	// crashes, losses, errors and hours are what may still go wrong, and how often time may
-	// still pass. lies are how often the driver may still lie, switches how often a gate may
+	// still pass. wrongAnswers are how often the answer of the driver may still be wrong, switches how often a gate may
 	// still be switched. interruptions are how often a pass may still be interrupted, -1 for any
 	// number; stalls are how often a watch may still stall, -1 for caches that always may be stale.
 	// oldLists are how often a program may still start with an old list.
-	crashes, losses, errors, hours, lies, switches, interruptions, stalls, oldLists int8
+	crashes, losses, errors, hours, wrongAnswers, switches, interruptions, stalls, oldLists int8
 	// stalled is the watch that stalls.
 	stalled stalledWatch
 	// delays are how often a write may still take effect late, delayed is the write that may.
@@ -147,7 +147,7 @@ func (s *State) key() string {
 		}
 	}
 	b = binary.AppendUvarint(b, s.done)
-	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.lies), byte(s.switches),
+	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.wrongAnswers), byte(s.switches),
 		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot), byte(s.oldLists),
 		byte(s.delays), byte(s.delayed.program), byte(s.delayed.request>>8), byte(s.delayed.request), byte(s.denials), byte(s.undos),
 		byte(s.restores), byte(s.backups)))
@@ -195,7 +195,7 @@ func parse(key string, programs int) *State {
 	}
 	s.done = r.next()
 	s.crashes, s.losses, s.errors, s.hours = int8(r.b[0]), int8(r.b[1]), int8(r.b[2]), int8(r.b[3])
-	s.lies, s.switches = int8(r.b[4]), int8(r.b[5])
+	s.wrongAnswers, s.switches = int8(r.b[4]), int8(r.b[5])
 	s.interruptions, s.stalls, s.current = int8(r.b[6]), int8(r.b[7]), int8(r.b[8])
 	s.stalled, s.oldLists = stalledWatch{program: int8(r.b[9]), slot: int8(r.b[10])}, int8(r.b[11])
 	s.delays, s.delayed = int8(r.b[12]), delayedWrite{program: int8(r.b[13]), request: uint16(r.b[14])<<8 | uint16(r.b[15])}

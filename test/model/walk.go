@@ -15,20 +15,20 @@ type Kind string
 
 // The kinds of disturbances. Everything else happens by itself.
 const (
-	User      Kind = "user"
-	Interrupt Kind = "interrupt"
-	Crash     Kind = "crash"
-	Lose      Kind = "lose"
-	Fail      Kind = "fail"
-	Deny      Kind = "deny"
-	Undo      Kind = "undo"
-	Stall     Kind = "stall"
-	Hour      Kind = "hour"
-	Lie       Kind = "lie"
-	Switch    Kind = "switch"
-	OldList   Kind = "old list"
-	Backup    Kind = "backup"
-	Restore   Kind = "restore"
+	User        Kind = "user"
+	Interrupt   Kind = "interrupt"
+	Crash       Kind = "crash"
+	Lose        Kind = "lose"
+	Fail        Kind = "fail"
+	Deny        Kind = "deny"
+	Undo        Kind = "undo"
+	Stall       Kind = "stall"
+	Hour        Kind = "hour"
+	WrongAnswer Kind = "wrong answer"
+	Switch      Kind = "switch"
+	OldList     Kind = "old list"
+	Backup      Kind = "backup"
+	Restore     Kind = "restore"
 )
 
 // Disturbance is a disturbance after so many steps without one. Pick selects one of those that
@@ -219,8 +219,8 @@ func (w *Walker) kindOf(step Step) Kind {
 		return Stall
 	case after.hours < now.hours:
 		return Hour
-	case after.lies < now.lies:
-		return Lie
+	case after.wrongAnswers < now.wrongAnswers:
+		return WrongAnswer
 	case after.switches < now.switches:
 		return Switch
 	case after.restores < now.restores:
@@ -342,10 +342,10 @@ func (w *Walker) endFaults() {
 	w.config.Errors -= int(s.errors)
 	w.config.Denials -= int(s.denials)
 	w.config.Undos -= int(s.undos)
-	w.config.Lies -= int(s.lies)
+	w.config.WrongAnswers -= int(s.wrongAnswers)
 	w.config.Switches -= int(s.switches)
 	w.config.Restores -= int(s.restores)
-	s.crashes, s.losses, s.errors, s.hours, s.lies, s.switches, s.interruptions, s.stalls, s.oldLists = 0, 0, 0, 0, 0, 0, 0, 0, 0
+	s.crashes, s.losses, s.errors, s.hours, s.wrongAnswers, s.switches, s.interruptions, s.stalls, s.oldLists = 0, 0, 0, 0, 0, 0, 0, 0, 0
 	s.denials, s.undos, s.restores, s.backups, s.backup = 0, 0, 0, 0, nil
 	w.state = s
 }

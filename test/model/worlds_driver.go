@@ -11,9 +11,9 @@ func lied() []Config {
 		dynamic(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimRetain),
 		static(v1.PersistentVolumeReclaimDelete), recreated(),
 	} {
-		all = append(all, c.with("a lie", lie))
+		all = append(all, c.with("a wrong answer", wrongAnswer))
 	}
 	return all
 }
 
-func lie(c *Config) { c.Lies++ }
+func wrongAnswer(c *Config) { c.WrongAnswers++ }

@@ -33,8 +33,8 @@ func smallRestoreWorlds() []Config {
 	taken := []creation{newVolume("disk", keep, referTo("other"), inPhase(v1.VolumeBound)), claimOf("other", "", boundTo("disk")), claimOf("data", "")}
 	return []Config{
 		scene("provision, and a restore", nil, requested).with("a restore", restore),
-		scene("restored claim, its disk is in use", []string{diskPrefix + pvcName()}, requested).with("a lie", func(c *Config) {
-			c.Lies, c.Filled, c.Restarted, c.Terms = 1, true, true, 1
+		scene("restored claim, its disk is in use", []string{diskPrefix + pvcName()}, requested).with("a wrong answer", func(c *Config) {
+			c.WrongAnswers, c.Filled, c.Restarted, c.Terms = 1, true, true, 1
 		}),
 		scene("volume of an earlier claim", oneDisk, taken, deleteClaim("other"), clearClaimRef("disk")).with("a restore without leader election", func(c *Config) {
 			c.Programs, c.Ordered, c.Stalls, c.Stalling = c.Programs[:1], true, 1, []string{"persistentvolumes"}

@@ -28,18 +28,18 @@ func TestPastedStepsRunWholeCommands(t *testing.T) {
 	}
 }
 
-// The steps of the situations in test/e2e/museum, as -args -record wrote them.
+// The steps of the situations in test/e2e/situations, as -args -record wrote them.
 func TestRecordedStepsArePastedSafely(t *testing.T) {
-	text, err := os.ReadFile("../../../test/e2e/museum/testdata/next.json")
+	text, err := os.ReadFile("../../../test/e2e/situations/testdata/next.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var recorded map[string][]string
 	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded) == 0 {
-		t.Fatalf("%d exhibits, %v", len(recorded), err)
+		t.Fatalf("%d situations, %v", len(recorded), err)
 	}
-	for exhibit, steps := range recorded {
-		t.Run(exhibit, func(t *testing.T) {
+	for situation, steps := range recorded {
+		t.Run(situation, func(t *testing.T) {
 			t.Parallel()
 			for _, next := range steps {
 				printertest.ExpectSafePaste(t, next)

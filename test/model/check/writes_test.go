@@ -184,10 +184,10 @@ func TestWritesOfClaims(t *testing.T) {
 
 // Long lists are searched by an index, which must find the same.
 func TestLongListsAreCheckedAlike(t *testing.T) {
-	crowd := func(s *Snapshot) {
+	others := func(s *Snapshot) {
 		for i := range 50 {
-			other := fmt.Sprintf("pvc-crowd-%d", i)
-			v, c := volumeNamed(other, "handle-"+other, types.UID("crowd-"+other)), claimNamed(other, types.UID("crowd-"+other), other)
+			other := fmt.Sprintf("pvc-others-%d", i)
+			v, c := volumeNamed(other, "handle-"+other, types.UID("others-"+other)), claimNamed(other, types.UID("others-"+other), other)
 			s.Volumes, s.Claims = slices.Insert(s.Volumes, 0, v), slices.Insert(s.Claims, 0, c)
 			s.Disks = append(s.Disks, Disk{Handle: "handle-" + other, Name: other})
 		}
@@ -195,12 +195,12 @@ func TestLongListsAreCheckedAlike(t *testing.T) {
 	for _, cases := range []map[string]stepCase{callCases, forgottenCases, volumeCases, claimCases} {
 		for name, tc := range cases {
 			t.Run(name, func(t *testing.T) {
-				before, after := bound(append(slices.Clone(tc.given), crowd)...), bound(append(slices.Concat(tc.given, tc.then), crowd)...)
+				before, after := bound(append(slices.Clone(tc.given), others)...), bound(append(slices.Concat(tc.given, tc.then), others)...)
 				slices.Reverse(after.Volumes) // no object is where it was
 				slices.Reverse(after.Claims)
 				step := tc.step
 				if tc.since != nil {
-					step.Since = bound(append(slices.Clone(tc.since), crowd)...)
+					step.Since = bound(append(slices.Clone(tc.since), others)...)
 				}
 				if got := rulesOf(t, Broken(before, after, step)); !slices.Equal(got, tc.want) {
 					t.Errorf("broken rules are %v, want %v", got, tc.want)
