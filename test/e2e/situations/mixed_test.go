@@ -33,7 +33,7 @@ func mixed() []situation {
 			step: widget.finish,
 		},
 		{
-			number: "27", name: "the StatefulSet creates the pod again, with --watch",
+			number: "70", name: "the StatefulSet creates the pod again, with --watch",
 			verdict: blocker.None, roots: []blocker.Reason{blocker.Recreated}, next: "describe statefulset db",
 			show: (*place).showRecreatedPod,
 		},

@@ -12,7 +12,7 @@ import (
 // uninstalledSnapshots are the situations of sidecars for snapshots that leave other traces.
 var uninstalledSnapshots = []situation{
 	{
-		number: "26c", name: "the snapshot controller is uninstalled with its definitions", alone: true,
+		number: "27", name: "the snapshot controller is uninstalled with its definitions", alone: true,
 		build: func(r *place) []string {
 			r.createClaimOnly(claimAsSource)
 			return r.deleteClaim()
