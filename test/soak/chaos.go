@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/exeunt-io/exeunt/test/sandbox"
@@ -19,6 +20,10 @@ type chaos struct {
 	log    func(format string, args ...any)
 	// unrecorded are the disks whose record a restore of etcd removed, by handle.
 	unrecorded map[string]string
+	// returning are claims that a restore brings back without their volumes.
+	returning returning
+	// goingOn are leaders that did not end although etcd was restored.
+	goingOn []finding
 	// down is how long no API server answered.
 	down time.Duration
 }
@@ -50,8 +55,7 @@ func (c *chaos) act(ctx context.Context, a Action) error {
 		c.note("the API server is killed and started", topicEtcd, "API server killed")
 		return c.restart(ctx, nil, false)
 	case Snapshot:
-		c.note("etcd is copied", topicEtcd, "snapshots")
-		return c.restart(ctx, c.world.saveEtcd, false)
+		return c.copyEtcd(ctx)
 	case Restore:
 		return c.restore(ctx, a.Revision, a.Running && !c.world.config.Upstream)
 	case ChangePhase:
@@ -106,7 +110,7 @@ func (c *chaos) changePhase(ctx context.Context, phase Phase) error {
 	}
 	c.note(text, "", "")
 	c.world.setRates(phase.Rates)
-	return c.world.disks.restart(ctx, phase.Faults)
+	return c.world.disks.restart(ctx, slices.Concat(c.returning.faults(), phase.Faults))
 }
 
 // restart kills and starts the control plane, and watches it again.
@@ -121,6 +125,20 @@ func (c *chaos) restart(ctx context.Context, change func(*sandbox.ControlPlane) 
 	return c.view.connect(ctx, c.world.client())
 }
 
+// copyEtcd copies the data of etcd while some claims are not bound yet, and has them bound after it.
+func (c *chaos) copyEtcd(ctx context.Context) error {
+	claims, err := c.returning.create(ctx, c.users)
+	if err != nil {
+		return err
+	}
+	c.note("etcd is copied", topicEtcd, "snapshots")
+	if err := c.restart(ctx, c.world.saveEtcd, false); err != nil {
+		return err
+	}
+	c.returning.use(ctx, claims)
+	return nil
+}
+
 // restore stops all users and, unless they are running, all programs, replaces the data of etcd with the copy, and starts
 // them again. What was created since the copy has no record any more.
 func (c *chaos) restore(ctx context.Context, revision Revision, running bool) error {
@@ -130,10 +148,38 @@ func (c *chaos) restore(ctx context.Context, revision Revision, running bool) er
 	}
 	c.note("etcd is restored with "+text, topicEtcd, "restores with "+text)
 	c.users.abortAll()
+	c.returning.end()
 	if !running {
 		c.world.haltPrograms()
 	}
 	c.watch.drain(ctx)
+	led := c.world.leaders()
+	missing, err := c.loadCopy(ctx, revision)
+	if err != nil {
+		return err
+	}
+	c.log("after the restore %d volumes have no disk, and %d disks have no volume", missing, len(c.unrecorded))
+	c.returning.misfit(time.Now().Add(misfitFor))
+	if err := c.world.disks.restart(ctx, slices.Concat(c.returning.faults(), c.world.disks.faults)); err != nil {
+		return err
+	}
+	if !running {
+		if err := c.world.runPrograms(ctx); err != nil {
+			return err
+		}
+	}
+	c.users.start(ctx, func(ctx context.Context) {
+		c.users.sweep(ctx, c.random)
+		c.returning.useAgain(ctx, c.users)
+	})
+	if running { // no process is killed meanwhile
+		c.goingOn = append(c.goingOn, goingOn(led, noticedWithin)...)
+	}
+	return nil
+}
+
+// loadCopy replaces the data of etcd with the copy, and returns the number of volumes whose disk is gone.
+func (c *chaos) loadCopy(ctx context.Context, revision Revision) (missing int, err error) {
 	var stored map[string]string
 	load := c.world.loadEtcd(ctx, revision)
 	change := func(plane *sandbox.ControlPlane) (err error) {
@@ -144,20 +190,9 @@ func (c *chaos) restore(ctx context.Context, revision Revision, running bool) er
 		return load(plane)
 	}
 	if err := c.restart(ctx, change, true); err != nil {
-		return err
+		return 0, err
 	}
-	missing := c.watch.excuse(stored)
-	if err := c.findUnrecorded(); err != nil {
-		return err
-	}
-	c.log("after the restore %d volumes have no disk, and %d disks have no volume", missing, len(c.unrecorded))
-	if !running {
-		if err := c.world.runPrograms(ctx); err != nil {
-			return err
-		}
-	}
-	c.users.start(ctx, func(ctx context.Context) { c.users.sweep(ctx, c.random) })
-	return nil
+	return c.watch.excuse(stored), c.findUnrecorded()
 }
 
 // findUnrecorded remembers the disks without a PersistentVolume.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
@@ -84,7 +86,7 @@ func runIn(ctx context.Context, w *world) (Result, error) {
 	}
 	c := &chaos{
 		world: w, view: v, watch: watch, users: newUsers(w, v, watch),
-		random: rand.New(rand.NewPCG(w.config.Seed, 2)), unrecorded: map[string]string{},
+		random: rand.New(rand.NewPCG(w.config.Seed, 2)), unrecorded: map[string]string{}, returning: returning{used: map[string]*v1.PersistentVolumeClaim{}},
 	}
 	c.log = func(format string, args ...any) {
 		fmt.Fprintf(w.config.Out, "%s %s\n", time.Now().UTC().Format("15:04:05"), fmt.Sprintf(format, args...))
@@ -109,6 +111,7 @@ func (c *chaos) soak(ctx context.Context) (Result, error) {
 	c.users.leave()
 	worked, finished := time.Since(working)-c.down, c.world.counts.sum(topicVolumes)
 	c.log("the faults end after %d volumes; waiting until all work has ended", finished)
+	c.returning.misfit(time.Time{})
 	if err := c.changePhase(ctx, Phase{}); err != nil {
 		return Result{}, err
 	}
@@ -128,7 +131,7 @@ func (c *chaos) result(l left, rate float64) Result {
 	counts := c.world.counts
 	r := Result{Seed: c.world.config.Seed, Volumes: counts.sum(topicVolumes), Kills: counts.sum(topicKills), Faults: counts.sum(faultTopics...), Rate: rate}
 	r.Leaked = c.report("leaked", l.leaked)
-	r.Stuck = c.report("stuck", slices.Concat(l.stuck, l.open))
+	r.Stuck = c.report("stuck", slices.Concat(l.stuck, l.open, c.goingOn))
 	for _, text := range c.world.crashes() {
 		r.Stuck = append(r.Stuck, text)
 		fmt.Fprintf(c.world.config.Out, "crashed: %s\n", text)

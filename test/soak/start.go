@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// leaseDuration is that of both leader leases.
+	// leaseDuration is that of both leader leases, unless leaders outlast restores: see electionOf.
 	leaseDuration = 8 * time.Second
 	// callTimeout is the deadline of one call to the driver.
 	callTimeout = 3 * time.Second
@@ -240,34 +240,26 @@ func (w *world) launch(ctx context.Context, r *replica, log string) (*sandbox.Pr
 	plane := w.plane
 	w.mu.Unlock()
 	controller := sandbox.Controller{Name: log, HonorReclaimPolicy: true, Kubeconfig: r.kubeconfig}
+	election := electionOf(w.config.Seed)
+	if election.pod {
+		controller.Env = []string{"POD_UID=" + r.name()}
+	}
 	if r.program == PVController {
-		controller.Args = electionArgs("leader-elect", "")
+		controller.Args = election.args("leader-elect", "")
 		controller.Args = append(controller.Args, "--pvclaimbinder-sync-period=5s")
 		if w.config.Upstream {
 			return plane.StartUpstreamLoops(ctx, controller)
 		}
 		return plane.StartPVController(ctx, controller)
 	}
-	controller.Env = []string{"NAMESPACE=" + deploy.Namespace, "POD_NAMESPACE=" + deploy.Namespace, "POD_NAME=" + r.name()}
-	controller.Args = append(electionArgs("leader-election", "--leader-election-namespace="+deploy.Namespace),
+	controller.Env = append(controller.Env, "NAMESPACE="+deploy.Namespace, "POD_NAMESPACE="+deploy.Namespace, "POD_NAME="+r.name())
+	controller.Args = append(election.args("leader-election", "--leader-election-namespace="+deploy.Namespace),
 		"--timeout="+callTimeout.String(), "--retry-interval-start=100ms", "--retry-interval-max=5s")
 	if w.config.Upstream {
 		return plane.StartUpstreamProvisioner(ctx, &w.disks.driver, controller)
 	}
 	controller.Args = append(controller.Args, "--journal-unresolved-after="+unresolvedAfter.String())
 	return plane.StartProvisioner(ctx, &w.disks.driver, controller)
-}
-
-// electionArgs returns the flags of leader election, whose names begin with the prefix.
-func electionArgs(prefix, namespace string) []string {
-	args := []string{
-		"--" + prefix, "--" + prefix + "-lease-duration=" + leaseDuration.String(),
-		"--" + prefix + "-renew-deadline=3s", "--" + prefix + "-retry-period=500ms",
-	}
-	if namespace != "" {
-		args = append(args, namespace)
-	}
-	return args
 }
 
 // haltPrograms kills all replicas.

@@ -103,7 +103,7 @@ func (d *disks) stateFile() string { return filepath.Join(d.dir, "csimock.volume
 func writeFaults(file string, faults []csimock.Fault) error {
 	entries := make([]map[string]any, 0, len(faults))
 	for _, f := range faults {
-		entry := map[string]any{"method": f.Method, "every": f.Every, "hang": f.Hang, "disconnect": f.Disconnect, "after": f.After}
+		entry := map[string]any{"method": f.Method, "volume": f.Volume, "every": f.Every, "hang": f.Hang, "disconnect": f.Disconnect, "after": f.After}
 		if f.Code != 0 {
 			entry["code"] = f.Code.String()
 		}

@@ -97,6 +97,7 @@ func (c *chaos) left(ctx context.Context) (left, error) {
 	for _, lc := range c.users.unfinished() {
 		l.stuck = append(l.stuck, finding{fmt.Sprintf("lifecycle %s (%s, %s, flip %s, retain %v): %s", lc.name, lc.Sort, lc.Order, lc.Flip, lc.Retain, lc.at()), lc.keys.all()})
 	}
+	l.stuck = append(l.stuck, c.returning.unbound(c.view)...)
 	l.addTerminating(c)
 	l.addLeaked(c, stored, entries)
 	return l, nil
@@ -193,6 +194,9 @@ func (c *chaos) lost() []finding {
 	c.watch.mu.Unlock()
 	for _, key := range c.users.missingLongLived() {
 		all = append(all, finding{"long-lived claim " + key + " is not bound to a disk", []string{"claim " + key}})
+	}
+	if stored, err := c.world.disks.stored(); err == nil {
+		all = append(all, c.returning.lost(stored)...)
 	}
 	return all
 }

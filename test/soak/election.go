@@ -1,0 +1,67 @@
+package soak
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/exeunt-io/exeunt/test/sandbox"
+)
+
+// noticedWithin is how long a leader may go on after a restore of etcd: it may be frozen, and its renewals fail.
+const noticedWithin = 15 * time.Second
+
+// election is the leader election of both programs.
+type election struct {
+	duration, renewal time.Duration
+	// pod: a process is that of a pod, and takes over the lease of the process before it at once.
+	pod bool
+}
+
+// electionOf returns that of a seed. A restore takes longer than a leader of most seeds waits for its renewal. In every
+// third seed the leader waits longer, and has to notice by the Lease that etcd was restored.
+func electionOf(seed uint64) election {
+	if seed%3 == 0 {
+		return election{duration: 24 * time.Second, renewal: 20 * time.Second, pod: true}
+	}
+	return election{duration: leaseDuration, renewal: 3 * time.Second}
+}
+
+// args returns the flags, whose names begin with the prefix.
+func (e election) args(prefix, namespace string) []string {
+	args := []string{
+		"--" + prefix, "--" + prefix + "-lease-duration=" + e.duration.String(),
+		"--" + prefix + "-renew-deadline=" + e.renewal.String(), "--" + prefix + "-retry-period=500ms",
+	}
+	if namespace != "" {
+		args = append(args, namespace)
+	}
+	return args
+}
+
+// leaders returns the processes that lead.
+func (w *world) leaders() []*sandbox.Process {
+	var leaders []*sandbox.Process
+	for _, replicas := range w.replicas {
+		r := leader(replicas)
+		if r == nil {
+			continue
+		}
+		if process := r.current(); process != nil {
+			leaders = append(leaders, process)
+		}
+	}
+	return leaders
+}
+
+// goingOn waits until the processes have ended, and returns those that have not in time.
+func goingOn(processes []*sandbox.Process, within time.Duration) (found []finding) {
+	deadline := time.Now().Add(within)
+	for _, process := range processes {
+		select {
+		case <-process.Done():
+		case <-time.After(time.Until(deadline)):
+			found = append(found, finding{text: fmt.Sprintf("%s led before etcd was restored, and goes on with what it remembers %s later", process.Name(), within)})
+		}
+	}
+	return found
+}
