@@ -24,6 +24,8 @@ const misfitFor = 12 * time.Second
 type returning struct {
 	mu     sync.Mutex
 	claims []*lifecycle
+	// created are all claims, also those that had no volume yet when etcd was restored.
+	created []*v1.PersistentVolumeClaim
 	// used are the claims of the disks that hold data, by handle.
 	used map[string]*v1.PersistentVolumeClaim
 	// misfits is until when the disks are too small.
@@ -44,6 +46,7 @@ func (r *returning) create(ctx context.Context, u *users) ([]*v1.PersistentVolum
 		}
 		r.claims, claims = append(r.claims, lc), append(claims, claim)
 	}
+	r.created = append(r.created, claims...)
 	return claims, nil
 }
 
@@ -94,9 +97,7 @@ func (r *returning) faults() []csimock.Fault {
 
 // useAgain selects the nodes of the claims that came back.
 func (r *returning) useAgain(ctx context.Context, u *users) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, claim := range r.used {
+	for _, claim := range r.created {
 		lc := u.lifecycle(Choices{Sort: Waiting}, claim.Name, claim.Namespace)
 		u.all.Go(func() { lc.keepSelecting(ctx, claim) })
 	}
@@ -104,35 +105,30 @@ func (r *returning) useAgain(ctx context.Context, u *users) {
 
 // lost returns the disks that are gone.
 func (r *returning) lost(stored map[string]string) []finding {
-	return r.find(func(handle string, claim *v1.PersistentVolumeClaim) string {
-		if stored[handle] != "" {
-			return ""
-		}
-		return fmt.Sprintf("disk %s: claim %s had used it when etcd was restored, exists, and the disk is gone", handle, claim.Name)
-	})
-}
-
-// unbound returns the claims whose disk is not bound to them again.
-func (r *returning) unbound(v *view) []finding {
-	return r.find(func(handle string, claim *v1.PersistentVolumeClaim) string {
-		now := v.claim(claim.Namespace + "/" + claim.Name)
-		if now != nil && now.UID == claim.UID && now.Status.Phase == v1.ClaimBound {
-			return ""
-		}
-		return fmt.Sprintf("claim %s came back with etcd, and is not bound to its disk %s", claim.Name, handle)
-	})
-}
-
-func (r *returning) find(text func(handle string, claim *v1.PersistentVolumeClaim) string) []finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []finding
 	for _, handle := range slices.Sorted(maps.Keys(r.used)) {
-		claim := r.used[handle]
-		if found := text(handle, claim); found != "" {
-			name := "pvc-" + string(claim.UID)
-			all = append(all, finding{found, []string{"claim " + claim.Namespace + "/" + claim.Name, "disk " + handle, "disk " + name, "pv " + name}})
+		if claim := r.used[handle]; stored[handle] == "" {
+			text := fmt.Sprintf("disk %s: claim %s had used it when etcd was restored, exists, and the disk is gone", handle, claim.Name)
+			all = append(all, finding{text, append(keysOf(claim), "disk "+handle)})
 		}
 	}
 	return all
+}
+
+// unbound returns the claims that are not bound.
+func (r *returning) unbound(v *view) []finding {
+	var all []finding
+	for _, claim := range r.created {
+		if now := v.claim(claim.Namespace + "/" + claim.Name); now == nil || now.UID != claim.UID || now.Status.Phase != v1.ClaimBound {
+			all = append(all, finding{fmt.Sprintf("claim %s came back with etcd, and is not bound", claim.Name), keysOf(claim)})
+		}
+	}
+	return all
+}
+
+func keysOf(claim *v1.PersistentVolumeClaim) []string {
+	name := "pvc-" + string(claim.UID)
+	return []string{"claim " + claim.Namespace + "/" + claim.Name, "disk " + name, "pv " + name}
 }

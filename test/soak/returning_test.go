@@ -23,7 +23,7 @@ func TestUsedDiskOfReturningClaimMustStay(t *testing.T) {
 func TestReturningClaimMustBeBoundAgain(t *testing.T) {
 	v := newView(newRecorder(false, false))
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: longLivedSpace, Name: "claim", UID: "uid"}}
-	r := returning{used: map[string]*v1.PersistentVolumeClaim{"handle": claim}}
+	r := returning{created: []*v1.PersistentVolumeClaim{claim}}
 	v.put("claim", claim)
 	if found := r.unbound(v); len(found) != 1 {
 		t.Errorf("while it is Pending: %v", found)
