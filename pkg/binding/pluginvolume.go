@@ -102,3 +102,8 @@ func DecideProvision(s ProvisionState) ProvisionAction {
 	// As in kube-controller-manager, a volume that does not satisfy the claim stays Pending.
 	return ReportCreated
 }
+
+// ProvisionedName returns the name of the volume that is provisioned for a claim.
+func ProvisionedName(claim *v1.PersistentVolumeClaim) string {
+	return "pvc-" + string(claim.UID)
+}

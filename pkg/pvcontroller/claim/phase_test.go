@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -11,11 +12,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -289,5 +292,86 @@ func TestClaimPhases(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkBoundClaim reconciles claims that are bound, as after every start.
+func BenchmarkBoundClaim(b *testing.B) {
+	benchmarkBound(b, ofClass("class"), "class")
+}
+
+// BenchmarkBoundClaimWithoutClass reconciles bound claims without class beside many classes.
+func BenchmarkBoundClaimWithoutClass(b *testing.B) {
+	var classes []runtime.Object
+	for i := range 50 {
+		other := class("example.com/driver", storagev1.VolumeBindingImmediate)
+		other.Name = fmt.Sprint("class-", i)
+		classes = append(classes, other)
+	}
+	benchmarkBound(b, func(*v1.PersistentVolumeClaim) {}, "", classes...)
+}
+
+func benchmarkBound(b *testing.B, setClass func(*v1.PersistentVolumeClaim), className string, classes ...runtime.Object) {
+	b.Helper()
+	const pairs = 1000
+	objects := append(classes, class("example.com/driver", storagev1.VolumeBindingImmediate))
+	var keys []string
+	for i := range pairs {
+		name := fmt.Sprint("pair-", i)
+		claim := pendingClaim(setClass, naming(name), boundOnce)
+		claim.Name, claim.UID = name, types.UID(name)
+		objects = append(objects, claim, free(name, "1", inClass(className), referringTo(name, name), func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeBound }))
+		keys = append(keys, "ns/"+name)
+	}
+	c, _ := newController(b, objects...)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if err := c.Reconcile(b.Context(), keys[i%pairs]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A webhook chooses the code of its denial. Each write of a binding has an event if it is refused.
+func TestRefusedWriteIsReported(t *testing.T) {
+	bound := free("v", "1", referringTo("claim", "claim"), phaseOfVolume(v1.VolumeBound))
+	for name, tc := range map[string]struct {
+		resource string
+		objects  []runtime.Object
+		event    string
+	}{
+		"claimRef":       {"persistentvolumes", []runtime.Object{pendingClaim(), free("v", "1")}, "Warning FailedBinding"},
+		"phase":          {"persistentvolumes", []runtime.Object{pendingClaim(), free("v", "1", referringTo("claim", "claim"))}, "Warning FailedBinding"},
+		"name of volume": {"persistentvolumeclaims", []runtime.Object{pendingClaim(), bound}, "Warning FailedBinding"},
+		"default class":  {"persistentvolumeclaims", []runtime.Object{pendingClaim(), defaultClass()}, "Warning FailedBinding"},
+		"provisioner":    {"persistentvolumeclaims", []runtime.Object{pendingClaim(ofClass("class")), class("example.com/driver", immediate)}, "Warning ProvisioningFailed"},
+	} {
+		for _, code := range []int32{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusUnprocessableEntity} {
+			t.Run(fmt.Sprintf("%s, %d", name, code), func(t *testing.T) {
+				c, events := newController(t, tc.objects...)
+				c.Client.(*fake.Clientset).PrependReactor("patch", tc.resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: `admission webhook "w" denied the request`}}
+				})
+				for range 3 {
+					if err := c.Reconcile(t.Context(), "ns/claim"); err == nil {
+						t.Fatal("the refusal is no error")
+					}
+				}
+				if got := events.sent(); len(got) != 1 || got[0] != "*v1.PersistentVolumeClaim claim: "+tc.event {
+					t.Errorf("events %q, want one %s", got, tc.event)
+				}
+			})
+		}
+	}
+}
+
+// A mutating webhook removes the default class from the claim: no event of the claim follows.
+func TestUndoneClassIsAnError(t *testing.T) {
+	c, events := newController(t, pendingClaim(), defaultClass())
+	c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, pendingClaim(), nil
+	})
+	if err := c.Reconcile(t.Context(), "ns/claim"); err == nil || len(events.sent()) != 1 {
+		t.Errorf("Reconcile() = %v, events %q", err, events.sent())
 	}
 }

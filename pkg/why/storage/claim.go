@@ -2,11 +2,14 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
@@ -183,4 +186,95 @@ func (s subject[T]) provisioningFails(ctx context.Context, claims []corev1.Persi
 		*facts = append(*facts, evidence(blocker.FromEvent, "%s", eventText(*last)))
 	}
 	return volume.FactOf(failed, seen)
+}
+
+// nextOfPod returns the next step for a pod that keeps a claim.
+func nextOfPod(ctx context.Context, e chain.Explorer, pod *corev1.Pod) string {
+	commands := e.Commands()
+	if pod.DeletionTimestamp != nil {
+		return cluster.Steps("the pod is being deleted. See what it waits for", commands.Exeunt(pod.Namespace, "why", "pod/"+pod.Name))
+	}
+	return cluster.Steps(sentenceOfPod(ctx, e, pod), commands.Kubectl(pod.Namespace, "get", "pod", pod.Name)) + "\n" +
+		cluster.LastResort("the claim goes with the pod, and with policy Delete its data", commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name))
+}
+
+// sentenceOfPod says how the use of the claim ends.
+func sentenceOfPod(ctx context.Context, e chain.Explorer, pod *corev1.Pod) string {
+	if hasFinished(pod) {
+		return "the pod has finished, and counts until it is deleted"
+	}
+	owner := metav1.GetControllerOf(pod)
+	switch {
+	case owner == nil:
+		return "the claim goes once no pod uses it"
+	case !createsPods(owner):
+		return fmt.Sprintf("%s %s owns the pod and creates no pods: delete the pod, which goes only after its owner otherwise", owner.Kind, owner.Name)
+	case isOwnerEnding(ctx, e, pod.Namespace, owner):
+		return fmt.Sprintf("%s %s, which owns the pod, is deleted and creates no pod again: the pod goes next, or delete it", owner.Kind, owner.Name)
+	}
+	return fmt.Sprintf("stop the workload that owns the pod first, %s %s, or it creates the pod again", owner.Kind, owner.Name)
+}
+
+// podCreators are the kinds of Kubernetes that create a pod again. A node does for static pods.
+var podCreators = map[string][]string{
+	"": {"ReplicationController", "Node"}, "apps": {"ReplicaSet", "StatefulSet", "DaemonSet", "Deployment"}, "batch": {"Job", "CronJob"},
+}
+
+// createsPods reports whether the owner may create pods: a custom resource may.
+func createsPods(owner *metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	kinds, known := podCreators[gv.Group]
+	return err != nil || !known || slices.Contains(kinds, owner.Kind)
+}
+
+// isOwnerEnding reports whether the owner is gone, or is being deleted: such an owner creates no pod.
+func isOwnerEnding(ctx context.Context, e chain.Explorer, namespace string, owner *metav1.OwnerReference) bool {
+	ref, found := e.Reader().Find(owner.APIVersion, owner.Kind, namespace, owner.Name)
+	if !found {
+		return false
+	}
+	object, presence, _ := e.Reader().Live(ctx, ref)
+	switch presence {
+	case cluster.Absent:
+		return true
+	case cluster.Present:
+		return object.GetUID() != owner.UID || object.GetDeletionTimestamp() != nil
+	case cluster.Unseen:
+	}
+	return false
+}
+
+// podBlockers returns a blocker for each pod that uses a claim, and one for all that have finished.
+func podBlockers(ctx context.Context, e chain.Explorer, pods []*corev1.Pod, name string) []blocker.Blocker {
+	var all []blocker.Blocker
+	var finished []*corev1.Pod
+	for _, pod := range pods {
+		if hasFinished(pod) && pod.DeletionTimestamp == nil {
+			finished = append(finished, pod)
+		} else {
+			all = append(all, podBlocker(ctx, e, pod, name))
+		}
+	}
+	if len(finished) == 0 {
+		return all
+	}
+	b := podBlocker(ctx, e, finished[0], name)
+	if len(finished) == 1 {
+		return append(all, b)
+	}
+	names := make([]string, len(finished))
+	for i, pod := range finished {
+		names[i] = pod.Name
+	}
+	commands, namespace := e.Commands(), finished[0].Namespace
+	b.Holder = fmt.Sprintf("%d pods of namespace %s", len(finished), namespace)
+	b.Evidence = []blocker.Evidence{evidence(blocker.FromField, "spec.volumes of %d pods that have finished names the claim: %s", len(finished), strings.Join(names, ", "))}
+	b.Next = cluster.Steps("these pods have finished, and count until they are deleted", commands.Kubectl(namespace, append([]string{"get", "pods"}, names...)...)) + "\n" +
+		cluster.LastResort("the claim goes with the last of the pods, and with policy Delete its data", commands.Kubectl(namespace, append([]string{"delete", "pods"}, names...)...))
+	return append(all, b)
+}
+
+// hasFinished reports whether the pod has ended by itself.
+func hasFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -87,3 +87,63 @@ func judged(b blocker.Blocker, judgment volume.Judgment, finding holder.Finding)
 	}
 	return b
 }
+
+// releasedOnly is the evidence of a volume that csi-provisioner does not reclaim.
+const releasedOnly = "csi-provisioner reclaims volumes in the phase Released only"
+
+// unclaimed returns the blocker of the provisioner's finalizer on a deleted volume that names no claim.
+func (c *volumeChain) unclaimed(ctx context.Context) blocker.Blocker {
+	name := string(finalizer.External)
+	finding := look(ctx, c, name, "PersistentVolume", "", c.driver)
+	server, facts := serverOf(ctx, c, finding, c.driver)
+	judgment := volume.RemoveUnclaimed(volume.UnclaimedState{Server: server, Feature: featureOf(finding), Provisioner: finding.State})
+	b := judged(c.blocker(name), judgment, finding)
+	if judgment.Reason != blocker.PhaseNotReclaimed {
+		return b
+	}
+	b.Evidence = slices.Concat([]blocker.Evidence{
+		evidence(blocker.FromField, "status.phase is %s, and spec.claimRef names no claim by UID: %s", c.typed.Status.Phase, releasedOnly),
+	}, facts, b.Evidence)
+	b.Next = cluster.Steps("note the handle of the disk, which stays in storage. Then run the provisioner of Exeunt for "+c.driver+", or set the policy Retain: either removes the finalizer",
+		c.Commands().Kubectl("", "get", "pv", c.typed.Name, "-o", "yaml")) + "\n" + c.giveDiskUp()
+	return b
+}
+
+// failedPhase completes the blocker of a Failed volume, which csi-provisioner does not reclaim.
+func (r *reclaimed) failedPhase(b *blocker.Blocker) {
+	phase := evidence(blocker.FromField, "status.phase is Failed, and %s", releasedOnly)
+	b.Evidence = slices.Concat([]blocker.Evidence{phase}, r.failure, r.served, b.Evidence)
+	b.Next = cluster.Steps("find out whether the data is still wanted. If so, set the policy Retain: the disk stays in storage. If not, run the provisioner of Exeunt for "+r.driver+": it deletes the disk of a Failed volume, too",
+		r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()
+}
+
+// isLate reports whether the volume was deleted before it got the provisioner's finalizer: the API
+// server accepts no new finalizer on a deleted object.
+func (c *volumeChain) isLate() bool {
+	return c.driver != "" && c.typed.DeletionTimestamp != nil && !finalizer.Has(c.typed.Finalizers, finalizer.External) &&
+		c.typed.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+}
+
+// late returns what happens to the disk of a late volume once its claim is deleted, with the
+// blocker of a disk that may stay behind.
+func (c *volumeChain) late(ctx context.Context) (loss string, found []blocker.Blocker) {
+	finding := look(ctx, c, string(finalizer.External), "PersistentVolume", "", c.driver)
+	server, facts := serverOf(ctx, c, finding, c.driver)
+	judgment := volume.Late(server)
+	switch judgment.Verdict {
+	case blocker.None:
+		return "its policy is Delete: this deletes the data if pv-controller of Exeunt runs, too; without pv-controller the disk stays in storage", nil
+	case blocker.Stuck:
+		loss = "its policy is Delete, but the volume has no finalizer of the provisioner: the disk stays in storage, and no PersistentVolume names the disk any more"
+	default:
+		loss = "its policy is Delete, but the volume has no finalizer of the provisioner: the disk stays in storage unless provisioner and pv-controller of Exeunt run, which delete the disk"
+	}
+	b := judged(c.blocker(""), judgment, finding)
+	b.Holder = "the provisioner of Exeunt for " + c.driver
+	b.Evidence = slices.Concat([]blocker.Evidence{
+		evidence(blocker.FromField, "the volume was deleted without the finalizer %s, and the API server accepts no new finalizer now", finalizer.External),
+	}, facts, b.Evidence)
+	b.Next = cluster.Steps("find out whether the data is still wanted, and note the handle of the disk. If the disk is to go, run provisioner and pv-controller of Exeunt before the claim goes: they delete the disk after the claim",
+		c.Commands().Kubectl("", "get", "pv", c.typed.Name, "-o", "yaml"))
+	return loss, []blocker.Blocker{b}
+}

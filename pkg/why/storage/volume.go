@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
@@ -206,4 +208,97 @@ func (c *volumeChain) toReclaim(ctx context.Context) []blocker.Blocker {
 		}
 		return explain(name)
 	})...)
+}
+
+// keepForClaim makes Retain the one next step of a volume whose disk is to be deleted while the
+// spec.volumeName of another claim names the volume: the user of that claim expects the data, and
+// whatever lets the driver act deletes it.
+func (c *volumeChain) keepForClaim(ctx context.Context, all []blocker.Blocker) []blocker.Blocker {
+	claim := c.claimNaming(ctx)
+	if claim == "" {
+		return all
+	}
+	for i := range all {
+		all[i].Evidence = append(all[i].Evidence, evidence(blocker.FromField, "spec.volumeName of claim %s names the volume", claim))
+		all[i].Next = cluster.Steps("claim "+claim+" names the volume, whose disk is to be deleted with its data: first keep the disk, then look again",
+			retain(c.Commands(), c.typed.Name), c.Commands().Exeunt("", "why", "pv/"+c.typed.Name))
+	}
+	return all
+}
+
+// claimNaming returns namespace/name of a claim, not the volume's, that names the volume, "" for none.
+func (c *volumeChain) claimNaming(ctx context.Context) string {
+	for _, claim := range claimsByVolume(ctx, c)[c.typed.Name] {
+		if own := c.typed.Spec.ClaimRef; own == nil || own.UID != claim.UID {
+			return claim.Namespace + "/" + claim.Name
+		}
+	}
+	return ""
+}
+
+// claimsByVolume returns the claims by the volume that they name. They are read once.
+func claimsByVolume(ctx context.Context, e chain.Explorer) map[string][]corev1.ObjectReference {
+	return cluster.Remember(e.Reader(), "claims by volume", func(r *cluster.Reader) map[string][]corev1.ObjectReference {
+		all := map[string][]corev1.ObjectReference{}
+		cluster.Each(ctx, r, cluster.PersistentVolumeClaims, cluster.Selection{}, func(page []corev1.PersistentVolumeClaim) {
+			for i := range page {
+				claim := &page[i]
+				if name := claim.Spec.VolumeName; name != "" && claim.DeletionTimestamp == nil {
+					all[name] = append(all[name], corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID})
+				}
+			}
+		})
+		return all
+	})
+}
+
+// Chains returns the chains of the kinds of this package.
+func Chains() map[schema.GroupKind]chain.Chain {
+	return map[schema.GroupKind]chain.Chain{
+		{Kind: "PersistentVolume"}:                              explainVolume,
+		{Kind: "PersistentVolumeClaim"}:                         explainClaim,
+		{Group: attachmentGroup, Kind: "VolumeAttachment"}:      explainAttachment,
+		{Group: attachmentGroup, Kind: "VolumeAttributesClass"}: explainAttributesClass,
+		{Group: "resource.k8s.io", Kind: "ResourceClaim"}:       explainDevices,
+		{Group: single.group, Kind: single.snapshot}:            single.explainSnapshot,
+		{Group: single.group, Kind: single.content}:             single.explainContent,
+		{Group: grouped.group, Kind: grouped.snapshot}:          grouped.explainSnapshot,
+		{Group: grouped.group, Kind: grouped.content}:           grouped.explainContent,
+	}
+}
+
+// Finalizers returns the chains of finalizers that objects of any kind may have.
+func Finalizers() map[string]chain.FinalizerChain {
+	return map[string]chain.FinalizerChain{}
+}
+
+// subject is an object that is explained, also with its type.
+type subject[T any] struct {
+	chain.Explorer
+	object *unstructured.Unstructured
+	typed  *T
+}
+
+// newSubject returns the object with its type, and false if it does not have that type.
+func newSubject[T any](e chain.Explorer, object *unstructured.Unstructured) (subject[T], bool) {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+		e.Reader().Note("could not read %s %s: %v", object.GetKind(), object.GetName(), err)
+		return subject[T]{}, false
+	}
+	return subject[T]{e, object, typed}, true
+}
+
+// finalizers returns a blocker for each finalizer: that of its function in special, else that
+// of the table.
+func (s subject[T]) finalizers(ctx context.Context, special func(finalizer string) ([]blocker.Blocker, bool)) []blocker.Blocker {
+	var all []blocker.Blocker
+	for _, name := range s.object.GetFinalizers() {
+		if found, is := special(name); is {
+			all = append(all, found...)
+			continue
+		}
+		all = append(all, s.Finalizer(ctx, s.object, name))
+	}
+	return all
 }
