@@ -43,6 +43,9 @@ func (t target) policies(ctx context.Context, e chain.Explorer) (names, unserved
 			}
 			continue
 		}
+		if len(policies) == 0 {
+			continue // bindings alone refuse nothing
+		}
 		bindings, _ := specsOf(ctx, e, served, kind.bindings)
 		for _, policy := range policies {
 			if slices.ContainsFunc(bindings, func(b namedSpec) bool { return kind.mayRefuse(policy, b, write) }) {

@@ -15,7 +15,7 @@ import (
 )
 
 // maxRequests is how many requests the explanation of a volume, claim or snapshot may send.
-const maxRequests = 22
+const maxRequests = 24
 
 func TestStorageChainsSendFewRequests(t *testing.T) {
 	r := &place{Session: harness.Join(t, harness.Setup{NoPrograms: true})}
