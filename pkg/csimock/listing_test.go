@@ -4,13 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
-	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
 // listed returns the IDs on one page of volumes and the token of the next.
@@ -113,33 +109,4 @@ func TestListVolumesRefuses(t *testing.T) {
 			expectCode(t, err, tc.want)
 		})
 	}
-}
-
-// Whatever comes in as a handle or a token, the answer is one that CSI knows,
-// and the volume that was there is still there.
-func FuzzHandlesAndTokens(f *testing.F) {
-	for _, seed := range []string{"", "vol-000001-00000000", "after-1", "after-18446744073709551616", "\x00", "💾", "../../etc"} {
-		f.Add(seed)
-	}
-	server, driver := start(f, csimock.Config{Capabilities: csimock.AllCapabilities()})
-	create(f, driver, volumeRequest("kept"))
-	allowed := []codes.Code{codes.OK, codes.InvalidArgument, codes.NotFound, codes.Aborted}
-	f.Fuzz(func(t *testing.T, text string) {
-		if text == server.Volumes()[0].ID {
-			return
-		}
-		_, deleted := driver.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: text})
-		_, got := driver.ControllerGetVolume(t.Context(), &csi.ControllerGetVolumeRequest{VolumeId: text})
-		_, listed := driver.ListVolumes(t.Context(), &csi.ListVolumesRequest{StartingToken: text})
-		_, unstaged := driver.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: text, StagingTargetPath: text})
-		for _, err := range []error{deleted, got, listed, unstaged} {
-			// gRPC itself refuses, as Internal, what is not UTF-8.
-			if !slices.Contains(allowed, status.Code(err)) && utf8.ValidString(text) {
-				t.Errorf("%q is answered with %v", text, err)
-			}
-		}
-		if len(server.Volumes()) != 1 {
-			t.Errorf("%q deleted a volume", text)
-		}
-	})
 }

@@ -1,12 +1,10 @@
 package journal_test
 
 import (
-	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	. "github.com/exeunt-io/exeunt/pkg/journal"
 )
@@ -32,38 +30,6 @@ func FuzzCustody(f *testing.F) {
 		}
 		if read.Precedes(current) && (current.Precedes(read) || Unbroken(current, read)) {
 			t.Errorf("%v precedes %v, and the reverse", read, current)
-		}
-	})
-}
-
-// Every Lease of a journal has a valid name and belongs to this journal alone.
-func FuzzLeaseName(f *testing.F) {
-	f.Add("csi.example.com", "node-1", "csi.example.com", "", 0)
-	f.Add("csi.example.com-node-1", "", "csi.example.com", "node-1", 12)
-	f.Add("", "", "\xff", "/", -1)
-	f.Add(strings.Repeat("x", 300), "", "csi-0123abcd", "", 1<<40)
-	f.Fuzz(func(t *testing.T, driver, node, otherDriver, otherNode string, number int) {
-		journal, other := Journal{Namespace: "ns", Driver: driver, Node: node}, Journal{Namespace: "ns", Driver: otherDriver, Node: otherNode}
-		if number < 0 {
-			return
-		}
-		for _, kind := range []Kind{KindActive, KindUnresolved} {
-			lease := journal.Lease(kind, number, "me", Custody{Written: 1}, nil)
-			if flaws := validation.IsDNS1123Subdomain(lease.Name); len(flaws) > 0 {
-				t.Errorf("Lease of %v is named %q: %v", journal, lease.Name, flaws)
-			}
-			if got, n, ours := journal.KindOf(lease); got != kind || n != number || !ours {
-				t.Errorf("Lease %q of %v is of kind %v, number %d, ours %v", lease.Name, journal, got, n, ours)
-			}
-			if _, _, ours := other.KindOf(lease); ours && other != journal && other.Owner() != journal.Owner() {
-				t.Errorf("Lease %q of %v is one of %v", lease.Name, journal, other)
-			}
-			if other != journal && other.LeaseName(kind, number) == lease.Name {
-				t.Errorf("%v and %v share Lease %q", journal, other, lease.Name)
-			}
-			if found, _, _, is := Find(lease); !strings.Contains(driver, "/") && (!is || found != journal) {
-				t.Errorf("Lease %q of %v is found as %v, %v", lease.Name, journal, found, is)
-			}
 		}
 	})
 }
