@@ -42,7 +42,10 @@ func deniedByWebhooks() []situation {
 			},
 			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs}, next: "--probe",
 			evidence: []string{"and may refuse or undo it: ValidatingAdmissionPolicy e2e-", ", MutatingAdmissionPolicy e2e-"},
-			step:     func(r *place) { r.removeFinalizers(stacks, "guarded") },
+			step: func(r *place) {
+				r.Until("the API server has the schema for the policy", func() bool { return r.dryRun(stacks, "guarded") == nil })
+				r.removeFinalizers(stacks, "guarded")
+			},
 		},
 		{
 			number: "67x", name: "the same, probed", step: step,
