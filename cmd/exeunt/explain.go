@@ -106,7 +106,7 @@ func findReason(name string) (blocker.Reason, error) {
 		names = append(names, reason.String())
 	}
 	if strings.ContainsAny(name, "/.") {
-		return 0, fmt.Errorf("no known controller sets the finalizer %q, exeunt why KIND/NAME looks for the one that did", name)
+		return 0, fmt.Errorf("the finalizer %q is not known; exeunt why KIND/NAME names the field manager that set it", name)
 	}
 	if meant := terminal.Closest(name, names); meant != "" {
 		return 0, fmt.Errorf("there is no reason %q, did you mean %s?", name, meant)

@@ -243,7 +243,7 @@ func TestEveryKnownFinalizerIsExplained(t *testing.T) {
 	if out, err := execute(t.Context(), "exeunt", "explain", "kubernetes.io/pv-protection", "-o", "json"); err != nil || !strings.Contains(out, `"project": "Kubernetes"`) {
 		t.Errorf("explain -o json = %q, %v", out, err)
 	}
-	if _, err := execute(t.Context(), "exeunt", "explain", "nobody.example/knows"); err == nil || !strings.Contains(err.Error(), "no known controller sets the finalizer") {
+	if _, err := execute(t.Context(), "exeunt", "explain", "nobody.example/knows"); err == nil || !strings.Contains(err.Error(), "the finalizer \"nobody.example/knows\" is not known") {
 		t.Errorf("an unknown finalizer: %v", err)
 	}
 }

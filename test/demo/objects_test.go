@@ -32,7 +32,7 @@ func TestEachNewStateIsToldOnce(t *testing.T) {
 	if err := claims.Delete(t.Context(), "demo", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitOrFail(t, seen, "the end of the claim is told", func() bool {
+	awaitOrFail(t, seen, "the end of the claim is reported", func() bool {
 		seen.mu.Lock()
 		defer seen.mu.Unlock()
 		return len(events) >= 3
