@@ -226,8 +226,8 @@ func (r *Run[K]) passesWithout(kind K, p *progress, now time.Time) bool {
 	return p.failed && (late || r.excused[kind]) || late && r.excused[kind]
 }
 
-// Result returns what the run has come to, and the kinds that it passed without. It passes without a kind only if the API server
-// has answered a check since: an API server that is away says nothing about kinds.
+// Result returns what the run has come to, and the kinds that it passed without. It passes without a kind only if the
+// API server has answered a check since: an API server that is away says nothing about kinds.
 func (r *Run[K]) Result(now time.Time) (Result, []K) {
 	var unseen []K
 	for kind, p := range r.kinds {

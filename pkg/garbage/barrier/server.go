@@ -5,16 +5,18 @@ import (
 	"time"
 )
 
-// server is what a run knows about the API server. While the API server is away, or its storage is, every read fails, which says
-// nothing about kinds. So after a failure another kind is read again: that is a check.
+// server is what a run knows about the API server. While the API server is away, or its storage is, every read fails,
+// which says nothing about kinds. So after a failure another kind is read again: that is a check.
 type server[K comparable] struct {
 	// kinds are those that the API server has itself. The first one that the graph has seen is checked.
 	kinds []K
-	// since is since when the API server answers: since the first read of such a kind. Zero if none was read since the API server was away.
+	// since is since when the API server answers: since the first read of such a kind. Zero if none was read since the
+	// API server was away.
 	since time.Time
 	// away: the last check failed.
 	away bool
-	// doubted: no check has begun since the last failure and succeeded. overtaken: the check that is under way began earlier.
+	// doubted: no check has begun since the last failure and succeeded. overtaken: the check that is under way began
+	// earlier.
 	doubted, overtaken bool
 	checking           bool
 	// checkedLate: a check has succeeded that began after the limit. late: the check that is under way did.
@@ -33,8 +35,9 @@ func (r *Run[K]) Vouch(kind K) {
 // Undiscovered records that the kinds could not be discovered.
 func (r *Run[K]) Undiscovered() { r.server.doubt() }
 
-// Checked records the end of a check. After one that failed, the next that succeeds begins the run anew: the failures said nothing
-// about kinds, and etcd may have been restored while the API server was away, so that what was read before is no more true.
+// Checked records the end of a check. After one that failed, the next that succeeds begins the run anew: the failures
+// said nothing about kinds, and etcd may have been restored while the API server was away, so that what was read
+// before is no more true.
 func (r *Run[K]) Checked(answered bool, now time.Time) {
 	s := &r.server
 	s.checking = false

@@ -88,7 +88,8 @@ func TestComponentsOfLongChain(t *testing.T) {
 	}
 }
 
-// The live dependents of an owner that has no owner itself are not visited: the search runs while they are being deleted.
+// The live dependents of an owner that has no owner itself are not visited: the search runs while they are being
+// deleted.
 func TestComponentsSkipsDependentsOfLoneOwner(t *testing.T) {
 	w := newWorld()
 	empty := testing.AllocsPerRun(10, func() { w.Components() })

@@ -61,8 +61,8 @@ func (n *node) identityAt(at Coordinates) (identity, bool) {
 }
 
 // knows reports whether the node was observed as an object of the kind in this state or a newer one: a watch may be
-// behind a list of its kind. A list that shows the version of an alias again is recorded: what another kind delivered since
-// may be older. An aggregated API server may give all states one version.
+// behind a list of its kind. A list that shows the version of an alias again is recorded: what another kind delivered
+// since may be older. An aggregated API server may give all states one version.
 func (n *node) knows(kind *Kind, object metav1.Object) bool {
 	if n.kind == kind {
 		order, integers := Compare(object.GetResourceVersion(), n.version)

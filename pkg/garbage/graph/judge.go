@@ -22,7 +22,8 @@ type Question struct {
 	At    Coordinates
 	// Version is that of the owner in the graph, "" if it is not there.
 	Version string
-	// Withdrawn: the kind is not served any more, and the owner was absent before. A path that is not served confirms this.
+	// Withdrawn: the kind is not served any more, and the owner was absent before. A path that is not served confirms
+	// this.
 	Withdrawn bool
 }
 
@@ -60,7 +61,8 @@ type Judgement struct {
 	Unproven []Question
 	// Unseen are the deletions without a barrier: the object's own, or those of its owners.
 	Unseen []types.UID
-	// Recheck is when to judge the object again: a live owner is not in the graph, so that no event tells when it is gone. Zero if none is.
+	// Recheck is when to judge the object again: a live owner is not in the graph, so that no event tells when it is
+	// gone. Zero if none is.
 	Recheck time.Time
 	// Displaced are owners in another namespace than the reference implies.
 	Displaced []Displaced
@@ -143,8 +145,8 @@ func (g *Graph) judgeReference(j *Judgement, n *node, i int, now time.Time) {
 	j.addDisplaced(n, r)
 }
 
-// addProof adds the live read that proved the absence of an owner, or has it read. What is remembered may be older than a restore
-// of etcd, which brought the owner back.
+// addProof adds the live read that proved the absence of an owner, or has it read. What is remembered may be older
+// than a restore of etcd, which brought the owner back.
 func (j *Judgement) addProof(owner *node, q Question, now time.Time) {
 	if q.Kind == nil {
 		return // no object can have the name
@@ -235,8 +237,8 @@ func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question
 	return r.owner.verdictAt(at, now), Question{Owner: r.owner.uid, Kind: kind, At: at, Version: r.owner.version}
 }
 
-// verdictOfWithdrawn returns the verdict on an owner whose kind is not served. The owner may have been absent while its kind, of
-// whatever scope, was served: the kind of a definition is withdrawn soon after its last object is gone.
+// verdictOfWithdrawn returns the verdict on an owner whose kind is not served. The owner may have been absent while
+// its kind, of whatever scope, was served: the kind of a definition is withdrawn soon after its last object is gone.
 func (g *Graph) verdictOfWithdrawn(dependent *node, r *reference) (Verdict, Question) {
 	if r.owner.owner == nil {
 		return Unresolvable, Question{}
@@ -301,11 +303,13 @@ func (g *Graph) Read(owner types.UID, at Coordinates, live metav1.Object, began 
 	n.addRead(added)
 }
 
-// maxVirtual is how many times longer than the first one the later reads of an owner that is not in the graph keep its dependents.
+// maxVirtual is how many times longer than the first one the later reads of an owner that is not in the graph keep
+// its dependents.
 const maxVirtual = 32
 
-// SetVirtualLifetime sets how long the first live read of an owner that is not in the graph keeps its dependents. Each further read
-// keeps them twice as long as the one before, up to a limit: nothing is deleted because an owner lives.
+// SetVirtualLifetime sets how long the first live read of an owner that is not in the graph keeps its dependents.
+// Each further read keeps them twice as long as the one before, up to a limit: nothing is deleted because an owner
+// lives.
 func (g *Graph) SetVirtualLifetime(lifetime time.Duration) { g.virtualLifetime = lifetime }
 
 // ReadAbsent records the live read of an owner that is not at the coordinates, beside [Graph.Deleted].
@@ -345,18 +349,19 @@ func (g *Graph) Epoch(uid types.UID) (epoch uint64, namespace string, found bool
 	return epoch, namespace, true
 }
 
-// HasPassed reports whether the graph has seen every kind since the present epoch of the owner began, and lately if that releases
-// its dependents.
+// HasPassed reports whether the graph has seen every kind since the present epoch of the owner began, and lately if
+// that releases its dependents.
 func (g *Graph) HasPassed(uid types.UID, now time.Time) bool {
 	n := g.nodes[uid]
 	return n != nil && n.passedLately(now)
 }
 
-// PassLifetime is how long an orphaning owner may be released after it passed. If etcd was restored since, its dependents have their
-// references again, and would be garbage.
+// PassLifetime is how long an orphaning owner may be released after it passed. If etcd was restored since, its
+// dependents have their references again, and would be garbage.
 const PassLifetime = 5 * time.Second
 
-// passedLately reports whether the owner has passed, and within [PassLifetime] if the removal of the finalizer orphan is next.
+// passedLately reports whether the owner has passed, and within [PassLifetime] if the removal of the finalizer orphan
+// is next.
 func (n *node) passedLately(now time.Time) bool {
 	return n.passed() && (!n.has(orphan) || n.matching > 0 || now.Sub(n.owner.passedAt) < PassLifetime)
 }

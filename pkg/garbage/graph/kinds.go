@@ -95,8 +95,8 @@ func (g *Graph) Reappeared(uid types.UID) {
 	g.change(n)
 }
 
-// ListedAgain records that a later list shows an object that the graph has. If a write to it has succeeded and its event has not come, etcd
-// may have been restored, and the event never comes: the object is judged again.
+// ListedAgain records that a later list shows an object that the graph has. If a write to it has succeeded and its
+// event has not come, etcd may have been restored, and the event never comes: the object is judged again.
 func (g *Graph) ListedAgain(uid types.UID) {
 	if n := g.nodes[uid]; n != nil && n.kind != nil && (n.has(sent) || n.waits()) {
 		n.flags &^= sent
@@ -196,8 +196,8 @@ func (g *Graph) Matches(object metav1.Object) bool {
 	return n != nil && n.kind != nil && n.version == object.GetResourceVersion() && n.isAs(object)
 }
 
-// Contradicts reports whether a list in this version shows the object in an older state than one that the graph has, and
-// that was committed before the list: no list of the same storage can.
+// Contradicts reports whether a list in this version shows the object in an older state than one that the graph has,
+// and that was committed before the list: no list of the same storage can.
 func (g *Graph) Contradicts(kind *Kind, object metav1.Object, version string) bool {
 	n := g.nodes[object.GetUID()]
 	if n == nil || n.kind != kind {

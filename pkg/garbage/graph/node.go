@@ -63,8 +63,8 @@ func (r *reference) namesKind(kind schema.GroupKind) bool {
 	return names.Names(r.kind.Value().GroupKind(), kind)
 }
 
-// kindOf returns the kind that an owner reference names; one of a group that nobody can serve, and not the core group, if
-// its apiVersion is none.
+// kindOf returns the kind that an owner reference names; one of a group that nobody can serve, and not the core
+// group, if its apiVersion is none.
 func kindOf(r *metav1.OwnerReference) schema.GroupVersionKind {
 	if gvk, valid := names.KindOf(r.APIVersion, r.Kind); valid {
 		return gvk
