@@ -110,15 +110,15 @@ func (o *options) newCollector(clients *program.Clients, recorder record.EventRe
 	}
 	return garbagecollector.New(garbagecollector.Config{
 		Reads: reads, Barriers: barriers, Live: live, REST: writes, Discovery: kinds, Recorder: recorder, Clock: clock.RealClock{}, Limiter: limiter, ReadLimiter: readLimiter, Throttle: throttle,
-		Canaries: o.canaries(clients.Leases), Workers: o.workers, DryRun: o.dryRun, Ignored: o.resources, UnreadableAfter: o.unreadableAfter, OrphanUnreadableAfter: o.orphanUnreadableAfter,
+		Detection: o.detection(clients.Leases), Workers: o.workers, DryRun: o.dryRun, Ignored: o.resources, UnreadableAfter: o.unreadableAfter, OrphanUnreadableAfter: o.orphanUnreadableAfter,
 	}), nil
 }
 
-// canaries returns how other garbage collectors are detected; nil if they are not.
-func (o *options) canaries(client kubernetes.Interface) *garbagecollector.Canaries {
+// detection returns how other garbage collectors are detected; nil if they are not.
+func (o *options) detection(client kubernetes.Interface) *garbagecollector.Detection {
 	if !o.detectOthers || o.dryRun {
 		return nil
 	}
 	namespace := o.leader.ResourceNamespace
-	return &garbagecollector.Canaries{Client: client.CoordinationV1().Leases(namespace), Namespace: namespace, LeaderLease: o.leader.ResourceName}
+	return &garbagecollector.Detection{Client: client.CoordinationV1().Leases(namespace), Namespace: namespace, LeaderLease: o.leader.ResourceName}
 }

@@ -21,8 +21,8 @@ import (
 
 var secrets = &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets", Namespaced: true, Collected: true}
 
-// leavingReads are the reads of an API server that answers one list of ConfigMaps, is away for a time, and answers again. Its other
-// lists have one dependent.
+// leavingReads are the reads of an API server that answers one list of ConfigMaps, is away for a time, and answers
+// again. Its other lists have one dependent.
 type leavingReads struct {
 	metadata.Interface
 	left, back time.Time

@@ -30,8 +30,8 @@ var errAhead = errors.New("the watch is ahead of the list")
 // nothing about what the graph has.
 var errUnwatched = errors.New("the kind is not watched in this version any more")
 
-// first is the first read of a kind. Definitions hardly ever change, so that no event would bring the watch to the present
-// version, and all other kinds wait for them: they are listed whole, unless that has failed.
+// first is the first read of a kind. Definitions hardly ever change, so that no event would bring the watch to the
+// present version, and all other kinds wait for them: they are listed whole, unless that has failed.
 func (r *reads) first(ctx context.Context, kind *graph.Kind) error {
 	r.mu.Lock()
 	whole := defines(kind) && !r.run.HasFailed(kind)
@@ -153,8 +153,8 @@ func (r *reads) noteReached(kind *graph.Kind) {
 	}
 }
 
-// record adds listed objects to the graph. A watch that is further than the list by now has delivered them, and may have
-// delivered their deletion: then they are left out.
+// record adds listed objects to the graph. A watch that is further than the list by now has delivered them, and may
+// have delivered their deletion: then they are left out.
 func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialObjectMetadata) error {
 	var err error
 	r.change(func(g *graph.Graph) {

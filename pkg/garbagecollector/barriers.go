@@ -25,7 +25,7 @@ func (c *Collector) await(deletions []types.UID) {
 	for _, uid := range deletions {
 		c.pending[uid] = struct{}{}
 	}
-	wake(c.awaited)
+	c.awaited.wake()
 }
 
 // runBarriers runs barriers, one at a time, until the context ends. While kinds are unread and no deletion
@@ -231,7 +231,7 @@ func (r *reads) wakeAfter(ctx context.Context, after time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-r.Clock.After(after):
-		wake(r.awaited)
+		r.awaited.wake()
 	}
 }
 
@@ -260,7 +260,7 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 	if err != nil && ctx.Err() == nil {
 		r.fail(ctx, kind, began, err)
 	}
-	wake(r.awaited)
+	r.awaited.wake()
 }
 
 // fail records the failure of a read of the kind. An overloaded API server says nothing about the kind.

@@ -165,8 +165,8 @@ func (r pagedRead) List(ctx context.Context, options metav1.ListOptions) (*metav
 	}
 }
 
-// runPaged runs a barrier over kinds without objects, and definitions whose watch stands still, and reports whether it ended
-// although no time passes.
+// runPaged runs a barrier over kinds without objects, and definitions whose watch stands still, and reports whether
+// it ended although no time passes.
 func runPaged(t *testing.T, kinds, atOnce int) bool {
 	t.Helper()
 	client := &pagedReads{atOnce: atOnce, enough: make(chan struct{})}

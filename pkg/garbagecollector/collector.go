@@ -51,8 +51,8 @@ type Config struct {
 	// Throttle delays all requests while the API server is overloaded; nil for never. The transports of
 	// the clients must be wrapped by it.
 	Throttle *Throttle
-	// Canaries detect other garbage collectors; nil for no detection.
-	Canaries *Canaries
+	// Detection finds out whether other garbage collectors work in the cluster; nil for no detection.
+	Detection *Detection
 	// Workers is the number of objects that are judged at once.
 	Workers int
 	// DryRun logs the writes instead of sending them.
@@ -69,6 +69,9 @@ type Config struct {
 // Collector collects garbage. It is safe for concurrent use.
 type Collector struct {
 	Config
+	*sharedGraph
+	*restore
+	others  *otherCollectors
 	queue   workqueue.TypedRateLimitingInterface[types.UID]
 	reads   singleflight.Group
 	invalid *lru.Cache
@@ -78,17 +81,12 @@ type Collector struct {
 	monitoring wait.Group
 	// watching is the context of the reflectors, also of those that a barrier starts.
 	watching context.Context
-	// restored is closed when the collector ends, because etcd was restored.
-	restored chan struct{}
 	// rediscover, awaited and cyclic wake discovery, the barrier and the search for cycles.
-	rediscover, awaited, cyclic chan struct{}
+	rediscover, awaited, cyclic signal
 
 	// discovering is held during discovery.
 	discovering sync.Mutex
 
-	mu       sync.Mutex
-	graph    *graph.Graph
-	working  bool
 	monitors map[schema.GroupKind]*monitor
 	// definitions are the CustomResourceDefinitions in the graph, by name.
 	definitions map[string]types.UID
@@ -112,14 +110,9 @@ type Collector struct {
 	// unreadSince are, for orphaning owners that wait for such kinds, their deletions with the time of the first barrier.
 	unreadSince map[types.UID]deletion
 	told        map[types.UID]*progress
-	// canary is the name of the Lease that is left alone, "" for none; other: the last check that did not fail found another
-	// garbage collector; checkFailed: the last check failed.
-	canary             string
-	other, checkFailed bool
 	// repeats delays writes that somebody undoes; nil for never.
-	repeats *controller.Repeats
-	// slowReads and slowWrites are the resources whose last live read or write was slow, and whether one is under way.
-	slowReads, slowWrites map[schema.GroupResource]bool
+	repeats               *controller.Repeats
+	slowReads, slowWrites *slowKinds
 }
 
 // New returns a collector that does nothing yet.
@@ -134,13 +127,14 @@ func New(config Config) *Collector {
 		invalid:    lru.New(remembered),
 		metrics:    newCounters(),
 		started:    config.Clock.Now(),
-		restored:   make(chan struct{}),
 		repeats:    &controller.Repeats{},
-		rediscover: make(chan struct{}, 1), awaited: make(chan struct{}, 1), cyclic: make(chan struct{}, 1),
-		graph: graph.New(), monitors: map[schema.GroupKind]*monitor{}, definitions: map[string]types.UID{},
+		rediscover: newSignal(), awaited: newSignal(), cyclic: newSignal(),
+		monitors: map[schema.GroupKind]*monitor{}, definitions: map[string]types.UID{},
 		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]deletion{}, told: map[types.UID]*progress{}, watching: context.Background(),
-		slowReads: map[schema.GroupResource]bool{}, slowWrites: map[schema.GroupResource]bool{},
+		slowReads: newSlowKinds(config.Clock), slowWrites: newSlowKinds(config.Clock),
 	}
+	c.sharedGraph = newSharedGraph(config.Clock, func(uid types.UID) { c.queue.Add(uid) })
+	c.restore, c.others = newRestore(), newOtherCollectors(&c.Config)
 	c.graph.SetVirtualLifetime(virtualLifetime)
 	return c
 }
@@ -171,25 +165,12 @@ func (c *Collector) Collect(ctx context.Context) error {
 	running.StartWithContext(ctx, c.runBarriers)
 	running.StartWithContext(ctx, c.releaseCycles)
 	running.StartWithContext(ctx, c.reportProgress)
-	running.StartWithContext(ctx, c.detectOthers)
+	running.StartWithContext(ctx, c.others.detect)
 	c.begin()
 	<-ctx.Done()
 	c.queue.ShutDown()
 	running.Wait()
 	return end()
-}
-
-// begin has every object judged that may need an action.
-func (c *Collector) begin() {
-	c.mu.Lock()
-	c.working = true
-	c.graph.TakeChanged()
-	var unsettled []types.UID
-	c.graph.Unsettled(func(uid types.UID) { unsettled = append(unsettled, uid) })
-	c.mu.Unlock()
-	for _, uid := range unsettled {
-		c.queue.Add(uid)
-	}
 }
 
 // waitForSync waits until all kinds are listed, at most for the timeout. It returns false if
@@ -223,25 +204,4 @@ func (c *Collector) unlisted() error {
 		}
 	}
 	return nil
-}
-
-// change changes the graph, and enqueues the objects to be judged again.
-func (c *Collector) change(f func(*graph.Graph)) {
-	c.mu.Lock()
-	f(c.graph)
-	changed, working := c.graph.TakeChanged(), c.working
-	c.mu.Unlock()
-	if working {
-		for _, uid := range changed {
-			c.queue.Add(uid)
-		}
-	}
-}
-
-// wake wakes the reader of the channel.
-func wake(channel chan<- struct{}) {
-	select {
-	case channel <- struct{}{}:
-	default:
-	}
 }

@@ -131,7 +131,7 @@ func (c *Collector) releaseComponent(ctx context.Context, component graph.Compon
 			}
 			state.Read, state.Changed = true, changed
 		case garbage.Recompute:
-			wake(c.cyclic)
+			c.cyclic.wake()
 			return nil
 		case garbage.ReleaseMembers:
 			return c.releaseMembers(ctx, component)
@@ -186,7 +186,7 @@ func (c *Collector) releaseMembers(ctx context.Context, component graph.Componen
 			return err
 		}
 		if next != done {
-			wake(c.cyclic)
+			c.cyclic.wake()
 			return nil
 		}
 		if i < maxEvents && !c.DryRun {

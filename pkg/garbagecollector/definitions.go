@@ -34,7 +34,7 @@ func (c *Collector) dropIfGone(ctx context.Context, kind *graph.Kind) {
 			g.Drop(kind)
 			if c.run != nil {
 				c.run.Remove(kind)
-				wake(c.awaited)
+				c.awaited.wake()
 			}
 		}
 	})

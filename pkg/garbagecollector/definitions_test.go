@@ -260,8 +260,8 @@ func TestKindIsGoneWithLastDefinitionOfItsGroup(t *testing.T) {
 	}
 }
 
-// An API server of another version may serve a kind of Kubernetes no longer. Nothing waits for it.
-// An API server that starts deletes the APIServices of versions that it does not know, also if a newer one runs beside it.
+// An API server of another version may serve a kind of Kubernetes no longer. Nothing waits for it. An API server that
+// starts deletes the APIServices of versions that it does not know, also if a newer one runs beside it.
 func TestKindOfKubernetesOutlivesItsAPIService(t *testing.T) {
 	kind := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "resource.k8s.io", Version: "v1alpha3", Kind: "PodSchedulingContext"}, Resource: "podschedulingcontexts"}
 	const path = "GET /apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resource.k8s.io"

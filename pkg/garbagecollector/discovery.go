@@ -239,6 +239,6 @@ func (c *Collector) replaceMonitor(former *monitor, kind *graph.Kind) {
 	c.startMonitor(kind)
 	if c.run != nil {
 		c.run.Replace(former.kind, kind)
-		wake(c.awaited)
+		c.awaited.wake()
 	}
 }

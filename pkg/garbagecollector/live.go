@@ -8,18 +8,21 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
+// liveTimeout bounds a live read.
+const liveTimeout = 35 * time.Second
+
 // errPathNotFound is a 404 that does not name the object: the path is not served, as by an
 // API server that does not know a CustomResourceDefinition yet. It proves nothing.
 var errPathNotFound = errors.New("the API server answers 404 without naming the object")
 
-// read reads an object live. It returns nil if the object does not exist, and when the read began, after the rate limit.
+// read reads an object live. It returns nil if the object does not exist, and when the read began, after the rate
+// limit.
 func (c *Collector) read(ctx context.Context, kind *graph.Kind, namespace, name string) (live *metav1.PartialObjectMetadata, began time.Time, err error) {
 	if c.ReadLimiter != nil {
 		if err := c.ReadLimiter.Wait(ctx); err != nil {
@@ -62,7 +65,7 @@ func (c *Collector) verifyObject(ctx context.Context, object graph.Object) error
 
 // readObject reads an object of the graph live.
 func (c *Collector) readObject(ctx context.Context, object graph.Object) (live *metav1.PartialObjectMetadata, err error) {
-	err = c.limitSlow(c.slowReads, object.Kind, func() (began time.Time, err error) {
+	err = c.slowReads.limit(object.Kind, func() (began time.Time, err error) {
 		live, began, err = c.read(ctx, object.Kind, object.Namespace, object.Name)
 		return began, err
 	})
@@ -125,8 +128,8 @@ func (c *Collector) mayBeAggregated(kind *graph.Kind) bool {
 	return !defined && !isOfKubernetes(kind)
 }
 
-// isUnchanged reads an object live, and reports whether it is as in the graph: in its version, and in what the graph has of it,
-// because an aggregated API server may give all states one version.
+// isUnchanged reads an object live, and reports whether it is as in the graph: in its version, and in what the graph
+// has of it, because an aggregated API server may give all states one version.
 func (c *Collector) isUnchanged(ctx context.Context, object graph.Object) (unchanged bool, err error) {
 	live, err := c.readObject(ctx, object)
 	if err != nil {
@@ -156,11 +159,4 @@ func (c *Collector) recordLive(object graph.Object, live *metav1.PartialObjectMe
 		}
 	})
 	return err
-}
-
-// judge returns the judgement of an object now.
-func (c *Collector) judge(uid types.UID) (graph.Judgement, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.graph.Judge(uid, c.Clock.Now())
 }

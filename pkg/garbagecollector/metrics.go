@@ -75,8 +75,8 @@ func (m metricsOf) Collect(ch chan<- prometheus.Metric) {
 	for _, resource := range unread {
 		ch <- prometheus.MustNewConstMetric(kindMetric, prometheus.GaugeValue, 1, resource)
 	}
-	ch <- prometheus.MustNewConstMetric(otherMetric, prometheus.GaugeValue, oneIf(m.foundOther()))
-	ch <- prometheus.MustNewConstMetric(checkMetric, prometheus.GaugeValue, oneIf(m.hasCheckFailed()))
+	ch <- prometheus.MustNewConstMetric(otherMetric, prometheus.GaugeValue, oneIf(m.others.hasFound()))
+	ch <- prometheus.MustNewConstMetric(checkMetric, prometheus.GaugeValue, oneIf(m.others.hasCheckFailed()))
 	ch <- prometheus.MustNewConstMetric(nodesMetric, prometheus.GaugeValue, float64(m.nodes()))
 }
 
@@ -86,10 +86,4 @@ func oneIf(holds bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-func (c *Collector) nodes() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.graph.Len()
 }

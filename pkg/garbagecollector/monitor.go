@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -246,11 +247,12 @@ func (m *monitor) reach(version string) {
 	m.reached, m.position = version, version
 	if m.run != nil {
 		m.run.Reached(m.kind, version)
-		wake(m.awaited)
+		m.awaited.wake()
 	}
 }
 
-// rewind has a list replace what is known of the kind, which is newer: the storage was restored. The caller holds the lock.
+// rewind has a list replace what is known of the kind, which is newer: the storage was restored. The caller holds the
+// lock.
 func (m *monitor) rewind(g *graph.Graph) {
 	if !m.mayBeAggregated(m.kind) {
 		m.end(m.kind)
@@ -263,8 +265,8 @@ func (m *monitor) rewind(g *graph.Graph) {
 // relistPause is the least time between two lists of an aggregated kind whose reads are behind its watch.
 const relistPause = time.Minute
 
-// doubt is for a read that is older than what the watch delivered before. The storage was restored, or an aggregated API server
-// answers from a cache: a list tells. The caller holds the lock.
+// doubt is for a read that is older than what the watch delivered before. The storage was restored, or an aggregated
+// API server answers from a cache: a list tells. The caller holds the lock.
 func (c *Collector) doubt(kind *graph.Kind) error {
 	if !c.mayBeAggregated(kind) {
 		c.end(kind)
@@ -306,5 +308,14 @@ func (m *monitor) noteDefinition(definition *metav1.PartialObjectMetadata, exist
 		return
 	}
 	m.outdated = true
-	wake(m.rediscover)
+	m.rediscover.wake()
+}
+
+// checkedList sends a list request. Only an aggregated API server may answer without a version.
+func (c *Collector) checkedList(kind *graph.Kind, list func() (*metav1.PartialObjectMetadataList, error)) (*metav1.PartialObjectMetadataList, error) {
+	found, err := list()
+	if c.mayIgnorePreconditions(kind) {
+		return found, err
+	}
+	return answer.CheckedList(found, err)
 }

@@ -44,26 +44,24 @@ func TestUntilNextCheck(t *testing.T) {
 	}
 }
 
-// detecting returns a collector that looks for others in the namespace kube-system of the client.
-func detecting(t *testing.T, objects ...runtime.Object) (*Collector, *fake.Clientset, *record.FakeRecorder) {
+// detecting returns the search for other collectors in the namespace kube-system of the client.
+func detecting(t *testing.T, objects ...runtime.Object) (*otherCollectors, *fake.Clientset, *record.FakeRecorder) {
 	client, recorder := fake.NewClientset(objects...), record.NewFakeRecorder(100)
 	client.PrependReactor("create", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		action.(clienttesting.CreateAction).GetObject().(*coordinationv1.Lease).UID = uuid.NewUUID()
 		return false, nil, nil
 	})
 	t.Helper()
-	c := New(Config{Clock: clock.RealClock{}, Recorder: recorder,
-		Canaries: &Canaries{Client: client.CoordinationV1().Leases("kube-system"), Namespace: "kube-system", LeaderLease: "garbage-collector"}})
-	t.Cleanup(c.queue.ShutDown)
-	return c, client, recorder
+	detection := &Detection{Client: client.CoordinationV1().Leases("kube-system"), Namespace: "kube-system", LeaderLease: "garbage-collector"}
+	return newOtherCollectors(&Config{Clock: clock.RealClock{}, Recorder: recorder, Detection: detection}), client, recorder
 }
 
 // detectFor looks for others for the time.
-func (c *Collector) detectFor(t *testing.T, duration time.Duration) {
+func (o *otherCollectors) detectFor(t *testing.T, duration time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
-	c.detectOthers(ctx)
+	o.detect(ctx)
 }
 
 // verbs returns the number of requests with the verb.
@@ -81,10 +79,10 @@ func expectNoLeases(t *testing.T, client *fake.Clientset) {
 
 func TestNoOtherCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, client, recorder := detecting(t)
-		c.detectFor(t, 12*time.Minute) // checks after 0, 1 and 11 minutes
-		if c.foundOther() || len(recorder.Events) > 0 || verbs(client, "create") != 3 {
-			t.Errorf("found %v, %d events, %d checks", c.foundOther(), len(recorder.Events), verbs(client, "create"))
+		o, client, recorder := detecting(t)
+		o.detectFor(t, 12*time.Minute) // checks after 0, 1 and 11 minutes
+		if o.hasFound() || len(recorder.Events) > 0 || verbs(client, "create") != 3 {
+			t.Errorf("found %v, %d events, %d checks", o.hasFound(), len(recorder.Events), verbs(client, "create"))
 		}
 		expectNoLeases(t, client)
 	})
@@ -92,20 +90,20 @@ func TestNoOtherCollector(t *testing.T) {
 
 func TestOtherCollectorIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, client, recorder := detecting(t)
+		o, client, recorder := detecting(t)
 		other, stop := context.WithCancel(t.Context())
 		go deleteLeases(other, client)
-		c.detectFor(t, 90*time.Second)
-		if !c.foundOther() || len(recorder.Events) != 2 {
-			t.Fatalf("found %v, %d events", c.foundOther(), len(recorder.Events))
+		o.detectFor(t, 90*time.Second)
+		if !o.hasFound() || len(recorder.Events) != 2 {
+			t.Fatalf("found %v, %d events", o.hasFound(), len(recorder.Events))
 		}
 		if text := <-recorder.Events; !strings.HasPrefix(text, "Warning OtherGarbageCollector Another garbage collector is at work") {
 			t.Errorf("event: %s", text)
 		}
 		stop()
 		synctest.Wait()
-		c.detectFor(t, time.Minute)
-		if c.foundOther() {
+		o.detectFor(t, time.Minute)
+		if o.hasFound() {
 			t.Error("the other one ended, and is still reported")
 		}
 		expectNoLeases(t, client)
@@ -128,21 +126,21 @@ func deleteLeases(ctx context.Context, client *fake.Clientset) {
 	}
 }
 
-// Another process deletes the canary, but a finalizer keeps it; or creates another Lease under its name.
-func TestChangedCanaryMeansOtherCollector(t *testing.T) {
+// Another process deletes the test Lease, but a finalizer keeps it; or creates another Lease under its name.
+func TestChangedTestLeaseMeansOtherCollector(t *testing.T) {
 	for name, change := range map[string]func(*coordinationv1.Lease){
 		"terminating": func(l *coordinationv1.Lease) { l.DeletionTimestamp = &metav1.Time{Time: time.Now()} },
 		"another UID": func(l *coordinationv1.Lease) { l.UID = "other" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, client, _ := detecting(t)
+				o, client, _ := detecting(t)
 				client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 					lease := &coordinationv1.Lease{}
 					change(lease)
 					return true, lease, nil
 				})
-				if found, err := c.awaitDeletion(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "canary"}}); !found || err != nil {
+				if found, err := o.awaitDeletion(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "test-lease"}}); !found || err != nil {
 					t.Errorf("found %v, %v", found, err)
 				}
 			})
@@ -150,31 +148,31 @@ func TestChangedCanaryMeansOtherCollector(t *testing.T) {
 	}
 }
 
-// An admission webhook, or a missing right, refuses a request for a time. The canaries do not become many meanwhile.
+// An admission webhook, or a missing right, refuses a request for a time. The test Leases do not become many meanwhile.
 func TestRefusedCheckIsRepeatedUntilItSucceeds(t *testing.T) {
 	for _, verb := range []string{"create", "list", "delete"} {
 		t.Run(verb, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, client, recorder := detecting(t)
+				o, client, recorder := detecting(t)
 				lifted := time.Now().Add(time.Hour)
 				client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return time.Now().Before(lifted), nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("denied"))
 				})
-				c.detectFor(t, time.Hour-time.Minute)
+				o.detectFor(t, time.Hour-time.Minute)
 				// after 0, 1, 3, 7, 15, 25, 35, 45 and 55 minutes
-				if got := verbs(client, verb); !c.hasCheckFailed() || c.foundOther() || got < 6 || got > 10 || verbs(client, "create") > 10 {
-					t.Errorf("failed %v, %d requests, %d canaries", c.hasCheckFailed(), got, verbs(client, "create"))
+				if got := verbs(client, verb); !o.hasCheckFailed() || o.hasFound() || got < 6 || got > 10 || verbs(client, "create") > 10 {
+					t.Errorf("failed %v, %d requests, %d test Leases", o.hasCheckFailed(), got, verbs(client, "create"))
 				}
 				list, _ := client.CoordinationV1().Leases("kube-system").List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
 				if list != nil && len(list.Items) > 1 {
-					t.Errorf("%d canaries are left", len(list.Items))
+					t.Errorf("%d test Leases are left", len(list.Items))
 				}
 				other, stop := context.WithCancel(t.Context())
 				defer stop()
 				time.AfterFunc(2*time.Minute, func() { deleteLeases(other, client) })
-				c.detectFor(t, 12*time.Minute)
-				if c.hasCheckFailed() || !c.foundOther() || len(recorder.Events) == 0 {
-					t.Errorf("after the refusal: failed %v, found %v", c.hasCheckFailed(), c.foundOther())
+				o.detectFor(t, 12*time.Minute)
+				if o.hasCheckFailed() || !o.hasFound() || len(recorder.Events) == 0 {
+					t.Errorf("after the refusal: failed %v, found %v", o.hasCheckFailed(), o.hasFound())
 				}
 			})
 		})
@@ -183,22 +181,22 @@ func TestRefusedCheckIsRepeatedUntilItSucceeds(t *testing.T) {
 
 func TestFailedCheckKeepsVerdictAndIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, client, recorder := detecting(t)
-		c.other = true
+		o, client, recorder := detecting(t)
+		o.found = true
 		client.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("connection refused")
 		})
-		c.detectFor(t, 150*time.Second)
-		if !c.foundOther() || len(recorder.Events) > 0 || verbs(client, "create") != 2 {
-			t.Errorf("found %v, %d checks", c.foundOther(), verbs(client, "create"))
+		o.detectFor(t, 150*time.Second)
+		if !o.hasFound() || len(recorder.Events) > 0 || verbs(client, "create") != 2 {
+			t.Errorf("found %v, %d checks", o.hasFound(), verbs(client, "create"))
 		}
 	})
 }
 
-func TestStopDeletesCanary(t *testing.T) {
+func TestStopDeletesTestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, client, recorder := detecting(t)
-		c.detectFor(t, 5*time.Second)
+		o, client, recorder := detecting(t)
+		o.detectFor(t, 5*time.Second)
 		if verbs(client, "create") != 1 || len(recorder.Events) > 0 {
 			t.Errorf("%d checks", verbs(client, "create"))
 		}
@@ -206,12 +204,12 @@ func TestStopDeletesCanary(t *testing.T) {
 	})
 }
 
-func TestCanaryOfKilledProcessIsDeleted(t *testing.T) {
-	old := newCanary()
+func TestTestLeaseOfKilledProcessIsDeleted(t *testing.T) {
+	old := newTestLease()
 	old.Namespace, old.UID = "kube-system", "old"
 	foreign := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "garbage-collector"}}
-	c, client, _ := detecting(t, old, foreign)
-	if err := c.deleteOldCanaries(t.Context()); err != nil {
+	o, client, _ := detecting(t, old, foreign)
+	if err := o.deleteOldTestLeases(t.Context()); err != nil {
 		t.Error(err)
 	}
 	list, _ := client.CoordinationV1().Leases("kube-system").List(t.Context(), metav1.ListOptions{})
@@ -229,14 +227,14 @@ func TestCanaryOfKilledProcessIsDeleted(t *testing.T) {
 	}
 }
 
-// Our own collector leaves its canary alone, and nothing else.
-func TestOwnCanaryIsNotCollected(t *testing.T) {
+// Our own collector leaves its test Lease alone, and nothing else.
+func TestOwnTestLeaseIsNotCollected(t *testing.T) {
 	s := newAPIServer(t)
 	s.lack("absent")
 	c := connected(t, s, Config{})
 	absent := graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"}
 	path := "/apis/coordination.k8s.io/v1/namespaces/ns/leases/"
-	for _, name := range []string{"canary", "other"} {
+	for _, name := range []string{"test-lease", "other"} {
 		s.answer("DELETE "+path+name, 200, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: types.UID(name)}})
 		object := configMap(name, "2", "absent")
 		c.change(func(g *graph.Graph) {
@@ -246,39 +244,39 @@ func TestOwnCanaryIsNotCollected(t *testing.T) {
 		})
 	}
 	object := configMap("namesake", "2", "absent")
-	object.Name = "canary"
-	s.answer("DELETE "+configMapPath+"canary", 200, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: "namesake"}})
+	object.Name = "test-lease"
+	s.answer("DELETE "+configMapPath+"test-lease", 200, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: "namesake"}})
 	c.observe(object)
-	c.keepCanary("canary")
-	for _, uid := range []types.UID{"canary", "other", "namesake"} {
+	c.others.keep("test-lease")
+	for _, uid := range []types.UID{"test-lease", "other", "namesake"} {
 		if err := c.reconcile(t.Context(), uid); err != nil {
 			t.Error(err)
 		}
 	}
-	if s.count("DELETE "+path+"canary") != 0 || s.count("DELETE "+path+"other") != 1 || s.count("DELETE "+configMapPath+"canary") != 1 {
+	if s.count("DELETE "+path+"test-lease") != 0 || s.count("DELETE "+path+"other") != 1 || s.count("DELETE "+configMapPath+"test-lease") != 1 {
 		t.Errorf("requests: %v", s.requests)
 	}
-	c.keepCanary("")
-	if err := c.reconcile(t.Context(), "canary"); err != nil || s.count("DELETE "+path+"canary") != 1 {
-		t.Errorf("the canary that was left is not collected: %v, %v", err, s.requests)
+	c.others.keep("")
+	if err := c.reconcile(t.Context(), "test-lease"); err != nil || s.count("DELETE "+path+"test-lease") != 1 {
+		t.Errorf("the test Lease that was left is not collected: %v, %v", err, s.requests)
 	}
 }
 
 // A webhook may deny the deletion with 404.
-func TestCanaryWhoseDeletionWasDeniedIsReported(t *testing.T) {
-	left := newCanary()
+func TestTestLeaseWhoseDeletionWasDeniedIsReported(t *testing.T) {
+	left := newTestLease()
 	left.Namespace, left.UID = "kube-system", "left"
-	c, client, _ := detecting(t, left)
+	o, client, _ := detecting(t, left)
 	client.PrependReactor("delete", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), left.Name)
 	})
-	if err := c.deleteCanary(t.Context(), left); err == nil {
-		t.Error("the canary that exists counts as deleted")
+	if err := o.deleteTestLease(t.Context(), left); err == nil {
+		t.Error("the test Lease that exists counts as deleted")
 	}
 	if err := client.Tracker().Delete(coordinationv1.SchemeGroupVersion.WithResource("leases"), "kube-system", left.Name); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.deleteCanary(t.Context(), left); err != nil {
-		t.Errorf("the canary is gone: %v", err)
+	if err := o.deleteTestLease(t.Context(), left); err != nil {
+		t.Errorf("the test Lease is gone: %v", err)
 	}
 }

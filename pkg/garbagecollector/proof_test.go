@@ -36,7 +36,8 @@ func (c *Collector) readAbsent(name string) {
 	})
 }
 
-// The owner was deleted, and a restore of etcd brought it back. The dependent, which was not deleted yet, has the version that it had.
+// The owner was deleted, and a restore of etcd brought it back. The dependent, which was not deleted yet, has the
+// version that it had.
 func TestOwnerThatRestoreBroughtBackKeepsDependent(t *testing.T) {
 	for write, owners := range map[string][]string{"DELETE": {"restored"}, "PATCH": {"live", "restored"}} {
 		t.Run(write, func(t *testing.T) {
@@ -101,7 +102,8 @@ func TestPausedWriteReadsNoOwner(t *testing.T) {
 	}
 }
 
-// The definition of the owner's kind ended after the owner. A restore brought both back, and discovery does not know yet.
+// The definition of the owner's kind ended after the owner. A restore brought both back, and discovery does not know
+// yet.
 func TestOwnerOfWithdrawnKindIsReadBeforeDeletion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status  int
@@ -136,7 +138,8 @@ func TestOwnerOfWithdrawnKindIsReadBeforeDeletion(t *testing.T) {
 	}
 }
 
-// An aggregated API server was uninstalled and is installed again. Its objects, which were seen to end, exist: its storage was restored.
+// An aggregated API server was uninstalled and is installed again. Its objects, which were seen to end, exist: its
+// storage was restored.
 func TestOwnerOfReinstalledAPIServiceKeepsDependent(t *testing.T) {
 	widgets, _ := aggregatedWidgets()
 	s := newAPIServer(t)

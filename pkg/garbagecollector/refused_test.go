@@ -29,8 +29,8 @@ func denial(code int, reason metav1.StatusReason) *metav1.Status {
 	return status
 }
 
-// withMiddle returns a collector whose ConfigMap middle is to be deleted or patched, because owners of it are absent. The API
-// server has it, and answers the write with the status.
+// withMiddle returns a collector whose ConfigMap middle is to be deleted or patched, because owners of it are absent.
+// The API server has it, and answers the write with the status.
 func withMiddle(t *testing.T, write string, status int, answer any, owners ...string) (*apiServer, *Collector) {
 	t.Helper()
 	s := newAPIServer(t)

@@ -37,9 +37,9 @@ func (m *monitor) receive(t *testing.T, list []any, version string) error {
 	return m.Replace(store.List(), version)
 }
 
-// restoredReads are reads of a storage that was restored from a backup of version 500: with the version it had, or with a
-// raised one, as etcdutl snapshot restore --bump-revision does. The watch had come to version 1000, and had delivered the
-// object one with version 900.
+// restoredReads are reads of a storage that was restored from a backup of version 500: with the version it had, or
+// with a raised one, as etcdutl snapshot restore --bump-revision does. The watch had come to version 1000, and had
+// delivered the object one with version 900.
 func restoredReads(t *testing.T) map[string]func(*monitor) error {
 	restored := func() *metav1.PartialObjectMetadata { return metadataOf("one", 400) }
 	return map[string]func(*monitor) error{
@@ -110,8 +110,8 @@ func TestNewerStateIsNoRestore(t *testing.T) {
 	}
 }
 
-// The storage of an aggregated API server concerns its kinds only, and a restart is no way out: it may begin anew with each
-// process.
+// The storage of an aggregated API server concerns its kinds only, and a restart is no way out: it may begin anew
+// with each process.
 func TestOlderStateOfAggregatedKindIsListed(t *testing.T) {
 	for name, read := range restoredReads(t) {
 		t.Run(name, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestListOfAggregatedKindReplacesNewerState(t *testing.T) {
 	}
 }
 
-// The storage of an aggregated API server was restored and its watch says nothing, or its objects have no versions, or always
-// the same. The live read shows an owner that lives.
+// The storage of an aggregated API server was restored and its watch says nothing, or its objects have no versions,
+// or always the same. The live read shows an owner that lives.
 func TestLiveReadOfAggregatedKindKeepsDependent(t *testing.T) {
 	for name, versions := range map[string][2]string{"versions went back": {"5000", "12"}, "no versions": {"", ""}, "constant versions": {"1", "1"}} {
 		t.Run(name, func(t *testing.T) {
@@ -218,8 +218,8 @@ func TestBarrierTakesNoListWithoutVersion(t *testing.T) {
 	}
 }
 
-// The finalizer of an owner was removed, or a dependent deleted, and a restore of etcd undid that before the event came: the object has the
-// version that the graph knows.
+// The finalizer of an owner was removed, or a dependent deleted, and a restore of etcd undid that before the event
+// came: the object has the version that the graph knows.
 func TestUndoneWriteIsRepeatedAfterList(t *testing.T) {
 	for name, object := range map[string]metav1.ObjectMeta{
 		"owner": terminating(configMap("owner", "900"), metav1.FinalizerOrphanDependents), "dependent": configMap("dependent", "900", "absent"),

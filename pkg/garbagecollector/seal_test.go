@@ -32,8 +32,8 @@ func sealing(t *testing.T, s *apiServer, d *fakeDiscovery) (*reads, *clocktestin
 	return r, clock
 }
 
-// seal looks for new kinds, after the definitions were seen or not, and returns what the run has come to. The API server answers
-// checks.
+// seal looks for new kinds, after the definitions were seen or not, and returns what the run has come to. The API
+// server answers checks.
 func (r *reads) seal(t *testing.T) barrier.Result {
 	t.Helper()
 	r.sealAfter(t.Context(), []*graph.Kind{definitions})

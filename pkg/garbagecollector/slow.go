@@ -1,60 +1,61 @@
 package garbagecollector
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-const (
-	// slowAnswer is how long a request takes whose kind counts as slow.
-	slowAnswer = 2 * time.Second
-	// liveTimeout and writeTimeout bound a live read and a write. A webhook may take 30 s.
-	liveTimeout, writeTimeout = 35 * time.Second, 35 * time.Second
-)
+// slowAnswer is how long a request takes whose kind counts as slow.
+const slowAnswer = 2 * time.Second
 
 // errSlow means that the API server answers slowly for the kind, and that another worker awaits an answer.
 var errSlow = errors.New("the API server answers slowly for this kind; one request is sent at a time")
 
-// limitSlow sends a request for an object of the kind. The resources whose last answer was slow are in the map, with
-// whether a request is under way: of such a kind, one is sent at a time, so that an aggregated API server or a
-// webhook that does not answer keeps one worker, not all. A request that is not sent says nothing: send returns no
-// time then.
-func (c *Collector) limitSlow(slow map[schema.GroupResource]bool, kind *graph.Kind, send func() (began time.Time, err error)) error {
+// slowKinds are the kinds whose last answer was slow. Of such a kind, one request is sent at a time, so that an
+// aggregated API server or a webhook that does not answer keeps one worker, not all.
+type slowKinds struct {
+	clock clock.PassiveClock
+
+	// The mutex guards the map, and is not held while a request is sent.
+	mu sync.Mutex
+	// sending has an entry for each slow resource: whether a request is under way.
+	sending map[schema.GroupResource]bool
+}
+
+func newSlowKinds(clock clock.PassiveClock) *slowKinds {
+	return &slowKinds{clock: clock, sending: map[schema.GroupResource]bool{}}
+}
+
+// limit sends a request for an object of the kind, unless another one for the kind is under way and the kind is slow.
+// A request that is not sent says nothing: send returns no time then.
+func (s *slowKinds) limit(kind *graph.Kind, send func() (began time.Time, err error)) error {
 	resource := kind.GroupResource()
-	c.mu.Lock()
-	sending, limited := slow[resource]
+	s.mu.Lock()
+	sending, limited := s.sending[resource]
 	if limited && !sending {
-		slow[resource] = true
+		s.sending[resource] = true
 	}
-	c.mu.Unlock()
+	s.mu.Unlock()
 	if sending {
 		return fmt.Errorf("send a request for %s: %w", resource, errSlow)
 	}
 	began, err := send()
-	tookLong := !began.IsZero() && c.Clock.Since(began) >= slowAnswer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, known := slow[resource]
+	tookLong := !began.IsZero() && s.clock.Since(began) >= slowAnswer
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, known := s.sending[resource]
 	switch {
 	case limited && began.IsZero(), tookLong && (limited || !known): // otherwise another worker has the slot
-		slow[resource] = false
+		s.sending[resource] = false
 	case limited && !tookLong:
-		delete(slow, resource)
+		delete(s.sending, resource)
 	}
 	return err
-}
-
-// send sends a write without retries, since the judgement would be older than it may be. The outcome of a write that
-// is not answered in time is unknown, and the object judged anew.
-func (c *Collector) send(ctx context.Context, request *rest.Request) rest.Result {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	return request.MaxRetries(0).Do(ctx)
 }

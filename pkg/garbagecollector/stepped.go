@@ -120,7 +120,7 @@ func (s *Stepped) ReleaseCycles(ctx context.Context) {
 	delays := newCycleDelays()
 	s.collector.releaseFound(ctx, delays)
 	if _, failed := delays.next(); failed {
-		wake(s.collector.cyclic)
+		s.collector.cyclic.wake()
 	}
 }
 

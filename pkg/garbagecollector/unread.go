@@ -45,7 +45,7 @@ func (c *Collector) pass(ctx context.Context, owners map[types.UID]deletion, res
 			}
 		})
 	}
-	wake(c.cyclic)
+	c.cyclic.wake()
 }
 
 // undiscovered stands for kinds that nobody can name.

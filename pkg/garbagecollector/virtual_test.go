@@ -43,8 +43,8 @@ func (r ownerRead) Get(_ context.Context, name string, _ metav1.GetOptions, _ ..
 	return partial(configMap(name, "1")), nil
 }
 
-// The kind of the owner is not collected, so that no event says when the owner is gone. All dependents share the reads of it, which become
-// rare.
+// The kind of the owner is not collected, so that no event says when the owner is gone. All dependents share the
+// reads of it, which become rare.
 func TestOwnerOutsideGraphIsReadOnceForAllDependents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const dependents = 50

@@ -24,8 +24,8 @@ const (
 	maxSteps = 10
 	// maxOwnerReads bounds the reads of the owners of one object that are in flight.
 	maxOwnerReads = 10
-	// virtualLifetime is how long the first live read of an owner that is not in the graph keeps its dependents: its kind is not
-	// collected, or not listed yet.
+	// virtualLifetime is how long the first live read of an owner that is not in the graph keeps its dependents: its
+	// kind is not collected, or not listed yet.
 	virtualLifetime = 10 * time.Second
 )
 
@@ -75,8 +75,8 @@ func (c *Collector) reconcile(ctx context.Context, uid types.UID) error {
 		if !found {
 			return nil
 		}
-		if c.isCanary(j.Object) {
-			c.queue.AddAfter(uid, canaryRecheck)
+		if c.others.isTestLease(j.Object) {
+			c.queue.AddAfter(uid, testLeaseRecheck)
 			return nil
 		}
 		c.reportDisplaced(j)
@@ -167,7 +167,7 @@ func leaveOutUnread(s *garbage.State) {
 func (c *Collector) wait(j graph.Judgement, reason garbage.Reason) {
 	switch {
 	case reason == garbage.DependentsBlock:
-		wake(c.cyclic)
+		c.cyclic.wake()
 	case !j.Recheck.IsZero():
 		c.queue.AddAfter(j.UID, j.Recheck.Sub(c.Clock.Now()))
 	}
@@ -186,7 +186,7 @@ func (c *Collector) verifyOwners(ctx context.Context, questions []graph.Question
 	var reading wait.Group
 	for kind, questions := range byKind {
 		reading.Start(func() {
-			err := c.limitSlow(c.slowReads, kind, func() (time.Time, error) { return c.verifyOwnersOfKind(ctx, questions, slots) })
+			err := c.slowReads.limit(kind, func() (time.Time, error) { return c.verifyOwnersOfKind(ctx, questions, slots) })
 			mu.Lock()
 			defer mu.Unlock()
 			errs = append(errs, err)
@@ -196,8 +196,8 @@ func (c *Collector) verifyOwners(ctx context.Context, questions []graph.Question
 	return errors.Join(errs...)
 }
 
-// verifyOwnersOfKind reads owners of one kind live at once, and returns when the first of the reads began. If they were read one after the
-// other, those of a slow kind would expire in turn.
+// verifyOwnersOfKind reads owners of one kind live at once, and returns when the first of the reads began. If they
+// were read one after the other, those of a slow kind would expire in turn.
 func (c *Collector) verifyOwnersOfKind(ctx context.Context, questions []graph.Question, slots chan struct{}) (began time.Time, err error) {
 	began = c.Clock.Now()
 	errs := make([]error, len(questions))
@@ -224,9 +224,4 @@ func (c *Collector) reportDisplaced(j graph.Judgement) {
 		c.Recorder.Eventf(referenceTo(j.Object), v1.EventTypeWarning, blocker.InvalidNamespaceEvent, "ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
 			d.APIVersion, d.Kind, j.Namespace, d.Name, d.Owner, j.Namespace)
 	}
-}
-
-// referenceTo returns the reference to the object for events.
-func referenceTo(o graph.Object) *v1.ObjectReference {
-	return &v1.ObjectReference{APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.Version}
 }

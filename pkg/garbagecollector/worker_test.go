@@ -242,7 +242,8 @@ func TestDependentMayNameOneUIDAtManyPlaces(t *testing.T) {
 	}
 }
 
-// Two owners of a slow kind wait for one dependent. A read takes 2.5 s and is good for half a second: both are read at once.
+// Two owners of a slow kind wait for one dependent. A read takes 2.5 s and is good for half a second: both are read
+// at once.
 func TestOwnersOfSlowKindAreReadTogether(t *testing.T) {
 	s := newAPIServer(t)
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -260,7 +261,7 @@ func TestOwnersOfSlowKindAreReadTogether(t *testing.T) {
 	}
 	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
 	c := connected(t, s, Config{Clock: clock})
-	c.slowReads[configMaps.GroupResource()] = false // the last read was slow
+	c.slowReads.sending[configMaps.GroupResource()] = false // the last read was slow
 	c.observe(first, second, configMap("dependent", "3", "first", "second"))
 	pass(c, "first")
 	pass(c, "second")

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage"
@@ -80,7 +81,7 @@ func (c *Collector) write(ctx context.Context, j *graph.Judgement, t *turn, r wr
 		return done, err
 	}
 	sent := false
-	err = c.limitSlow(c.slowWrites, j.Kind, func() (began time.Time, err error) {
+	err = c.slowWrites.limit(j.Kind, func() (began time.Time, err error) {
 		if expired, err := c.admit(ctx, *j, t); expired || err != nil {
 			next = again
 			return time.Time{}, err
@@ -121,8 +122,8 @@ func (c *Collector) effectOf(j graph.Judgement, verb string) []byte {
 	return effect
 }
 
-// checkRepeats returns an error if the write has to wait, because equal ones had no lasting effect: a webhook refuses or undoes
-// them, and each event of the object would send another one.
+// checkRepeats returns an error if the write has to wait, because equal ones had no lasting effect: a webhook refuses
+// or undoes them, and each event of the object would send another one.
 func (c *Collector) checkRepeats(uid types.UID, effect []byte) error {
 	if c.repeats == nil {
 		return nil
@@ -168,8 +169,8 @@ func (c *Collector) sendDeletion(ctx context.Context, j graph.Judgement, policy 
 	return nil
 }
 
-// provesGone reports whether the success of a write proves that the object is gone. That of an aggregated API server, which
-// may carry the write out later or not at all, does not: the event follows.
+// provesGone reports whether the success of a write proves that the object is gone. That of an aggregated API server,
+// which may carry the write out later or not at all, does not: the event follows.
 func (c *Collector) provesGone(answer runtime.Object, j graph.Judgement) bool {
 	return saysGone(answer, j.UID) && !c.mayIgnorePreconditions(j.Kind)
 }
@@ -215,8 +216,8 @@ func deleteOptions(j graph.Judgement, policy metav1.DeletionPropagation, conflic
 	return options
 }
 
-// proveAbsence reads the absent owners live that were not read within a second, so that the object is judged again by these reads:
-// owners share one read a second.
+// proveAbsence reads the absent owners live that were not read within a second, so that the object is judged again by
+// these reads: owners share one read a second.
 func (c *Collector) proveAbsence(ctx context.Context, j graph.Judgement) (outcome, error) {
 	return again, c.verifyOwners(ctx, j.Unproven)
 }
@@ -333,8 +334,9 @@ func (c *Collector) judgeLive(ctx context.Context, j *graph.Judgement, action ga
 	return true, nil
 }
 
-// recover returns what to do after a failed write. The error proves nothing about the object: an admission webhook chooses
-// code and names of its denial. A live read tells whether the object is gone, has changed, or the write was refused.
+// recover returns what to do after a failed write. The error proves nothing about the object: an admission webhook
+// chooses code and names of its denial. A live read tells whether the object is gone, has changed, or the write was
+// refused.
 func (c *Collector) recover(ctx context.Context, verb string, object graph.Object, err error) (outcome, error) {
 	failed := fmt.Errorf("%s %s %s/%s: %w", verb, object.Kind.GroupResource(), object.Namespace, object.Name, err)
 	if !apierrors.IsNotFound(err) && !patch.IsStale(err) {
@@ -383,4 +385,15 @@ func path(object graph.Object) []string {
 		segments = append(segments, "namespaces", object.Namespace)
 	}
 	return append(segments, object.Kind.Resource, object.Name)
+}
+
+// writeTimeout bounds a write. A webhook may take 30 s.
+const writeTimeout = 35 * time.Second
+
+// send sends a write without retries, since the judgement would be older than it may be. The outcome of a write that
+// is not answered in time is unknown, and the object judged anew.
+func (c *Collector) send(ctx context.Context, request *rest.Request) rest.Result {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return request.MaxRetries(0).Do(ctx)
 }

@@ -40,13 +40,13 @@ func TestOtherCollectorIsNoticed(t *testing.T) {
 	})
 }
 
-// A collector that is alone does not notice itself, and leaves no canary.
+// A collector that is alone does not notice itself, and leaves no test Lease.
 func TestOnlyCollectorIsNotReported(t *testing.T) {
 	t.Parallel()
 	port := harness.FreePort(t)
 	w := start(t, ours, false, servingFlags(port)...).world(t)
 	w.await("a check has ended", func() bool { return w.logs("No other garbage collector is at work") })
-	w.await("the canary is gone", func() bool {
+	w.await("the test Lease is gone", func() bool {
 		list, err := w.typed.CoordinationV1().Leases(metav1.NamespaceSystem).List(w.ctx, metav1.ListOptions{LabelSelector: "exeunt.io/garbage-collector-canary"})
 		must(t, err, "list leases")
 		return len(list.Items) == 0
