@@ -11,7 +11,7 @@ echo "fuzzing, $1 per target"
 while IFS=: read -r package target; do
 	count=$((count + 1))
 	echo "$package $target"
-	if ! go test -run '^$' -fuzz "^$target\$" -fuzztime "$1" -parallel 2 "./$package" >"$log" 2>&1; then
+	if ! (cd "$package" && go test -run '^$' -fuzz "^$target\$" -fuzztime "$1" -parallel 2 .) >"$log" 2>&1; then
 		failures=$((failures + 1))
 		cat "$log"
 	fi
