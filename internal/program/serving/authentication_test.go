@@ -2,17 +2,13 @@ package serving
 
 import (
 	"crypto/tls"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
-)
 
-func portOf(listener net.Listener) string {
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-}
+	"k8s.io/apiserver/pkg/server"
+)
 
 // as returns the endpoint for requests with a client certificate and a header.
 func (s *endpoint) as(cert tls.Certificate, header string) *endpoint {
@@ -65,22 +61,23 @@ func TestOnlyAllowedFrontProxyNamesTheUser(t *testing.T) {
 func TestForbiddenConfigMapEndsTheStartUnlessTolerated(t *testing.T) {
 	forbids := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	t.Cleanup(forbids.Close)
-	options := parsed(t, "--secure-port=1")
-	if err := options.Complete(kubeconfig(t, forbids.URL)); err != nil {
-		t.Fatal(err)
+	stop, err := listening(t, forbids.URL).Serve(Checks{})
+	if err == nil {
+		stop()
 	}
-	if _, err := options.server(t.Context(), Checks{}); err == nil || !strings.Contains(err.Error(), publishedName) {
+	if err == nil || !strings.Contains(err.Error(), publishedName) {
 		t.Errorf("error %v, want one that names the ConfigMap", err)
 	}
-	options.authentication.tolerateFailure = true
-	if _, err := options.server(t.Context(), Checks{}); err != nil {
-		t.Errorf("a tolerated failure ends the start: %v", err)
+	stop, err = listening(t, forbids.URL, "--authentication-tolerate-lookup-failure").Serve(Checks{})
+	if err != nil {
+		t.Fatalf("a tolerated failure ends the start: %v", err)
 	}
+	stop()
 }
 
 func TestEmptyRequestHeadersAreRefused(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--requestheader-group-headers= ":      "--requestheader-group-headers",
+		"--requestheader-group-headers= ":      "requestheader-group-headers",
 		"--requestheader-uid-headers=x-uid":    "X-Remote-Uid",
 		"--requestheader-uid-headers=X-Remote": "X-Remote-Uid",
 	} {
@@ -98,10 +95,6 @@ func TestHandlersSeeNoCredentials(t *testing.T) {
 	if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
 		t.Fatal(err)
 	}
-	authentication, _, err := options.authentication.config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	credentials := []string{"Authorization", "X-Proxy-User", "X-Remote-User", "X-Remote-Group", "X-Remote-Uid", "X-Remote-Extra-Scopes"}
 	served := false
 	handler, err := options.protect(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -111,7 +104,7 @@ func TestHandlersSeeNoCredentials(t *testing.T) {
 				t.Errorf("the handler sees %s: %s", name, value)
 			}
 		}
-	}), authentication)
+	}), new(server.SecureServingInfo))
 	if err != nil {
 		t.Fatal(err)
 	}

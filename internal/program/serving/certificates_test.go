@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net/http"
 	"os"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // authority is a CA that signs client certificates.
@@ -109,26 +112,28 @@ func TestReplacedClientCAIsFollowed(t *testing.T) {
 
 func TestReplacedCertificateIsServed(t *testing.T) {
 	dir := t.TempDir()
-	options := parsed(t, "--secure-port=1", "--cert-dir="+dir)
 	cert, key := filepath.Join(dir, "program.crt"), filepath.Join(dir, "program.key")
-	if err := options.secure.writeSelfSigned(cert, key); err != nil {
-		t.Fatal(err)
-	}
+	writeSelfSigned(t, cert, key)
 	s := serve(t, Checks{}, "--tls-cert-file="+cert, "--tls-private-key-file="+key)
 	first := s.certificate()
-	for _, file := range []string{cert, key} {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := options.secure.writeSelfSigned(cert, key); err != nil {
-		t.Fatal(err)
-	}
+	writeSelfSigned(t, cert, key)
 	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
 		return !s.certificate().Equal(first), nil
 	})
 	if err != nil {
 		t.Error("the replaced certificate is not served")
+	}
+}
+
+// writeSelfSigned writes a new certificate and its key to the files.
+func writeSelfSigned(t *testing.T, certFile, keyFile string) {
+	t.Helper()
+	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", nil, nil)
+	if err == nil {
+		err = errors.Join(certutil.WriteCert(certFile, cert), keyutil.WriteKey(keyFile, key))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -11,6 +11,7 @@
 //	/configz   the effective configuration, with feature gates and defaults
 //	/debug/    profiles, and the verbosity of the log, which a PUT changes
 //
-// Of k8s.io/apiserver it uses authenticators, authorizers and certificates. The options
-// package of k8s.io/apiserver has the same flags, and links a whole API server with etcd.
+// Flags, listener, certificates, authentication and authorization are those of
+// k8s.io/apiserver/pkg/server/options. Ours are paths, health checks, and errors that name
+// the flag.
 package serving

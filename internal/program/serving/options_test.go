@@ -51,10 +51,10 @@ func TestKubeconfigIsDefaultForReviews(t *testing.T) {
 	if err := options.Complete("own"); err != nil {
 		t.Fatal(err)
 	}
-	if got := options.authentication.kubeconfig; got != "own" {
+	if got := options.authentication.RemoteKubeConfigFile; got != "own" {
 		t.Errorf("tokens are reviewed with %q, want the kubeconfig of the program", got)
 	}
-	if got := options.authorization.kubeconfig; got != "other" {
+	if got := options.authorization.RemoteKubeConfigFile; got != "other" {
 		t.Errorf("access is reviewed with %q, want the kubeconfig of the flag", got)
 	}
 }

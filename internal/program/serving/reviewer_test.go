@@ -16,6 +16,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// The ConfigMap in which the API server publishes its client CAs and request headers.
+const publishedNamespace, publishedName = metav1.NamespaceSystem, "extension-apiserver-authentication"
+
 // reader is the token and the name of the only user with rights.
 const reader = "reader"
 

@@ -2,6 +2,8 @@ package serving
 
 import (
 	"crypto/tls"
+	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,8 +11,6 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
 )
 
 func TestSelfSignedCertificateIsKeptInCertDir(t *testing.T) {
@@ -52,7 +52,7 @@ func TestProtocolFollowsHTTP2Flag(t *testing.T) {
 }
 
 func TestStreamsOfOneConnectionAreLimited(t *testing.T) {
-	for flag, want := range map[string]uint32{"--http2-max-streams-per-connection=7": 7, "--http2-max-streams-per-connection=0": defaultStreams} {
+	for flag, want := range map[string]uint32{"--http2-max-streams-per-connection=7": 7, "--http2-max-streams-per-connection=0": 100} {
 		s := serve(t, Checks{}, flag)
 		config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
 		connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
@@ -78,38 +78,43 @@ func TestStreamsOfOneConnectionAreLimited(t *testing.T) {
 }
 
 func TestTLSFlagsAreApplied(t *testing.T) {
-	options := parsed(t, "--secure-port=1", "--tls-min-version=VersionTLS13", "--tls-curve-preferences=29", "--tls-cipher-suites=TLS_AES_128_GCM_SHA256")
-	config, err := options.secure.staticTLS()
-	if err != nil || config.MinVersion != tls.VersionTLS13 || len(config.CurvePreferences) != 1 || len(config.CipherSuites) != 1 {
+	options := listening(t, reviewer(t), "--tls-min-version=VersionTLS13", "--tls-curve-preferences=29", "--tls-cipher-suites=TLS_AES_128_GCM_SHA256")
+	config, err := options.listen()
+	if err != nil || config.MinTLSVersion != tls.VersionTLS13 || len(config.CurvePreferences) != 1 || len(config.CipherSuites) != 1 {
 		t.Errorf("configuration %+v, error %v", config, err)
-	}
-	if config, err = parsed(t).secure.staticTLS(); err != nil || config.MinVersion != tls.VersionTLS12 {
-		t.Errorf("default configuration %+v, error %v", config, err)
 	}
 }
 
-func TestInsecureCipherSuiteIsLogged(t *testing.T) {
-	for suite, logged := range map[string]bool{"TLS_RSA_WITH_AES_128_CBC_SHA": true, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": false} {
-		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-		options := parsed(t, "--tls-cipher-suites="+suite, "--disable-http2-serving")
-		if _, err := options.secure.tlsConfig(klog.NewContext(t.Context(), logger), "program", nil); err != nil {
-			t.Fatal(err)
-		}
-		log := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
-		if strings.Contains(log, suite) != logged {
-			t.Errorf("log %q, want one that names %s: %t", log, suite, logged)
-		}
+func TestOldTLSVersionIsRefusedByDefault(t *testing.T) {
+	s := serve(t, Checks{})
+	config := &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
+	connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
+	if err == nil {
+		_ = connection.Close()
+		t.Error("TLS 1.1 is served")
 	}
 }
 
 func TestUnusableTLSFlagsAreNamed(t *testing.T) {
-	for _, flag := range []string{"--tls-min-version=9", "--tls-cipher-suites=none", "--tls-cert-file=/missing", "--tls-sni-cert-key=/missing,/missing", "--client-ca-file=/missing", "--requestheader-client-ca-file=/missing"} {
-		options := parsed(t, flag, "--secure-port=1", "--bind-address=127.0.0.1", "--authentication-skip-lookup=true")
-		if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
-			t.Fatal(err)
+	for _, flag := range []string{"--tls-min-version=9", "--tls-cipher-suites=none", "--tls-curve-preferences=-1"} {
+		err := parsed(t, flag, "--secure-port=1").Complete("")
+		if name, _, _ := strings.Cut(flag, "="); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v, want one that names the flag", flag, err)
 		}
-		if _, err := options.server(t.Context(), Checks{}); err == nil {
-			t.Errorf("%s is accepted", flag)
+	}
+}
+
+func TestMissingFilesAreNamed(t *testing.T) {
+	for _, flags := range []string{
+		"--tls-cert-file=/missing --tls-private-key-file=/missing", "--tls-sni-cert-key=/missing,/missing",
+		"--client-ca-file=/missing", "--requestheader-client-ca-file=/missing",
+	} {
+		stop, err := listening(t, reviewer(t), append(strings.Fields(flags), "--authentication-skip-lookup=true")...).Serve(Checks{})
+		if err == nil {
+			stop()
+		}
+		if err == nil || !strings.Contains(err.Error(), "/missing") {
+			t.Errorf("%s: error %v, want one that names the file", flags, err)
 		}
 	}
 }
@@ -127,11 +132,10 @@ func TestCipherSuitesWithoutHTTP2AreRefused(t *testing.T) {
 		"TLS 1.3 ignores the suites": {flags: []string{strong, "--tls-min-version=VersionTLS13"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			options := parsed(t, append(tc.flags, "--secure-port=1", "--authentication-skip-lookup=true")...)
-			if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
-				t.Fatal(err)
+			stop, err := listening(t, reviewer(t), append(tc.flags, "--authentication-skip-lookup=true")...).Serve(Checks{})
+			if err == nil {
+				stop()
 			}
-			_, err := options.server(t.Context(), Checks{})
 			if (err != nil) != tc.refused {
 				t.Fatalf("error %v, want refused: %v", err, tc.refused)
 			}
@@ -143,18 +147,25 @@ func TestCipherSuitesWithoutHTTP2AreRefused(t *testing.T) {
 }
 
 func TestSharedPortIsBoundTwice(t *testing.T) {
-	first := parsed(t, "--bind-address=127.0.0.1", "--permit-port-sharing", "--permit-address-sharing")
-	listener, err := first.secure.listen(t.Context())
+	first := parsed(t, "--bind-address=127.0.0.1", "--permit-port-sharing", "--permit-address-sharing", "--secure-port=1")
+	first.secure.BindPort = freePort(t)
+	again := parsed(t, "--bind-address=127.0.0.1", "--permit-port-sharing", fmt.Sprintf("--secure-port=%d", first.secure.BindPort))
+	for _, options := range []*Options{first, again} {
+		config, err := options.listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = config.Listener.Close() }()
+	}
+}
+
+// freePort returns a port that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	second := parsed(t, "--bind-address=127.0.0.1", "--permit-port-sharing", "--secure-port="+portOf(listener))
-	again, err := second.secure.listen(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Close(); err != nil {
-		t.Error(err)
-	}
+	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -1,21 +1,17 @@
 package serving
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log"
 	"maps"
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
-	"golang.org/x/net/http2"
-	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/flagz"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/mux"
@@ -24,122 +20,68 @@ import (
 	"k8s.io/component-base/configz"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/metrics/prometheus/slis"
-	"k8s.io/klog/v2"
 )
 
-const (
-	// drainTimeout is how long requests may go on when serving stops.
-	drainTimeout = time.Second
-	// idleTimeout is that of http.DefaultTransport, so that clients close connections first.
-	idleTimeout   = 90 * time.Second
-	headerTimeout = 32 * time.Second
-	maxHeader     = 1 << 20
-	// defaultStreams bounds the work that one HTTP/2 connection can cause.
-	defaultStreams = 100
-)
+// drainTimeout is how long a stop waits for requests. The end of the process cuts off those
+// that take longer.
+const drainTimeout = time.Second
 
 // Serve serves the secure port, if one was given, until stop is called. It fails if it
 // cannot listen, load its certificate, or set up authentication.
 func (o *Options) Serve(checks Checks) (stop func(), err error) {
-	if o.secure.port == 0 && o.secure.listener == nil {
+	secure, err := o.listen()
+	if err != nil {
+		return nil, err
+	}
+	if secure == nil {
 		return func() {}, nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	listener, err := o.secure.listen(ctx)
+	handler, err := o.protect(o.handler(checks), secure)
 	if err != nil {
-		cancel()
-		return nil, err
+		return nil, errors.Join(err, secure.Listener.Close())
 	}
-	server, err := o.server(ctx, checks)
+	stopping := make(chan struct{})
+	stopped, _, err := secure.Serve(handler, drainTimeout, stopping)
 	if err != nil {
-		cancel()
-		_ = listener.Close()
-		return nil, err
+		close(stopping)
+		err = fmt.Errorf("use --tls-cipher-suites for HTTP/2, or set --disable-http2-serving: %w", err)
+		return nil, errors.Join(err, secure.Listener.Close())
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			panic(fmt.Sprintf("serving on --%s ended: %v", portFlag, err))
-		}
-	}()
 	return func() {
-		defer cancel()
-		draining, stopDraining := context.WithTimeout(ctx, drainTimeout)
-		defer stopDraining()
-		if server.Shutdown(draining) != nil {
-			_ = server.Close() // cuts off the requests that take longer
-		}
-		<-ended
+		close(stopping)
+		<-stopped
 	}, nil
 }
 
-// server returns the server; its certificates and client CAs are followed until the
-// context ends.
-func (o *Options) server(ctx context.Context, checks Checks) (*http.Server, error) {
-	authentication, clientCA, err := o.authentication.config(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("set up authentication for --%s: %w", portFlag, err)
+// listen returns listener and certificates, nil if no port was given.
+func (o *Options) listen() (*server.SecureServingInfo, error) {
+	if err := o.secure.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
+		return nil, fmt.Errorf("generate certificate for --%s: %w", portFlag, err)
 	}
-	tlsConfig, err := o.secure.tlsConfig(ctx, o.program, clientCA)
-	if err != nil {
-		return nil, fmt.Errorf("set up TLS for --%s: %w", portFlag, err)
+	port := o.secure.BindPort
+	var secure *server.SecureServingInfo
+	if err := o.secure.ApplyTo(&secure); err != nil {
+		return nil, fmt.Errorf("serve on --bind-address=%s --%s=%d: %w", o.secure.BindAddress, portFlag, port, err)
 	}
-	handler, err := o.protect(o.handler(checks), authentication)
-	if err != nil {
-		return nil, err
-	}
-	server := &http.Server{
-		Handler: handler, TLSConfig: tlsConfig, Protocols: new(http.Protocols),
-		IdleTimeout: idleTimeout, ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog:    log.New(errorLog{}, "", 0),
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
-	server.Protocols.SetHTTP1(true)
-	if o.secure.noHTTP2 {
-		return server, nil
-	}
-	server.Protocols.SetHTTP2(true)
-	streams := defaultStreams
-	if o.secure.maxStreams > 0 {
-		streams = o.secure.maxStreams
-	}
-	//nolint:staticcheck // net/http by itself would refuse --tls-cipher-suites only when it serves
-	if err := http2.ConfigureServer(server, &http2.Server{MaxConcurrentStreams: uint32(streams)}); err != nil {
-		return nil, fmt.Errorf("use --tls-cipher-suites for HTTP/2, or set --disable-http2-serving: %w", err)
-	}
-	return server, nil
-}
-
-// errorLog logs the errors of the server and the panics of its handlers; failed handshakes
-// only at a high verbosity, because any port scan causes them.
-type errorLog struct{}
-
-// Write logs one error.
-func (errorLog) Write(line []byte) (int, error) {
-	text := strings.TrimSpace(string(line))
-	if strings.Contains(text, "TLS handshake error") {
-		klog.V(5).Info(text)
-	} else {
-		klog.Error(text)
-	}
-	return len(line), nil
+	return secure, nil
 }
 
 // protect returns a handler that serves only requests that the API server authenticates
-// and authorizes.
-func (o *Options) protect(handler http.Handler, authentication *authenticatorfactory.DelegatingAuthenticatorConfig) (http.Handler, error) {
-	authenticator, _, err := authentication.New()
-	if err != nil {
+// and authorizes. Connections ask for the client certificates that it authenticates.
+func (o *Options) protect(handler http.Handler, secure *server.SecureServingInfo) (http.Handler, error) {
+	var (
+		authentication server.AuthenticationInfo
+		authorization  server.AuthorizationInfo
+	)
+	if err := o.authentication.ApplyTo(&authentication, secure, nil); err != nil {
 		return nil, fmt.Errorf("set up authentication for --%s: %w", portFlag, err)
 	}
-	authorizer, err := o.authorization.authorizer()
-	if err != nil {
+	if err := o.authorization.ApplyTo(&authorization); err != nil {
 		return nil, fmt.Errorf("set up authorization for --%s: %w", portFlag, err)
 	}
 	unauthorized := filters.Unauthorized(scheme.Codecs)
-	handler = filters.WithAuthorization(handler, authorizer, scheme.Codecs)
-	handler = filters.WithAuthentication(handler, authenticator, unauthorized, nil, authentication.RequestHeaderConfig)
+	handler = filters.WithAuthorization(handler, authorization.Authorizer, scheme.Codecs)
+	handler = filters.WithAuthentication(handler, authentication.Authenticator, unauthorized, nil, authentication.RequestHeaderConfig)
 	handler = filters.WithRequestInfo(handler, &request.RequestInfoFactory{})
 	return filters.WithCacheControl(handler), nil
 }

@@ -31,24 +31,33 @@ func serve(t *testing.T, checks Checks, flags ...string) *endpoint {
 
 // serveUntilStop serves the checks with the flags and reviews of the API server until stop
 // is called.
-func serveUntilStop(t *testing.T, apiServer string, checks Checks, flags ...string) (s *endpoint, stop func()) {
+func serveUntilStop(t *testing.T, apiServer string, checks Checks, flags ...string) (*endpoint, func()) {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	options := listening(t, apiServer, flags...)
+	stop, err := options.Serve(checks)
 	if err != nil {
-		t.Fatal(err)
-	}
-	options := parsed(t, append(flags, "--secure-port=1")...)
-	options.secure.listener = listener // replaces the port
-	if err := options.Complete(kubeconfig(t, apiServer)); err != nil {
-		t.Fatal(err)
-	}
-	if stop, err = options.Serve(checks); err != nil {
 		t.Fatal(err)
 	}
 	// The server has a self-signed certificate.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &endpoint{t, "https://" + listener.Addr().String(), &http.Client{Transport: transport}}, stop
+	return &endpoint{t, "https://" + options.secure.Listener.Addr().String(), &http.Client{Transport: transport}}, stop
+}
+
+// listening returns options with a listener on any port, which are complete.
+func listening(t *testing.T, apiServer string, flags ...string) *Options {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	options := parsed(t, append(flags, "--secure-port=1")...)
+	options.secure.Listener = listener // replaces the port
+	if err := options.Complete(kubeconfig(t, apiServer)); err != nil {
+		t.Fatal(err)
+	}
+	return options
 }
 
 func parsed(t *testing.T, flags ...string) *Options {
