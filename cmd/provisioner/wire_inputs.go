@@ -47,7 +47,7 @@ func (w *wiring) inputs(ctx context.Context) (*csibackend.Inputs, cache.SharedIn
 func (w *wiring) classSecret(inputs *csibackend.Inputs) func(context.Context, *v1.PersistentVolume) (*v1.SecretReference, error) {
 	classes := w.factory.Storage().V1().StorageClasses().Lister()
 	return func(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
-		return inputs.ClassSecret(ctx, classes, w.serves, volume)
+		return inputs.ClassSecret(ctx, classes, w.scope().Serves, volume)
 	}
 }
 

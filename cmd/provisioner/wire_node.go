@@ -13,11 +13,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/nodedeployment"
-	"github.com/exeunt-io/exeunt/pkg/storage"
-	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 // nodeOptions are the flags of node deployment: a provisioner runs on each node and serves
@@ -77,7 +74,7 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	selection, err := nodedeployment.New(nodedeployment.Config{
 		Client: w.clients.Objects,
 		Claims: w.factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
-		Driver: w.driver, CapacityRequest: w.capacityRequest(), ReachesSource: w.reachesSource(), Serves: w.serves, Reporter: controller.NewReporter(w.recorder),
+		Driver: w.driver, CapacityRequest: w.capacityRequest(), ReachesSource: w.reachesSource(), Serves: w.scope().Serves, Reporter: controller.NewReporter(w.recorder),
 		Node: options.name(), HasTopology: w.driver.HasTopology(), Topology: w.nodeTopology(),
 		BaseDelay: min(options.baseDelay, options.maxDelay), MaxDelay: options.maxDelay,
 	})
@@ -108,7 +105,7 @@ func (w *wiring) nodeTopology() map[string]string {
 func (w *wiring) capacityRequest() func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 	inputs := csibackend.NewInputs(csibackend.InputsConfig{Driver: w.driver, Translator: w.translator(), Settings: w.options.volumes.settings})
 	return func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
-		return inputs.CapacityRequest(ctx, claim, class, w.volumeName(claim))
+		return inputs.CapacityRequest(ctx, claim, class, w.scope().VolumeName(claim))
 	}
 }
 
@@ -120,23 +117,11 @@ func (w *wiring) reachesSource() func(context.Context, *v1.PersistentVolumeClaim
 	return csibackend.NewInputs(csibackend.InputsConfig{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), Reaches: w.reaches()}).ReachesSource
 }
 
-// servedBy returns the function that tells which process serves a claim, nil if this
-// process serves all claims.
-func (w *wiring) servedBy() func(claim *v1.PersistentVolumeClaim) provision.Server {
-	if !w.options.node.enabled {
-		return nil
-	}
-	own := w.options.node.name()
-	return func(claim *v1.PersistentVolumeClaim) provision.Server {
-		return provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], own)
-	}
-}
-
 // reaches returns the function that reports whether the served node reaches a volume, nil
-// if this process reclaims all volumes.
+// if this process serves all nodes.
 func (w *wiring) reaches() func(volume *v1.PersistentVolume) bool {
 	if !w.options.node.enabled {
 		return nil
 	}
-	return func(volume *v1.PersistentVolume) bool { return topology.Reaches(w.topology, volume.Spec.NodeAffinity) }
+	return w.scope().Reaches
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/pkg/topology"
 )
 
 // wireVolumes creates the engine that creates and deletes volumes.
@@ -40,7 +41,7 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 		Deletion: deletion.Config{
 			Client: w.clients.Objects, Volumes: w.factory.Core().V1().PersistentVolumes().Informer(), Attachments: attachments,
 			Deleter:  &csibackend.Deleter{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), ClassSecret: w.classSecret(inputs)},
-			Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Honor: w.options.Honor(), Reaches: w.reaches(),
+			Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Honor: w.options.Honor(),
 			Waiting: w.tracked.Waiting, Unprotected: w.tracked.Unprotected,
 		},
 	})
@@ -58,10 +59,12 @@ func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.
 	timeouts.Unresolved = w.options.journal.unresolvedAfter
 	return provisioning.Config{
 		Client: w.clients.Objects,
-		Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
-		Attributes: attributes, Arrivals: w.arrivals,
+		Caches: provisioning.Caches{
+			Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
+			Classes: w.factory.Storage().V1().StorageClasses().Informer(), Attributes: attributes, Arrivals: w.arrivals,
+		},
+		Scope: w.scope(), Nodes: w.selectedNodes(),
 		Backend: &csibackend.Backend{Driver: w.driver, Inputs: inputs, Failed: w.failed()}, Honor: w.options.Honor(),
-		Serves: w.serves, ServedBy: w.servedBy(), Node: w.selectedNodes().Read, WatchedNode: w.selectedNodes().FromCache, VolumeName: w.volumeName,
 		Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Timeouts: timeouts,
 	}
 }
@@ -78,28 +81,53 @@ func (w *wiring) failed() func(class string, requested *spec.TopologyRequirement
 	return w.capacity.RefreshRequested
 }
 
-// serves reports whether this program serves the provisioner: its driver, or the in-tree
-// plugin that the driver replaced.
-func (w *wiring) serves(provisioner string) bool {
-	return provisioner == w.names.Driver || slices.Contains(w.names.Migrated, provisioner)
+// scope is what this process provisions.
+type scope struct {
+	names    provisioning.Names
+	settings provision.Settings
+	// node is the served node, "" for all nodes; topology is that of the node.
+	node     string
+	topology map[string]string
+}
+
+func (w *wiring) scope() scope {
+	return scope{w.names, w.options.volumes.settings, w.options.node.name(), w.topology}
+}
+
+// Serves reports whether the name is the driver, or the in-tree plugin that the driver replaced.
+func (s scope) Serves(provisioner string) bool {
+	return provisioner == s.names.Driver || slices.Contains(s.names.Migrated, provisioner)
+}
+
+// Node returns the served node, "" for all nodes.
+func (s scope) Node() string { return s.node }
+
+// Reaches reports whether the served node reaches the volume.
+func (s scope) Reaches(volume *v1.PersistentVolume) bool {
+	return s.node == "" || topology.Reaches(s.topology, volume.Spec.NodeAffinity)
+}
+
+// VolumeName returns the name of the claim's volume, in Kubernetes and in the storage system.
+func (s scope) VolumeName(claim *v1.PersistentVolumeClaim) string {
+	return provision.VolumeName(s.settings, claim.UID)
+}
+
+// serverOf returns which process serves the node that is selected for the claim.
+func (s scope) serverOf(claim *v1.PersistentVolumeClaim) provision.Server {
+	return provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], s.node)
 }
 
 // servesClaim reports whether this process creates the volume of the claim.
 func (w *wiring) servesClaim(claim *v1.PersistentVolumeClaim) bool {
-	servedBy := w.servedBy()
-	return w.serves(storage.ClaimProvisioner(claim)) && (servedBy == nil || servedBy(claim) == provision.ThisProcess)
+	s := w.scope()
+	return s.Serves(storage.ClaimProvisioner(claim)) && s.serverOf(claim) == provision.ThisProcess
 }
 
 // servedElsewhere reports whether another process creates the volume of the claim. A claim without a
 // provisioner, such as one that waits for a pod or is bound to an existing volume, has no such process.
 func (w *wiring) servedElsewhere(claim *v1.PersistentVolumeClaim) bool {
-	name, servedBy := storage.ClaimProvisioner(claim), w.servedBy()
-	return name != "" && !w.serves(name) || servedBy != nil && servedBy(claim) == provision.OtherProcess
-}
-
-// volumeName returns the name of the claim's volume, in Kubernetes and in the storage system.
-func (w *wiring) volumeName(claim *v1.PersistentVolumeClaim) string {
-	return provision.VolumeName(w.options.volumes.settings, claim.UID)
+	s, name := w.scope(), storage.ClaimProvisioner(claim)
+	return name != "" && !s.Serves(name) || s.serverOf(claim) == provision.OtherProcess
 }
 
 // attachments returns the informer of VolumeAttachments, nil for a driver that does not

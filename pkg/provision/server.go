@@ -17,13 +17,14 @@ const (
 // String returns the name of the process.
 func (s Server) String() string { return enum.Name(s, "ThisProcess", "NoProcess", "OtherProcess") }
 
-// ServerOf returns who serves a claim with the selected node, "" for none.
+// ServerOf returns who serves a claim with the selected node, "" for none. The process serves the claims
+// of its own node only, or all claims if own is "".
 func ServerOf(selected, own string) Server {
-	switch selected {
-	case "":
-		return NoProcess
-	case own:
+	switch {
+	case own == "", selected == own:
 		return ThisProcess
+	case selected == "":
+		return NoProcess
 	}
 	return OtherProcess
 }

@@ -12,6 +12,9 @@ func TestServerOf(t *testing.T) {
 		if got := provision.ServerOf(selected, "mine"); got != want {
 			t.Errorf("ServerOf(%q) = %v, want %v", selected, got, want)
 		}
+		if got := provision.ServerOf(selected, ""); got != provision.ThisProcess {
+			t.Errorf("a process for all nodes does not serve %q: %v", selected, got)
+		}
 	}
 }
 

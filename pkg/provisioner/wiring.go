@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -49,8 +51,11 @@ func (w *wiring) engine(end func(error)) (*engine.Engine, error) {
 		},
 		Provisioning: provisioning.Config{
 			Client: w.client, Backend: w.storage, Honor: w.addFinalizer, DiscardRefused: true,
-			Claims: core.PersistentVolumeClaims().Informer(), Volumes: volumes, Classes: w.informers.Storage().V1().StorageClasses().Informer(),
-			Arrivals: w.arrivals, Serves: w.serves, Node: w.selectedNode, WatchedNode: w.watchedNode(), VolumeName: volumeName,
+			Caches: provisioning.Caches{
+				Claims: core.PersistentVolumeClaims().Informer(), Volumes: volumes,
+				Classes: w.informers.Storage().V1().StorageClasses().Informer(), Arrivals: w.arrivals,
+			},
+			Scope: scope{w.storage.name}, Nodes: nodes{w.client, w.nodes},
 			Reporter: reporter, Metrics: w.metrics, Backoff: backoff, Timeouts: w.timeouts(),
 		},
 		Deletion: deletion.Config{
@@ -72,34 +77,48 @@ func (w *wiring) timeouts() provisioning.Timeouts {
 	return timeouts
 }
 
-func (w *wiring) serves(provisioner string) bool { return provisioner == w.storage.name }
+// scope is what the provisioner of the name serves: all its claims.
+type scope struct{ provisioner string }
 
-// volumeName is v10's.
-func volumeName(claim *v1.PersistentVolumeClaim) string {
+// Serves reports whether it is the name of the provisioner.
+func (s scope) Serves(provisioner string) bool { return provisioner == s.provisioner }
+
+// Node returns "": claims of all nodes are served.
+func (scope) Node() string { return "" }
+
+// Reaches returns true: a provisioner reaches all its volumes.
+func (scope) Reaches(*v1.PersistentVolume) bool { return true }
+
+// VolumeName is v10's.
+func (scope) VolumeName(claim *v1.PersistentVolumeClaim) string {
 	return provision.VolumeName(provision.Settings{NamePrefix: "pvc", NameLength: -1}, claim.UID)
 }
 
-// selectedNode reads a selected node live. A process on v10 with the option NodesLister has
-// no right to do so; the lister is then as good as it was there.
-func (w *wiring) selectedNode(ctx context.Context, name string) (*v1.Node, error) {
-	node, err := w.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsForbidden(err) && w.nodes != nil {
-		return w.nodes.Get(name)
+// nodes reads selected nodes.
+type nodes struct {
+	client kubernetes.Interface
+	// lister is that of the option NodesLister, nil for none.
+	lister corelisters.NodeLister
+}
+
+// Read reads a node live. A process on v10 with the option NodesLister has no right to do so;
+// the lister is then as good as it was there.
+func (n nodes) Read(ctx context.Context, name string) (*v1.Node, error) {
+	node, err := n.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) && n.lister != nil {
+		return n.lister.Get(name)
 	}
 	return node, err
 }
 
-// watchedNode looks selected nodes up in the lister of the option NodesLister, nil if
-// there is none.
-func (w *wiring) watchedNode() func(name string) *v1.Node {
-	if w.nodes == nil {
+// FromCache returns the node of the lister, nil if there is none.
+func (n nodes) FromCache(name string) *v1.Node {
+	if n.lister == nil {
 		return nil
 	}
-	return func(name string) *v1.Node {
-		node, err := w.nodes.Get(name)
-		if err != nil {
-			return nil
-		}
-		return node
+	node, err := n.lister.Get(name)
+	if err != nil {
+		return nil
 	}
+	return node
 }

@@ -40,8 +40,8 @@ func TestListerServesWithoutTheRightToGetNodes(t *testing.T) {
 			client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, apierrors.NewForbidden(v1.Resource("nodes"), "node-a", nil)
 			})
-			w := &wiring{ProvisionController: NewProvisionController(klog.Background(), client, "example.com/nfs", &scripted{}, tc.options...)}
-			node, err := w.selectedNode(context.Background(), "node-a")
+			c := NewProvisionController(klog.Background(), client, "example.com/nfs", &scripted{}, tc.options...)
+			node, err := nodes{client, c.nodes}.Read(context.Background(), "node-a")
 			if (err == nil) != tc.wants || (err == nil && node.Name != "node-a") {
 				t.Errorf("node = %v, error = %v; want a node: %v", node, err, tc.wants)
 			}
@@ -51,15 +51,14 @@ func TestListerServesWithoutTheRightToGetNodes(t *testing.T) {
 
 func TestListedNodeIsReadLiveWithTheRight(t *testing.T) {
 	live := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", Labels: map[string]string{"zone": "a"}}}
-	w := &wiring{ProvisionController: NewProvisionController(klog.Background(), fake.NewClientset(live), "example.com/nfs", &scripted{},
-		NodesLister(listed(t, "node-a")))}
-	if node, err := w.selectedNode(t.Context(), "node-a"); err != nil || node.Labels["zone"] != "a" {
+	n := nodes{fake.NewClientset(live), listed(t, "node-a")}
+	if node, err := n.Read(t.Context(), "node-a"); err != nil || node.Labels["zone"] != "a" {
 		t.Errorf("node = %v, error = %v; want the node of the API server", node, err)
 	}
-	if node := w.watchedNode()("node-a"); node == nil || node.Labels["zone"] != "" {
+	if node := n.FromCache("node-a"); node == nil || node.Labels["zone"] != "" {
 		t.Errorf("node = %v, want that of the lister", node)
 	}
-	if node := w.watchedNode()("node-b"); node != nil {
+	if node := n.FromCache("node-b"); node != nil {
 		t.Errorf("node = %v, want none", node)
 	}
 }

@@ -152,6 +152,26 @@ type fixture struct {
 	bypassed []string
 }
 
+// scope serves one provisioner on all nodes.
+type scope struct{ provisioner string }
+
+func (s scope) Serves(provisioner string) bool { return provisioner == s.provisioner }
+
+func (scope) Node() string { return "" }
+
+func (scope) Reaches(*v1.PersistentVolume) bool { return true }
+
+func (scope) VolumeName(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) }
+
+// nodes are not cached.
+type nodes struct{ client kubernetes.Interface }
+
+func (n nodes) Read(ctx context.Context, name string) (*v1.Node, error) {
+	return n.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+}
+
+func (nodes) FromCache(string) *v1.Node { return nil }
+
 // endedWrites are the timeouts of processes whose writes end with them.
 func endedWrites() provisioning.Timeouts {
 	timeouts := provisioning.DefaultTimeouts
@@ -183,16 +203,14 @@ func (m *fixture) restart() {
 	core := m.factory.Core().V1()
 	var err error
 	m.controller, err = provisioning.New(provisioning.Config{
-		Client: m.Client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
-		Classes: m.factory.Storage().V1().StorageClasses().Informer(), Arrivals: provisioning.Arrivals{Creations: m.creations},
-		Backend: &csibackend.Backend{Driver: m.storage, Inputs: csibackend.NewInputs(csibackend.InputsConfig{Client: m.Client, Driver: m.storage})}, Honor: true,
-		Deletion: m.storage,
-		Serves:   func(name string) bool { return name == m.storage.name },
-		Node: func(ctx context.Context, name string) (*v1.Node, error) {
-			return m.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		Client: m.Client,
+		Caches: provisioning.Caches{
+			Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
+			Classes: m.factory.Storage().V1().StorageClasses().Informer(), Arrivals: provisioning.Arrivals{Creations: m.creations},
 		},
-		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("fixture"),
+		Backend: &csibackend.Backend{Driver: m.storage, Inputs: csibackend.NewInputs(csibackend.InputsConfig{Client: m.Client, Driver: m.storage})}, Honor: true,
+		Deletion: m.storage, Scope: scope{m.storage.name}, Nodes: nodes{m.Client},
+		Locks: &controller.KeyLocks{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("fixture"),
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 		Journal: m.journal(), Journaled: true, Timeouts: m.timeouts,
 		Bypassed: func(reason string) { m.bypassed = append(m.bypassed, reason) },

@@ -43,7 +43,7 @@ type Config struct {
 	// holder if it is empty.
 	Journal store.Config
 	// Provisioning and Deletion configure the two sides. The engine sets what joins
-	// them: journal, lock and the deletion side of the provisioning side.
+	// them: journal, lock, the deletion side of the provisioning side, and which volumes are reached.
 	Provisioning provisioning.Config
 	Deletion     deletion.Config
 	// Workers is the number of claim workers, and the number of volume workers.
@@ -79,7 +79,7 @@ func New(config Config) (*Engine, error) {
 	e.Journal.RemovalDelay, e.Journal.ForbiddenFor = removalDelay, forbiddenFor
 	e.store = store.New(e.Journal)
 	locks := &controller.KeyLocks{}
-	e.Deletion.Locks, e.Deletion.Leading = locks, e.leading
+	e.Deletion.Locks, e.Deletion.Leading, e.Deletion.Reaches = locks, e.leading, e.Provisioning.Scope.Reaches
 	e.Deletion.RemoveEntry = func(ctx context.Context, volume *v1.PersistentVolume) (bool, error) {
 		return e.creations.RemoveEntry(ctx, volume)
 	}
@@ -87,7 +87,6 @@ func New(config Config) (*Engine, error) {
 		return nil, err
 	}
 	e.Provisioning.Deletion, e.Provisioning.Locks, e.Provisioning.Journal = e.deletions, locks, e.store
-	e.Provisioning.Reaches = e.Deletion.Reaches
 	e.Provisioning.Journaled, e.Provisioning.Leading = !e.Journal.Off, e.leading
 	e.Provisioning.Bypassed = func(reason string) { e.Journal.Metrics.Bypassed.WithLabelValues(reason).Inc() }
 	if e.creations, err = provisioning.New(e.Provisioning); err != nil {

@@ -16,6 +16,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
+// unreached is a scope whose volumes are all on another node.
+type unreached struct{ provisioning.Scope }
+
+func (unreached) Reaches(*v1.PersistentVolume) bool { return false }
+
 // newEngine returns an engine without a storage backend, which is never called.
 func newEngine(t *testing.T, off bool) *Engine {
 	t.Helper()
@@ -27,9 +32,12 @@ func newEngine(t *testing.T, off bool) *Engine {
 		Client: client, Workers: 1, End: func(error) {},
 		Journal: store.Config{Client: client, Journal: journal.Journal{Namespace: "ns", Driver: "driver"}, Off: off, Metrics: store.NewMetrics()},
 		Provisioning: provisioning.Config{
-			Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
-			Classes: informers.Storage().V1().StorageClasses().Informer(), Arrivals: arrivals, Backoff: backoff, Reporter: reporter, Metrics: metrics.New("p"),
-			VolumeName: func(*v1.PersistentVolumeClaim) string { return "" },
+			Client: client,
+			Caches: provisioning.Caches{
+				Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
+				Classes: informers.Storage().V1().StorageClasses().Informer(), Arrivals: arrivals,
+			},
+			Scope: unreached{}, Backoff: backoff, Reporter: reporter, Metrics: metrics.New("p"),
 		},
 		Deletion: deletion.Config{Client: client, Volumes: core.PersistentVolumes().Informer(), Backoff: backoff, Reporter: reporter, Metrics: metrics.New("d")},
 	})
@@ -88,6 +96,9 @@ func TestBothSidesShareLocksAndJournal(t *testing.T) {
 	}
 	if e.Deletion.RemoveEntry == nil {
 		t.Error("a volume could be deleted before its journal entry is removed")
+	}
+	if e.Deletion.Reaches(&v1.PersistentVolume{}) {
+		t.Error("a volume of another node could be deleted")
 	}
 }
 

@@ -50,7 +50,7 @@ func TestInheritedDiscardBesideAnotherNodeKeepsItsHandle(t *testing.T) {
 	}
 	_, err := f.client.CoreV1().PersistentVolumes().Create(t.Context(), theirs, metav1.CreateOptions{})
 	f.must(err)
-	f.Reaches = func(*v1.PersistentVolume) bool { return false }
+	f.Scope = testScope{provisioners: []string{csimock.DefaultName}, reaches: func(*v1.PersistentVolume) bool { return false }}
 	f.reconcile(false)
 	left := f.entries(journal.KindUnresolved)
 	if len(left) != 1 || left[0].State != journal.Discarding || left[0].Handle != f.mock.Volumes()[0].ID {

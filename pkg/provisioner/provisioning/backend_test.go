@@ -115,10 +115,10 @@ func TestClaimOfAnotherProvisionerIsNotLookedInto(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, d := newDirectoryFlow(t)
 			f.backend, f.Backend = picky{d}, picky{d}
-			f.Node = func(_ context.Context, name string) (*v1.Node, error) {
+			f.Nodes = liveNodes(func(_ context.Context, name string) (*v1.Node, error) {
 				t.Error("the node is read")
 				return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
-			}
+			})
 			f.editClaim(change)
 			f.reconcile(false)
 			if events := f.takeEvents(); events != "" || d.calls > 0 {

@@ -58,41 +58,56 @@ type Timeouts struct {
 }
 
 // DefaultTimeouts are the timeouts of a Config without timeouts.
-var DefaultTimeouts = Timeouts{Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute, OpenWrite: 70 * time.Second}
+var DefaultTimeouts = Timeouts{
+	Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute, OpenWrite: 70 * time.Second,
+}
+
+// Scope is what this process provisions.
+type Scope interface {
+	// Serves reports whether the provisioner name is the driver or an in-tree plugin that the driver
+	// replaces.
+	Serves(provisioner string) bool
+	// Node is the node whose claims this process serves, "" if it serves the claims of all nodes.
+	Node() string
+	// Reaches reports whether the storage of this process may have the disk of a PersistentVolume:
+	// with a process on each node it may be in the storage of another one.
+	Reaches(volume *v1.PersistentVolume) bool
+	// VolumeName returns the name of a claim's volume.
+	VolumeName(claim *v1.PersistentVolumeClaim) string
+}
+
+// Nodes are the nodes that the scheduler selects.
+type Nodes interface {
+	// Read reads a node live.
+	Read(ctx context.Context, name string) (*v1.Node, error)
+	// FromCache returns a cached node, nil if the cache lacks the node or there is no cache.
+	FromCache(name string) *v1.Node
+}
+
+// Caches are the informers of the driver's objects.
+type Caches struct {
+	Claims, Volumes, Classes cache.SharedIndexInformer
+	// Attributes are the VolumeAttributesClasses of the cluster, nil if it has none.
+	Attributes cache.SharedIndexInformer
+	// Arrivals tell how claims came into the cache; the zero value for unknown.
+	Arrivals
+}
 
 // Config configures the controller.
 type Config struct {
 	Client kubernetes.Interface
-	// Claims, Volumes and Classes are the informers of the driver's objects.
-	Claims, Volumes, Classes cache.SharedIndexInformer
-	// Attributes are the VolumeAttributesClasses of the cluster, nil if it has none.
-	Attributes cache.SharedIndexInformer
-	// Backend creates the volumes.
+	Caches
+	Scope Scope
+	Nodes Nodes
+	// Backend creates the volumes; Deletion deletes those that are not recorded.
 	Backend  backend.Backend
 	Deletion Deletion
 	// Honor is the gate HonorPVReclaimPolicy.
 	Honor bool
-	// DiscardRefused: a created volume is discarded if the API server refuses its
-	// PersistentVolume as invalid; a denial by a webhook counts as no such refusal. Otherwise the PersistentVolume is
+	// DiscardRefused: a created volume is discarded if the API server refuses its PersistentVolume as
+	// invalid; a denial by a webhook counts as no such refusal. Otherwise the PersistentVolume is
 	// written again.
 	DiscardRefused bool
-	// Arrivals tell how claims came into the cache; the zero value for unknown.
-	Arrivals
-	// Serves reports whether the provisioner name is the driver or an in-tree plugin that
-	// the driver replaces.
-	Serves func(provisioner string) bool
-	// ServedBy returns which process serves a claim; nil if this process serves all claims.
-	ServedBy func(claim *v1.PersistentVolumeClaim) provision.Server
-	// Reaches reports whether the storage of this process may have the disk of a PersistentVolume, with node deployment;
-	// nil if every volume is of this process.
-	Reaches func(volume *v1.PersistentVolume) bool
-	// Node reads a selected node live.
-	Node func(ctx context.Context, name string) (*v1.Node, error)
-	// WatchedNode returns a node from the cache, nil for a node that is not cached. The
-	// function is nil without a cache of nodes.
-	WatchedNode func(name string) *v1.Node
-	// VolumeName returns the name of a claim's volume.
-	VolumeName func(claim *v1.PersistentVolumeClaim) string
 	// Locks are shared with the deletion loop: one worker at a time per volume name.
 	Locks    *controller.KeyLocks
 	Reporter *controller.Reporter
@@ -153,7 +168,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	if claim == nil {
 		return nil
 	}
-	defer c.Locks.Lock(c.VolumeName(claim))()
+	defer c.Locks.Lock(c.Scope.VolumeName(claim))()
 	o, err := c.observe(ctx, key)
 	for steps := new(controller.StepCounter); err == nil && o != nil; {
 		state := c.stateOf(o)

@@ -58,7 +58,7 @@ func TestFailuresAreCountedAsUpstream(t *testing.T) {
 	t.Run("claim rescheduled", func(t *testing.T) {
 		f, d := newDirectoryFlow(t)
 		d.unprepared = &provision.UnsuitableNode{Sentence: "no directories on that node"}
-		f.Node = func(_ context.Context, name string) (*v1.Node, error) { return newNode(name, ""), nil }
+		f.Nodes = liveNodes(func(_ context.Context, name string) (*v1.Node, error) { return newNode(name, ""), nil })
 		f.delayBinding()
 		f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "n1" })
 		f.reconcile(false)

@@ -135,14 +135,13 @@ func newEchoClient(unwanted bool) *fake.Clientset {
 func newEcho(t *testing.T, client *fake.Clientset, driver *echo, events record.EventRecorder) *Controller {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	core := factory.Core().V1()
+	caches := cachesOf(factory)
+	caches.Creations = sawCreated(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "uid"}})
 	creations, err := New(Config{
-		Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
-		Arrivals: Arrivals{Creations: sawCreated(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "uid"}})},
-		Backend:  newBackend(csibackend.InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true,
-		Deletion: driver, Serves: func(name string) bool { return name == "ours" },
-		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(events), Metrics: metrics.New("echo"),
+		Client: client, Caches: caches,
+		Backend: newBackend(csibackend.InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true,
+		Deletion: driver, Scope: serves("ours"),
+		Locks: &controller.KeyLocks{}, Reporter: controller.NewReporter(events), Metrics: metrics.New("echo"),
 		Backoff: controller.Backoff{Initial: time.Millisecond, Max: time.Second},
 	})
 	if err != nil {

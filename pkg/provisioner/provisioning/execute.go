@@ -85,7 +85,7 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 		after.plan, after.cause, after.err = c.orOlderPlan(o, planned), provision.NoCause, nil
 	case errors.Is(err, errNodeGone):
 		c.countPass(o, err)
-	case (!c.servesOwnNode() || !isOpen(s.Creation)) && provision.GivesUpNode(s, isUnsuitable(err)):
+	case (!c.isPerNode() || !isOpen(s.Creation)) && provision.GivesUpNode(s, isUnsuitable(err)):
 		c.updateRecord(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[storage.AnnSelectedNode] })
 		c.countPass(o, err)
 		_ = c.reportFailure(o, c.userError(o, err, false)) // the next step reports the reason
@@ -173,7 +173,7 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 	switch {
 	case class == nil:
 		return nil, fmt.Errorf("storageclass.storage.k8s.io %q not found", storage.ClaimClass(o.claim))
-	case !c.Serves(class.Provisioner):
+	case !c.Scope.Serves(class.Provisioner):
 		return nil, &provision.Refusal{Sentence: fmt.Sprintf("The storage class %q is now of the provisioner %q", class.Name, class.Provisioner)}
 	}
 	request, volume, err := c.Backend.Prepare(ctx, library.ProvisionOptions{StorageClass: class, PVName: o.name, PVC: o.claim, SelectedNode: node})
@@ -189,10 +189,10 @@ func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node)
 // the request cannot be built, perhaps because the cached node lacks new labels.
 func (c *Controller) planForWatched(ctx context.Context, o *observation) *plan {
 	name := o.claim.Annotations[storage.AnnSelectedNode]
-	if name == "" || c.WatchedNode == nil || !c.isFresh(o) {
+	if name == "" || !c.isFresh(o) {
 		return nil
 	}
-	node := c.WatchedNode(name)
+	node := c.Nodes.FromCache(name)
 	if node == nil {
 		return nil
 	}
@@ -211,7 +211,7 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 		return nil, nil
 	}
 	node, exists, err := answer.Get(ctx, name, func(ctx context.Context, name string, _ metav1.GetOptions) (*v1.Node, error) {
-		return c.Node(ctx, name)
+		return c.Nodes.Read(ctx, name)
 	})
 	switch {
 	case err != nil:

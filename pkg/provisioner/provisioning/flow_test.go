@@ -208,15 +208,15 @@ func (f *flow) start() {
 	if f.backend != nil {
 		creating = f.backend
 	}
+	caches := cachesOf(factory)
+	caches.Creations = f.creations
 	f.Controller, err = New(Config{
-		Client: f.client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
-		Arrivals: Arrivals{Creations: f.creations}, Backend: creating, Honor: true,
-		Deletion: deletions, Serves: func(name string) bool { return name == csimock.DefaultName || name == oldPlugin },
-		Node: func(_ context.Context, name string) (*v1.Node, error) {
+		Client: f.client, Caches: caches, Backend: creating, Honor: true,
+		Deletion: deletions, Scope: serves(csimock.DefaultName, oldPlugin),
+		Nodes: liveNodes(func(_ context.Context, name string) (*v1.Node, error) {
 			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
-		},
-		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Locks:      locks, Reporter: reporter, Metrics: counts, Backoff: backoff,
+		}),
+		Locks: locks, Reporter: reporter, Metrics: counts, Backoff: backoff,
 		Journal: f.store, Journaled: true,
 	})
 	f.must(err)

@@ -74,9 +74,9 @@ func TestCallWithVolumeEventsIsRepeatedSoon(t *testing.T) {
 func TestRescheduledClaimWaitsForScheduler(t *testing.T) {
 	f := newFlow(t)
 	f.calls.spread = true
-	f.Node = func(_ context.Context, name string) (*v1.Node, error) {
+	f.Nodes = liveNodes(func(_ context.Context, name string) (*v1.Node, error) {
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
-	}
+	})
 	f.delayBinding()
 	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "full" })
 	f.injectFault(codes.ResourceExhausted, false, 1)
@@ -92,12 +92,12 @@ func TestLongUnansweredRequestForAGoneNodeIsRescheduled(t *testing.T) {
 	f := newFlow(t)
 	f.calls.spread = true
 	gone := false
-	f.Node = func(_ context.Context, name string) (*v1.Node, error) {
+	f.Nodes = liveNodes(func(_ context.Context, name string) (*v1.Node, error) {
 		if gone && name == "first" {
 			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
 		}
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
-	}
+	})
 	f.delayBinding()
 	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "first" })
 	f.injectFault(codes.DeadlineExceeded, false, 1)

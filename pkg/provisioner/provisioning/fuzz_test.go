@@ -33,6 +33,11 @@ func fuzzedRecord(d *fuzzobj.Dice, claim *v1.PersistentVolumeClaim) claimRecord 
 	return r
 }
 
+// fuzzScope calls each volume v0.
+type fuzzScope struct{ testScope }
+
+func (fuzzScope) VolumeName(*v1.PersistentVolumeClaim) string { return "v0" }
+
 // newFuzzed returns a controller and its caches, which were not started.
 func newFuzzed(f *testing.F) (*Controller, fuzzcache.Caches) {
 	f.Helper()
@@ -43,11 +48,10 @@ func newFuzzed(f *testing.F) (*Controller, fuzzcache.Caches) {
 		Classes: factory.Storage().V1().StorageClasses().Informer(),
 	}
 	c, err := New(Config{
-		Client: client, Claims: fill.Claims, Volumes: fill.Volumes, Classes: fill.Classes, Honor: true,
+		Client: client, Caches: Caches{Claims: fill.Claims, Volumes: fill.Volumes, Classes: fill.Classes}, Honor: true,
 		Backend: newBackend(csibackend.InputsConfig{Client: client, Driver: &echo{}, Translator: plugin{}}), Deletion: &echo{},
-		Serves:     func(name string) bool { return name == "ours" || name == fuzzobj.Driver },
-		VolumeName: func(*v1.PersistentVolumeClaim) string { return "v0" },
-		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzz"),
+		Scope: fuzzScope{serves("ours", fuzzobj.Driver)},
+		Locks: &controller.KeyLocks{}, Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzz"),
 		Backoff: controller.Backoff{Initial: time.Millisecond, Max: time.Second},
 	})
 	if err != nil {

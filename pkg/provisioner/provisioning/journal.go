@@ -95,7 +95,7 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) (kept
 	for _, entry := range entries {
 		claim := claimFrom(entry)
 		planned, err := c.planFrom(entry)
-		if volume := c.VolumeName(claim); err == nil && entry.VolumeName() != volume {
+		if volume := c.Scope.VolumeName(claim); err == nil && entry.VolumeName() != volume {
 			err = errors.New("the volume is called " + entry.VolumeName() + ", and not " + volume + " as the claim's volume")
 		}
 		if err != nil {
@@ -122,7 +122,7 @@ func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim
 		logger.Error(reason, "An approved entry of the provisioning journal cannot be finished")
 		return nil
 	}
-	defer c.Locks.Lock(c.VolumeName(claim))()
+	defer c.Locks.Lock(c.Scope.VolumeName(claim))()
 	err := errServedMeanwhile
 	if r, _ := c.memory.lookup(entry.UID); r.entry == provision.NoEntry {
 		err = c.Journal.MoveToUnresolved(ctx, entry, reason.Error())
@@ -365,7 +365,7 @@ func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolum
 		return false, nil
 	}
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: volume.Spec.ClaimRef.UID}}
-	if c.VolumeName(claim) != volume.Name {
+	if c.Scope.VolumeName(claim) != volume.Name {
 		return false, nil
 	}
 	r, known := c.memory.lookup(claim.UID)

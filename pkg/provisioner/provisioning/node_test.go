@@ -64,10 +64,12 @@ func TestSelectedNodeIsReadLiveIfNeeded(t *testing.T) {
 			reads, driver := 0, &zonal{}
 			c := newZonalController(t, driver)
 			c.Streamed = func(string) bool { return tc.streamed }
-			c.WatchedNode = func(string) *v1.Node { return tc.known }
-			c.Node = func(context.Context, string) (*v1.Node, error) {
-				reads++
-				return newNode("node", "live"), nil
+			c.Nodes = testNodes{
+				cached: func(string) *v1.Node { return tc.known },
+				read: func(context.Context, string) (*v1.Node, error) {
+					reads++
+					return newNode("node", "live"), nil
+				},
 			}
 			if err := c.Reconcile(t.Context(), "ns/claim/uid"); err != nil {
 				t.Fatal(err)
@@ -83,9 +85,11 @@ func TestRepeatedRequestReadsNodeLive(t *testing.T) {
 	driver := &zonal{}
 	c := newZonalController(t, driver)
 	c.Streamed = func(string) bool { return true }
-	c.WatchedNode = func(string) *v1.Node { return newNode("node", "watched") }
-	c.Node = func(_ context.Context, name string) (*v1.Node, error) {
-		return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+	c.Nodes = testNodes{
+		cached: func(string) *v1.Node { return newNode("node", "watched") },
+		read: func(_ context.Context, name string) (*v1.Node, error) {
+			return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+		},
 	}
 	claim, _ := c.claimOf("ns/claim/uid")
 	c.memory.update(subject{uid: claim.UID, key: "ns/claim/uid"}, "pvc-uid", func(r *claimRecord) { r.requested = true })

@@ -67,13 +67,13 @@ func (c *Controller) observe(ctx context.Context, key string) (*observation, err
 		return nil, nil
 	}
 	r, known := c.memory.lookup(claim.UID)
-	if !known && !c.serves(claim) {
+	if !known && !c.isOurs(claim) {
 		return nil, nil
 	}
 	if !gone && !c.versions.IsFresh(claim) {
 		return nil, c.versions.AwaitClaim(ctx, c.Client, claim)
 	}
-	return &observation{claim: claim, gone: gone, name: c.VolumeName(claim), record: r, began: time.Now()}, nil
+	return &observation{claim: claim, gone: gone, name: c.Scope.VolumeName(claim), record: r, began: time.Now()}, nil
 }
 
 // isFresh reports whether a live read of the selected node is unnecessary: the claim came by a
@@ -108,10 +108,15 @@ func (c *Controller) isWriteOpen(r claimRecord) bool {
 // even if another node is selected meanwhile.
 func (c *Controller) serverOf(o *observation) provision.Server {
 	r := o.record
-	if c.ServedBy == nil || r.plan != nil || r.volume != nil || r.entry != provision.NoEntry {
+	if r.plan != nil || r.volume != nil || r.entry != provision.NoEntry {
 		return provision.ThisProcess
 	}
-	return c.ServedBy(o.claim)
+	return c.selectedServer(o.claim)
+}
+
+// selectedServer returns the process of the node that is selected for the claim.
+func (c *Controller) selectedServer(claim *v1.PersistentVolumeClaim) provision.Server {
+	return provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], c.Scope.Node())
 }
 
 // next returns the observation after a step: live reads must be repeated.
@@ -139,7 +144,7 @@ func (c *Controller) stateOf(o *observation) provision.State {
 		Stored:        r.plan != nil,
 		NodeRead:      o.nodeRead,
 		Called:        o.called,
-		LongRequested: c.isLongRequested(r) && (want != provision.Misplaced || !c.servesOwnNode() || r.unfit != "" && r.unfit == o.claim.Annotations[storage.AnnSelectedNode]),
+		LongRequested: c.isLongRequested(r) && (want != provision.Misplaced || !c.isPerNode() || r.unfit != "" && r.unfit == o.claim.Annotations[storage.AnnSelectedNode]),
 		WriteOpen:     c.isWriteOpen(r),
 		Leading:       c.Leading == nil || c.Leading(),
 		Overdue:       r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Timeouts.Unresolved,
@@ -186,9 +191,9 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 		return provision.Unwanted
 	case r.unusable != "", c.isForOther(r, node):
 		return provision.Misplaced
-	case c.isGivenAway(o):
+	case !isOpen(r.creation) && c.selectedServer(o.claim) != provision.ThisProcess: // an open call is finished here
 		return provision.Unserved
-	case server == provision.NoProcess, !c.serves(o.claim):
+	case !c.isOurs(o.claim):
 		return provision.Unserved
 	case node != "" && node == r.unfit:
 		return provision.Misplaced
@@ -201,19 +206,13 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 // isForOther reports whether a volume may exist for another node than the selected one. A request without
 // an answer counts for a limited time, unless the process of the selected node serves the claim then.
 func (c *Controller) isForOther(r claimRecord, node string) bool {
-	return isOpen(r.creation) && r.node != node && (c.servesOwnNode() || !c.isLongRequested(r))
+	return isOpen(r.creation) && r.node != node && (c.isPerNode() || !c.isLongRequested(r))
 }
 
-// isGivenAway reports whether the claim, whose request this process has, is served by another one now or by none.
-// A call whose outcome is open is finished here.
-func (c *Controller) isGivenAway(o *observation) bool {
-	return c.servesOwnNode() && !isOpen(o.record.creation) && c.ServedBy(o.claim) != provision.ThisProcess
-}
-
-// servesOwnNode reports whether each node has a process of its own, which serves the claims of the node. Another
+// isPerNode reports whether each node has a process of its own, which serves the claims of the node. Another
 // process never repeats or forgets a request of this one.
-func (c *Controller) servesOwnNode() bool {
-	return c.ServedBy != nil
+func (c *Controller) isPerNode() bool {
+	return c.Scope.Node() != ""
 }
 
 // isOpen reports whether a volume may exist for the node of the last request.
@@ -227,11 +226,11 @@ func isBoundOrLost(claim *v1.PersistentVolumeClaim, volume string) bool {
 	return claim.Spec.VolumeName == volume && (bound || claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
 }
 
-// serves reports whether the claim's provisioner is the driver, or an in-tree plugin with
+// isOurs reports whether the claim's provisioner is the driver, or an in-tree plugin with
 // the migrated-to annotation for the driver.
-func (c *Controller) serves(claim *v1.PersistentVolumeClaim) bool {
+func (c *Controller) isOurs(claim *v1.PersistentVolumeClaim) bool {
 	name, driver := storage.ClaimProvisioner(claim), c.Backend.Name()
-	return name == driver || c.Serves(name) && claim.Annotations[storage.AnnMigratedTo] == driver
+	return name == driver || c.Scope.Serves(name) && claim.Annotations[storage.AnnMigratedTo] == driver
 }
 
 func (c *Controller) waitsForFirstConsumer(claim *v1.PersistentVolumeClaim) bool {
@@ -243,7 +242,7 @@ func (c *Controller) waitsForFirstConsumer(claim *v1.PersistentVolumeClaim) bool
 // that volumes are kept.
 func (c *Controller) retains(claim *v1.PersistentVolumeClaim) bool {
 	class := c.classOf(claim)
-	return class != nil && c.Serves(class.Provisioner) && ptr.Deref(class.ReclaimPolicy, v1.PersistentVolumeReclaimDelete) == v1.PersistentVolumeReclaimRetain
+	return class != nil && c.Scope.Serves(class.Provisioner) && ptr.Deref(class.ReclaimPolicy, v1.PersistentVolumeReclaimDelete) == v1.PersistentVolumeReclaimRetain
 }
 
 func (c *Controller) classOf(claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {
@@ -271,7 +270,7 @@ func (c *Controller) recordOf(o *observation) storage.Record {
 // recordBy returns whether the PersistentVolume, nil for none, records the claim's volume.
 func (c *Controller) recordBy(volume *v1.PersistentVolume, o *observation) storage.Record {
 	record := storage.RecordOf(volume, o.claim.UID)
-	if record == storage.RecordPresent && c.Reaches != nil && !c.Reaches(volume) {
+	if record == storage.RecordPresent && !c.Scope.Reaches(volume) {
 		return storage.RecordElsewhere
 	}
 	return record

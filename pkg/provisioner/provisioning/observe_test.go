@@ -25,12 +25,9 @@ func newObserver(t *testing.T, volumes ...*v1.PersistentVolume) *Controller {
 	t.Helper()
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	core := factory.Core().V1()
 	c := &Controller{versions: controller.NewVersions(), memory: newMemory(), Config: Config{
-		Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
-		Backend: &directories{}, Serves: func(name string) bool { return name == csimock.DefaultName },
-		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Timeouts:   DefaultTimeouts,
+		Client: client, Caches: cachesOf(factory),
+		Backend: &directories{}, Scope: serves(csimock.DefaultName), Timeouts: DefaultTimeouts,
 	}}
 	late := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
 	err := c.Classes.GetStore().Add(late)
@@ -125,6 +122,16 @@ func TestRequestIsLongOpen(t *testing.T) {
 	}
 }
 
+// serveBy has the claim served by the process: this one serves all nodes, or another one than the claim's.
+func serveBy(c *Controller, o *observation, server provision.Server) {
+	if server != provision.ThisProcess {
+		c.Scope = testScope{provisioners: []string{csimock.DefaultName}, node: "mine"}
+	}
+	if server == provision.OtherProcess {
+		o.claim.Annotations[storage.AnnSelectedNode] = "yours"
+	}
+}
+
 func TestOpenRequestIsFinishedByItsProcess(t *testing.T) {
 	for name, tc := range map[string]struct {
 		record claimRecord
@@ -137,8 +144,9 @@ func TestOpenRequestIsFinishedByItsProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newObserver(t)
-			c.ServedBy = func(*v1.PersistentVolumeClaim) provision.Server { return provision.OtherProcess }
-			if server := c.serverOf(observed(tc.record)); server != tc.want {
+			o := observed(tc.record)
+			serveBy(c, o, provision.OtherProcess)
+			if server := c.serverOf(o); server != tc.want {
 				t.Errorf("server %v, want %v", server, tc.want)
 			}
 		})
@@ -208,7 +216,7 @@ func TestWantOfClaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newObserver(t)
-			c.ServedBy = func(*v1.PersistentVolumeClaim) provision.Server { return tc.server }
+			serveBy(c, tc.o, tc.server)
 			if want := c.wantOf(tc.o); want != tc.want {
 				t.Errorf("want %v, want %v", want, tc.want)
 			}

@@ -48,7 +48,7 @@ func TestDiskOfRestoredClaimIsNotDiscarded(t *testing.T) {
 			driver, events := &zonal{found: tc.found}, record.NewFakeRecorder(10)
 			c := newZonalController(t, driver)
 			c.Reporter = controller.NewReporter(events)
-			c.Node = func(context.Context, string) (*v1.Node, error) { return newNode("node", "second"), nil }
+			c.Nodes = liveNodes(func(context.Context, string) (*v1.Node, error) { return newNode("node", "second"), nil })
 			claim, _ := c.claimOf("ns/claim/uid")
 			if err := requestSize(t.Context(), c, claim, "1Mi"); err != nil {
 				t.Fatal(err)
@@ -221,9 +221,9 @@ func TestDeniedRescheduleIsReportedAndRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, events := newZonalController(t, &zonal{}), record.NewFakeRecorder(10)
 			c.Reporter = controller.NewReporter(events)
-			c.Node = func(_ context.Context, name string) (*v1.Node, error) {
+			c.Nodes = liveNodes(func(_ context.Context, name string) (*v1.Node, error) {
 				return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
-			}
+			})
 			client, _ := c.Client.(*fake.Clientset)
 			client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 				stored, err := client.Tracker().Get(v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "ns", "claim")

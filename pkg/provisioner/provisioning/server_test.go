@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -112,19 +111,14 @@ func nodeClient(node string, deleting bool) *fake.Clientset {
 func newNodeController(t *testing.T, client *fake.Clientset, driver csibackend.Driver, node string) *Controller {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	core := factory.Core().V1()
 	c, err := New(Config{
-		Client: client, Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer(),
+		Client: client, Caches: cachesOf(factory),
 		Backend: newBackend(csibackend.InputsConfig{Client: client, Driver: driver, Translator: plugin{}}), Honor: true,
-		Deletion: &discarding{}, Serves: func(name string) bool { return name == "ours" },
-		ServedBy: func(claim *v1.PersistentVolumeClaim) provision.Server {
-			return provision.ServerOf(claim.Annotations[storage.AnnSelectedNode], node)
-		},
-		Node: func(_ context.Context, name string) (*v1.Node, error) {
+		Deletion: &discarding{}, Scope: testScope{provisioners: []string{"ours"}, node: node},
+		Nodes: liveNodes(func(_ context.Context, name string) (*v1.Node, error) {
 			return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
-		},
-		VolumeName: func(claim *v1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) },
-		Locks:      &controller.KeyLocks{}, Reporter: controller.NewReporter(record.NewFakeRecorder(100)), Metrics: metrics.New("test"),
+		}),
+		Locks: &controller.KeyLocks{}, Reporter: controller.NewReporter(record.NewFakeRecorder(100)), Metrics: metrics.New("test"),
 		Backoff: controller.Backoff{Initial: time.Millisecond, Max: time.Second},
 		Journal: newTestStore(t, client, node), Journaled: true,
 	})
@@ -177,7 +171,9 @@ func TestVolumeOfAnotherNodeDoesNotEndTheEntry(t *testing.T) {
 		client := nodeClient("mine", false)
 		start := func() *Controller {
 			c := newNodeController(t, client, &unanswered{}, "mine")
-			c.Reaches = func(volume *v1.PersistentVolume) bool { return volume.Spec.NodeAffinity == nil }
+			c.Scope = testScope{provisioners: []string{"ours"}, node: "mine", reaches: func(volume *v1.PersistentVolume) bool {
+				return volume.Spec.NodeAffinity == nil
+			}}
 			return c
 		}
 		c := start()

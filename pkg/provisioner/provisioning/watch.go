@@ -44,7 +44,7 @@ func (c *Controller) needsReconcile(old, claim *v1.PersistentVolumeClaim) bool {
 	switch {
 	case known && old == nil:
 		return true
-	case !known && (!c.serves(claim) || claim.Spec.VolumeName != ""):
+	case !known && (!c.isOurs(claim) || claim.Spec.VolumeName != ""):
 		return false
 	case old == nil:
 		return true
@@ -62,7 +62,7 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 	case known && r.claim != nil && (r.entry != provision.NoEntry || r.creation != provision.NotRequested && r.creation != provision.Failed):
 		c.loop.Enqueue(keyOf(controller.Key(claim), claim.UID))
 	case known:
-		c.memory.forget(claim.UID, c.VolumeName(claim))
+		c.memory.forget(claim.UID, c.Scope.VolumeName(claim))
 	}
 }
 
@@ -89,7 +89,7 @@ func (c *Controller) recordVolumeEvent(volume *v1.PersistentVolume) string {
 // again.
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	key := c.recordVolumeEvent(volume)
-	if ref := volume.Spec.ClaimRef; key == "" && ref != nil && c.Serves(volume.Annotations[storage.AnnDynamicallyProvisioned]) {
+	if ref := volume.Spec.ClaimRef; key == "" && ref != nil && c.Scope.Serves(volume.Annotations[storage.AnnDynamicallyProvisioned]) {
 		key = keyOf(controller.ClaimKey(volume), ref.UID)
 	}
 	if key != "" {
@@ -128,7 +128,7 @@ func (c *Controller) attributesChanged(_, class *storagev1.VolumeAttributesClass
 func (c *Controller) indexWaiting(name func(*v1.PersistentVolumeClaim) string) cache.IndexFunc {
 	return func(object any) ([]string, error) {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
-		if !ok || claim.Spec.VolumeName != "" || !c.serves(claim) || name(claim) == "" {
+		if !ok || claim.Spec.VolumeName != "" || !c.isOurs(claim) || name(claim) == "" {
 			return nil, nil
 		}
 		return []string{name(claim)}, nil

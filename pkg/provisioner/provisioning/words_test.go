@@ -51,8 +51,8 @@ var claimEventCases = map[string]struct {
 	}, []string{"Normal Provisioning ", "Assuming an external populator will provision the volume"}},
 	"node is gone": {func(f *flow, _ *observation) { _, _ = f.selectedNode(f.Context(), f.onNode("n1")) }, []string{"Warning ProvisioningFailed ", `nodes "n1" not found`}},
 	"node cannot be read": {func(f *flow, o *observation) {
-		defer func(before func(context.Context, string) (*v1.Node, error)) { f.Node = before }(f.Node)
-		f.Node = func(context.Context, string) (*v1.Node, error) { return nil, errors.New("timeout") }
+		defer func(before Nodes) { f.Nodes = before }(f.Nodes)
+		f.Nodes = liveNodes(func(context.Context, string) (*v1.Node, error) { return nil, errors.New("timeout") })
 		_, err := f.selectedNode(f.Context(), f.onNode("n1"))
 		f.refuse(o, err)
 	}, []string{"Warning ProvisioningFailed ", "failed to get target node", "timeout"}},

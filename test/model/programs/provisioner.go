@@ -70,12 +70,13 @@ func engineConfig(env *process.Env) engine.Config {
 			Holder: holder(env.Term), Interval: 1, Off: !env.Journaled, Metrics: store.NewMetrics(), Now: now,
 		},
 		Provisioning: provisioning.Config{
-			Client: env.Client, Claims: env.Informers["persistentvolumeclaims"], Volumes: env.Informers["persistentvolumes"],
-			Classes: env.Informers["storageclasses"], Arrivals: provisioning.Arrivals{Streamed: env.Streamed, Creations: env.Creations}, Backend: backend, Honor: env.Honor,
-			Serves:     func(provisioner string) bool { return provisioner == process.DriverName },
-			Node:       node,
-			VolumeName: func(claim *v1.PersistentVolumeClaim) string { return provision.VolumeName(settings, claim.UID) },
-			Reporter:   reporter, Metrics: counts, Backoff: backoff,
+			Client: env.Client,
+			Caches: provisioning.Caches{
+				Claims: env.Informers["persistentvolumeclaims"], Volumes: env.Informers["persistentvolumes"],
+				Classes: env.Informers["storageclasses"], Arrivals: provisioning.Arrivals{Streamed: env.Streamed, Creations: env.Creations},
+			},
+			Scope: scope{}, Nodes: nodes{}, Backend: backend, Honor: env.Honor,
+			Reporter: reporter, Metrics: counts, Backoff: backoff,
 		},
 		Deletion: deletion.Config{
 			Client: env.Client, Volumes: env.Informers["persistentvolumes"], Attachments: env.Informers["volumeattachments"],
@@ -85,8 +86,25 @@ func engineConfig(env *process.Env) engine.Config {
 	}
 }
 
-// node reads a node: all nodes exist but those whose names begin with "gone".
-func node(_ context.Context, name string) (*v1.Node, error) {
+// scope is that of one provisioner for all nodes.
+type scope struct{}
+
+func (scope) Serves(provisioner string) bool { return provisioner == process.DriverName }
+
+func (scope) Node() string { return "" }
+
+func (scope) Reaches(*v1.PersistentVolume) bool { return true }
+
+func (scope) VolumeName(claim *v1.PersistentVolumeClaim) string {
+	return provision.VolumeName(settings, claim.UID)
+}
+
+// nodes exist, but for those whose names begin with "gone". None is cached.
+type nodes struct{}
+
+func (nodes) FromCache(string) *v1.Node { return nil }
+
+func (nodes) Read(_ context.Context, name string) (*v1.Node, error) {
 	if strings.HasPrefix(name, "gone") {
 		return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
 	}

@@ -26,7 +26,7 @@ var provisioningDefects = []defect{
 	}},
 	{"create-for-forgotten-claim", "CreateVolume is called without a live read for a claim that seems to be new", []change{
 		{provisionObserve, "record: r, began: time.Now()}, nil", "record: r, began: time.Now(), read: CHOOSE(freshRead(c, claim, gone, r), provision.Cached)}, nil"},
-		{provisionObserve, "// isFresh reports", "func freshRead(c *Controller, claim *v1.PersistentVolumeClaim, gone bool, r claimRecord) provision.Read { if c.isFresh(&observation{claim: claim, gone: gone, name: c.VolumeName(claim), record: r}) { return provision.ClaimRead }; return provision.Cached }; // isFresh reports"},
+		{provisionObserve, "// isFresh reports", "func freshRead(c *Controller, claim *v1.PersistentVolumeClaim, gone bool, r claimRecord) provision.Read { if c.isFresh(&observation{claim: claim, gone: gone, name: c.Scope.VolumeName(claim), record: r}) { return provision.ClaimRead }; return provision.Cached }; // isFresh reports"},
 	}},
 	{"call-before-durable-entry", "CreateVolume is called before its journal entry is durable", []change{
 		{provisionDecide, "\tcase s.Journaled && s.Entry != Durable:", "\tcase !ON && s.Journaled && s.Entry != Durable:"},
