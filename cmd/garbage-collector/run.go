@@ -22,6 +22,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/pkg/garbagecollector"
 )
 
@@ -41,7 +42,7 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err
 	}
-	recorder, stopEvents := program.Recorder(ctx, clients.Events, blocker.GarbageEventSource, record.WithCorrelatorOptions(garbagecollector.EventLimits))
+	recorder, stopEvents := controller.Recorder(ctx, clients.Events, blocker.GarbageEventSource, record.WithCorrelatorOptions(garbagecollector.EventLimits))
 	defer stopEvents()
 	collector, err := o.newCollector(clients, recorder)
 	if err != nil {
@@ -64,8 +65,8 @@ func (o *options) Run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer watchInBackground(ctx, collector, end)() // also on standby
-	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder, Connection: clients.Connection}
-	err = program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error { return collector.Collect(ctx) })
+	election := leader.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder, Connection: clients.Connection}
+	err = leader.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error { return collector.Collect(ctx) })
 	if restored := context.Cause(ctx); errors.Is(restored, garbagecollector.ErrRestored) {
 		return restored
 	}

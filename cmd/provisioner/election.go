@@ -13,6 +13,7 @@ import (
 	componentconfig "k8s.io/component-base/config"
 
 	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 )
 
@@ -50,8 +51,8 @@ func (o *electionOptions) check() error {
 }
 
 // lease returns the leader lease of the driver, under upstream's name.
-func (o *electionOptions) lease(driver string) program.Election {
-	return program.Election{
+func (o *electionOptions) lease(driver string) leader.Election {
+	return leader.Election{
 		LeaderElectionConfiguration: componentconfig.LeaderElectionConfiguration{
 			LeaderElect:       o.enabled,
 			ResourceLock:      "leases",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/audit"
@@ -115,7 +116,7 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 	election := w.options.election.lease(w.driver.Name())
 	election.Connection = w.clients.Connection
 	if election.LeaderElect {
-		recorder, stopEvents := program.Recorder(ctx, w.clients.Events, identity.LeaseEventSource(w.driver.Name(), w.host))
+		recorder, stopEvents := controller.Recorder(ctx, w.clients.Events, identity.LeaseEventSource(w.driver.Name(), w.host))
 		defer stopEvents()
 		election.Recorder = recorder
 		var err error
@@ -123,7 +124,7 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 			klog.FromContext(ctx).Error(err, "Whether the leader Lease may be watched is unknown; it is read instead")
 		}
 	}
-	return program.Lead(ctx, election, w.clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {
+	return leader.Lead(ctx, election, w.clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {
 		w.engine.Begin(term)
 		klog.FromContext(ctx).Info("Working", "driver", w.driver.Name(), "workers", w.options.workers)
 		var running sync.WaitGroup

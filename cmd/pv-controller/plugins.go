@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 )
@@ -56,7 +56,7 @@ func (o *pluginOptions) plugins() (*intree.Set, error) {
 		return nil, err
 	}
 	return intree.NewSet(migration.New(),
-		&intree.HostPath{Root: intree.HostPathRoot, Provisions: o.hostPath, Recycling: host, Node: program.NodeName()},
+		&intree.HostPath{Root: intree.HostPathRoot, Provisions: o.hostPath, Recycling: host, Node: controller.NodeName()},
 		&intree.NFS{Recycling: nfs},
 	), nil
 }

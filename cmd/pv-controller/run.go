@@ -18,6 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/claim"
@@ -50,7 +51,7 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	defer stopServing()
 	sink := waiting.NewSink(clients.Events, clock.RealClock{})
-	recorder, stopEvents := program.RecorderTo(ctx, sink, eventSource)
+	recorder, stopEvents := controller.RecorderTo(ctx, sink, eventSource)
 	defer stopEvents()
 	controllers, err := newControllers(o, clients, caches, controller.NewReporter(recorder))
 	if err != nil {
@@ -65,8 +66,8 @@ func (o *options) Run(ctx context.Context) error {
 	if !clients.WaitForCacheSync(ctx, factory) {
 		return nil
 	}
-	election := program.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder, Connection: clients.Connection}
-	return program.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {
+	election := leader.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder, Connection: clients.Connection}
+	return leader.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {
 		controllers.term = term
 		return controllers.lead(ctx, o, caches)
 	})

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/pkg/controller/partial"
 )
 
@@ -17,8 +18,8 @@ type Clients struct {
 	Objects, Events, Leases kubernetes.Interface
 	// Config is for other kinds of clients.
 	Config *rest.Config
-	// Connection is the one of all clients to the API server; nil if it is not known.
-	Connection *Connection
+	// Connection is the one of all clients to the API server.
+	Connection *leader.Connection
 
 	agent    string
 	failures *failures
@@ -36,8 +37,8 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	if o.QPS > 0 {
 		config.QPS, config.Burst = o.QPS, o.Burst
 	}
-	clients := &Clients{agent: agent, failures: &failures{}, Connection: &Connection{}}
-	config.Wrap(clients.Connection.wrap)
+	clients := &Clients{agent: agent, failures: &failures{}, Connection: &leader.Connection{}}
+	config.Wrap(clients.Connection.Wrap)
 	config.Wrap(clients.failures.wrap)
 	config.Wrap(answer.Unrepeated)
 	clients.Config = rest.AddUserAgent(config, agent)
@@ -47,12 +48,6 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 		}
 	}
 	return clients, nil
-}
-
-// ClientsOf returns the clients of a program that uses one client, with one rate
-// limit, for every purpose.
-func ClientsOf(client kubernetes.Interface) *Clients {
-	return &Clients{Objects: client, Events: client, Leases: client, Config: &rest.Config{}, failures: &failures{}}
 }
 
 // For returns another client with its own rate limit. The purpose ends its user agent, so

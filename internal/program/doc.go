@@ -1,3 +1,3 @@
-// Package program holds what both programs share before their controllers start: flags,
-// API clients, events and leader election. It decides nothing about volumes.
+// Package program holds what all programs share before their controllers start: flags, API
+// clients and signals. It decides nothing about volumes.
 package program

@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/informers"
 	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 const (
-	// logInterval is the time between two log lines about the same wait.
-	logInterval = 10 * time.Second
 	// probeInterval is the time between two requests to an API server that does not
 	// answer, probeTimeout how long an answer may take.
 	probeInterval = 2 * time.Second
@@ -27,7 +26,7 @@ const (
 // unreachable for a while, as during a restart of its node. It returns false if the
 // context ended first.
 func (c *Clients) WaitForAPIServer(ctx context.Context) bool {
-	defer c.logRepeatedly(ctx, func() { c.logUnreachable(ctx) })()
+	defer controller.LogRepeatedly(ctx, func() { c.logUnreachable(ctx) })()
 	for first := true; !c.answers(ctx); first = false {
 		if first && ctx.Err() == nil {
 			c.logUnreachable(ctx)
@@ -55,51 +54,12 @@ func (c *Clients) answers(ctx context.Context) bool {
 	return err == nil || errors.As(err, &answer)
 }
 
-// WaitForCacheSync waits until every informer of the factory, which has been started, has
-// its first list. It logs from time to time which informers have none, and the last
-// failed request: informers do not log that the server is unreachable. It returns false
-// if the context ended first.
+// WaitForCacheSync is [controller.WaitForCacheSync], whose log names the API server and the last
+// failed request.
 func (c *Clients) WaitForCacheSync(ctx context.Context, factory informers.SharedInformerFactory) bool {
-	defer c.logRepeatedly(ctx, func() {
-		klog.FromContext(ctx).Info("Still waiting for the API server to fill caches", "server", c.Config.Host, "missing", missing(factory), "err", c.failures.last())
-	})()
-	return factory.WaitForCacheSyncWithContext(ctx).Err == nil
-}
-
-// missing returns the kinds whose informer has no list yet.
-func missing(factory informers.SharedInformerFactory) []string {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	var kinds []string
-	for kind, synced := range factory.WaitForCacheSyncWithContext(now).Synced {
-		if !synced {
-			kinds = append(kinds, kind.Elem().Name())
-		}
-	}
-	slices.Sort(kinds)
-	return kinds
-}
-
-// logRepeatedly calls log every logInterval until stop is called.
-func (c *Clients) logRepeatedly(ctx context.Context, log func()) (stop func()) {
-	logging, cancel := context.WithCancel(ctx)
-	var logger sync.WaitGroup
-	logger.Go(func() {
-		ticker := time.NewTicker(logInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-logging.Done():
-				return
-			case <-ticker.C:
-				log()
-			}
-		}
+	return controller.WaitForCacheSync(ctx, factory, func() []any {
+		return []any{"server", c.Config.Host, "err", c.failures.last()}
 	})
-	return func() {
-		cancel()
-		logger.Wait()
-	}
 }
 
 // failures records the last failed request of all clients.

@@ -23,8 +23,8 @@ import (
 	"k8s.io/klog/v2"
 	library "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 
-	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
@@ -122,12 +122,11 @@ func (c *ProvisionController) work(ctx context.Context, end func(error)) error {
 	if err != nil {
 		return err
 	}
-	clients := program.ClientsOf(c.client)
 	watching, stopWatching := context.WithCancel(ctx)
 	w.informers.StartWithContext(watching)
 	defer w.informers.Shutdown()
 	defer stopWatching()
-	if !clients.WaitForCacheSync(ctx, w.informers) {
+	if !controller.WaitForCacheSync(ctx, w.informers, func() []any { return nil }) {
 		return nil
 	}
 	return c.lead(ctx, w, work)
@@ -144,7 +143,7 @@ func (c *ProvisionController) lead(ctx context.Context, w *wiring, work *engine.
 		}
 	}
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(c.leaseDuration)
-	return program.Lead(ctx, election, c.client, watchdog, func(ctx context.Context, term controller.Term) error {
+	return leader.Lead(ctx, election, c.client, watchdog, func(ctx context.Context, term controller.Term) error {
 		work.Begin(term)
 		klog.FromContext(ctx).Info("Working", "provisioner", c.storage.name, "workers", c.threadiness)
 		work.Run(ctx)
@@ -153,8 +152,8 @@ func (c *ProvisionController) lead(ctx context.Context, w *wiring, work *engine.
 }
 
 // election describes the lease, which is called as v10's, but for capital letters: the API server refuses those.
-func (c *ProvisionController) election(namespace string) program.Election {
-	return program.Election{LeaderElectionConfiguration: componentconfig.LeaderElectionConfiguration{
+func (c *ProvisionController) election(namespace string) leader.Election {
+	return leader.Election{LeaderElectionConfiguration: componentconfig.LeaderElectionConfiguration{
 		LeaderElect:       c.leaderElection,
 		ResourceLock:      "leases",
 		ResourceName:      strings.ToLower(strings.ReplaceAll(c.storage.name, "/", "-")),

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
-	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 )
 
 // Option changes how a [ProvisionController] runs. Options of v10 have the same name and
@@ -269,8 +269,8 @@ func (s *settings) checkDeadlines() error {
 		return nil
 	case s.retryPeriod <= 0 || s.renewDeadline <= time.Duration(leaderelection.JitterFactor*float64(s.retryPeriod)):
 		return fmt.Errorf("RenewDeadline must be longer than %v times RetryPeriod, which must be longer than 0", leaderelection.JitterFactor)
-	case s.leaseDuration.Truncate(time.Second) < s.renewDeadline+program.StopReserve:
-		return fmt.Errorf("LeaseDuration, in whole seconds, must be at least %v longer than RenewDeadline", program.StopReserve)
+	case s.leaseDuration.Truncate(time.Second) < s.renewDeadline+leader.StopReserve:
+		return fmt.Errorf("LeaseDuration, in whole seconds, must be at least %v longer than RenewDeadline", leader.StopReserve)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (c *chaos) note(text, topic, kind string) {
 func (c *chaos) target(a Action) *replica {
 	replicas := c.world.replicas[a.Program]
 	if a.Kind == KillLeader || a.Kind == FreezeLeader {
-		return leader(replicas)
+		return leading(replicas)
 	}
 	return replicas[a.Replica]
 }

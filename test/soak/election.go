@@ -42,7 +42,7 @@ func (e election) args(prefix, namespace string) []string {
 func (w *world) leaders() []*sandbox.Process {
 	var leaders []*sandbox.Process
 	for _, replicas := range w.replicas {
-		r := leader(replicas)
+		r := leading(replicas)
 		if r == nil {
 			continue
 		}

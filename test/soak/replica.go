@@ -111,8 +111,8 @@ func leads(process *sandbox.Process) bool {
 	return err == nil && strings.Contains(strings.ToLower(string(text)), "successfully acquired lease")
 }
 
-// leader returns the replica that leads, nil for none.
-func leader(replicas []*replica) *replica {
+// leading returns the replica that leads, nil for none.
+func leading(replicas []*replica) *replica {
 	for _, r := range replicas {
 		if process := r.current(); process != nil && leads(process) {
 			return r

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/exeunt-io/exeunt/deploy"
-	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/test/faultproxy"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
@@ -224,7 +224,7 @@ func (w *world) crashes() []string {
 // noteEnd counts the end of a process, and remembers a crash of its own.
 func (w *world) noteEnd(process *sandbox.Process) {
 	w.counts.add(topicRestarts, "program", 1)
-	if text, err := os.ReadFile(process.LogFile()); err == nil && strings.Contains(string(text), program.ErrRestored.Error()) {
+	if text, err := os.ReadFile(process.LogFile()); err == nil && strings.Contains(string(text), leader.ErrRestored.Error()) {
 		w.counts.add(topicRestarts, "program, because etcd was restored", 1)
 	}
 	if err := crash(process); err != nil {

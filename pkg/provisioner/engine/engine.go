@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
@@ -67,7 +66,7 @@ type Engine struct {
 // New returns the engine and adds its indexes to the caches.
 func New(config Config) (*Engine, error) {
 	e := &Engine{Config: config, started: make(chan struct{})}
-	holder, err := program.Identity()
+	holder, err := controller.Identity()
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
-	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 )
 
@@ -32,11 +32,11 @@ func NewTracked() Tracked {
 	return Tracked{waiting.New(clock.RealClock{}, blockers...), waiting.NewUnprotected()}
 }
 
-// Recorder returns the recorder of [program.Recorder], which also sends the events about
+// Recorder returns the recorder of [controller.Recorder], which also sends the events about
 // deletions that wait.
 func (t Tracked) Recorder(ctx context.Context, client kubernetes.Interface, component string) (record.EventRecorder, func()) {
 	sink := waiting.NewSink(client, clock.RealClock{})
-	recorder, stop := program.RecorderTo(ctx, sink, component)
+	recorder, stop := controller.RecorderTo(ctx, sink, component)
 	t.Waiting.SendTo(recorder, sink.Refuses)
 	return recorder, stop
 }

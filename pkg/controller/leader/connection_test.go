@@ -1,4 +1,4 @@
-package program
+package leader
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func newAPIServer(t *testing.T) *apiServer {
 	t.Cleanup(s.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	config := &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
-	config.Wrap(s.connection.wrap)
+	config.Wrap(s.connection.Wrap)
 	var err error
 	if s.client, err = rest.HTTPClientFor(config); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestWriteIsNotSentOverAnUnconfirmedConnection(t *testing.T) {
 	var confirmations, known int64
 	defer s.connection.guard(func(context.Context) error {
 		confirmations++
-		if known = s.connection.Interruptions(); restored.Load() && known > 1 {
+		if known = s.connection.interruptions.Load(); restored.Load() && known > 1 {
 			return refusal
 		}
 		return nil
@@ -105,7 +105,7 @@ func TestWriteIsNotSentOverAnUnconfirmedConnection(t *testing.T) {
 		t.Errorf("a write: %v, %d writes, %d confirmations", err, s.writes.Load(), confirmations)
 	}
 	s.CloseClientConnections() // the API server restarts; the client may not know yet
-	if err := s.do(http.MethodPatch, "/"); err != nil && s.connection.Interruptions() < 2 {
+	if err := s.do(http.MethodPatch, "/"); err != nil && s.connection.interruptions.Load() < 2 {
 		t.Error(err)
 	}
 	before := s.writes.Load()
@@ -125,7 +125,7 @@ func TestWriteThatOpensConnectionIsConfirmedAgain(t *testing.T) {
 	s := newAPIServer(t)
 	var known []int64
 	defer s.connection.guard(func(context.Context) error {
-		known = append(known, s.connection.Interruptions())
+		known = append(known, s.connection.interruptions.Load())
 		return nil
 	})()
 	if err := s.do(http.MethodPatch, "/"); err != nil || s.writes.Load() != 1 {

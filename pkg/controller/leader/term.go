@@ -1,4 +1,4 @@
-package program
+package leader
 
 import (
 	"context"
@@ -73,7 +73,7 @@ type request struct {
 func (t *term) begin() request {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return request{sent: time.Now(), interruptions: t.connection.Interruptions(), seen: t.seen}
+	return request{sent: time.Now(), interruptions: t.connection.interruptions.Load(), seen: t.seen}
 }
 
 // recordAttempt records that a write of the lease is sent.
@@ -171,7 +171,7 @@ func (t *term) lose(cause error) {
 func (t *term) isConfirmed() (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.interruptions == t.connection.Interruptions() && time.Since(t.confirmed) <= 2*t.retry, t.cause
+	return t.interruptions == t.connection.interruptions.Load() && time.Since(t.confirmed) <= 2*t.retry, t.cause
 }
 
 // lostBy returns why the term is lost, nil if it is not.

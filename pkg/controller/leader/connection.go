@@ -1,4 +1,4 @@
-package program
+package leader
 
 import (
 	"context"
@@ -26,9 +26,6 @@ type Connection struct {
 	confirm atomic.Pointer[func(context.Context) error]
 }
 
-// Interruptions returns how often the connection was interrupted.
-func (c *Connection) Interruptions() int64 { return c.interruptions.Load() }
-
 // interrupt counts an interruption.
 func (c *Connection) interrupt() { c.interruptions.Add(1) }
 
@@ -39,8 +36,8 @@ func withoutGuard(ctx context.Context) context.Context {
 	return context.WithValue(ctx, unguarded{}, true)
 }
 
-// wrap returns a RoundTripper that counts interruptions and holds back writes.
-func (c *Connection) wrap(next http.RoundTripper) http.RoundTripper {
+// Wrap returns a RoundTripper that counts interruptions and holds back writes.
+func (c *Connection) Wrap(next http.RoundTripper) http.RoundTripper {
 	return guardedRoundTripper{next, c}
 }
 

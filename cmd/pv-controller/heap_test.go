@@ -1,4 +1,4 @@
-package pvcontroller_test
+package main
 
 import (
 	"runtime"

@@ -1,9 +1,8 @@
-package program
+package leader
 
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -314,14 +313,13 @@ func TestOnlyTheSamePodTakesAnUnexpiredLease(t *testing.T) {
 		waits       bool
 		transitions int32
 	}{
-		"restarted container":            {identityWith(t, tokenOf("pod-0", "uid")), false, 3},
-		"earlier pod of the name":        {identityWith(t, tokenOf("pod-0", "earlier")), true, 4},
+		"restarted container":            {"pod-0_uid_exeunt", false, 3},
+		"earlier pod of the name":        {"pod-0_earlier_exeunt", true, 4},
 		"identity of an earlier version": {"pod-0_exeunt", true, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own := identityWith(t, tokenOf("pod-0", "uid"))
 			synctest.Test(t, func(t *testing.T) {
-				term := newTestTerm(own)
+				term := newTestTerm("pod-0_uid_exeunt")
 				lease := heldBy(tc.holder)
 				lease.UID, lease.Spec.LeaseTransitions = "lease", ptr.To[int32](3)
 				e := electionOf(t, fake.NewClientset(lease), term)
@@ -337,31 +335,6 @@ func TestOnlyTheSamePodTakesAnUnexpiredLease(t *testing.T) {
 					t.Errorf("ID = %+v, want %d transitions", id, tc.transitions)
 				}
 			})
-		})
-	}
-}
-
-func TestDeadlinesWithoutTimeToStopAreRefused(t *testing.T) {
-	for name, tc := range map[string]struct {
-		lease, renewal, retry time.Duration
-		want                  string // "" for none
-	}{
-		"csi-provisioner":                     {15 * time.Second, 10 * time.Second, 5 * time.Second, ""},
-		"kube-controller-manager":             {15 * time.Second, 10 * time.Second, 2 * time.Second, ""},
-		"just enough":                         {14 * time.Second, 10 * time.Second, 5 * time.Second, ""},
-		"no time to stop":                     {13 * time.Second, 10 * time.Second, 5 * time.Second, "--p-lease-duration"},
-		"a lease states whole seconds":        {14 * time.Second, 10*time.Second + time.Millisecond, 5 * time.Second, "--p-lease-duration"},
-		"parts of a second are not stated":    {14*time.Second + 999*time.Millisecond, 10*time.Second + time.Millisecond, 5 * time.Second, "--p-lease-duration"},
-		"shorter than the renewal":            {5 * time.Second, 10 * time.Second, 5 * time.Second, "--p-lease-duration"},
-		"no time for one renewal":             {15 * time.Second, 10 * time.Second, 9 * time.Second, "--p-renew-deadline"},
-		"no retry period":                     {15 * time.Second, 10 * time.Second, 0, "--p-retry-period"},
-		"a renewal deadline before any retry": {15 * time.Second, 0, time.Second, "--p-renew-deadline"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := CheckDeadlines("p", tc.lease, tc.renewal, tc.retry)
-			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
-				t.Errorf("CheckDeadlines = %v, want an error with %q", err, tc.want)
-			}
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package program
+package leader
 
 import (
 	"cmp"
@@ -56,18 +56,6 @@ type Election struct {
 	Connection *Connection
 }
 
-// CheckDeadlines returns an error if the durations leave no time to retry a renewal, or to
-// end all work before the lease expires. The flags' names begin with the prefix.
-func CheckDeadlines(prefix string, lease, renewal, retry time.Duration) error {
-	switch {
-	case retry <= 0 || renewal <= time.Duration(leaderelection.JitterFactor*float64(retry)):
-		return fmt.Errorf("--%[1]s-renew-deadline must be longer than %[2]v times --%[1]s-retry-period, which must be longer than 0", prefix, leaderelection.JitterFactor)
-	case lease.Truncate(time.Second) < renewal+StopReserve:
-		return fmt.Errorf("--%[1]s-lease-duration, in whole seconds, must be at least %[2]v longer than --%[1]s-renew-deadline: a leader that cannot renew its lease needs that time to end its work before another may lead", prefix, StopReserve)
-	}
-	return nil
-}
-
 // Lead runs the function while this process holds the lease, and returns once the function
 // has returned. When the context ends, Lead releases the lease after the function has
 // returned, so that another replica leads at once; a function that does not return within
@@ -80,7 +68,7 @@ func Lead(ctx context.Context, config Election, client kubernetes.Interface, wat
 	if !config.LeaderElect {
 		return run(ctx, controller.UnlimitedTerm())
 	}
-	name, err := identity(tokenFile)
+	name, err := controller.Identity()
 	if err != nil {
 		return err
 	}
