@@ -65,7 +65,7 @@ test-all: ## Run everything: race detector, models, upstream's programs and suit
 	@test/parts.sh $(ALL_PARTS)
 
 .PHONY: e2e
-e2e: build build-upstream $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs,controlplanes) ## Run all end-to-end tests; PACKAGES=./test/e2e/reclaim chooses, KUBE=1.34 or 1.35 runs them on an older API server
+e2e: build build-upstream $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs,controlplanes) ## Run all end-to-end tests; PACKAGES=./test/e2e/storage chooses, KUBE=1.34 or 1.35 runs them on an older API server
 	@echo "running the end-to-end tests on Kubernetes $(KUBE_VERSION)"
 	@$(E2E) $(PACKAGES) && cat $(wildcard $(TABLES)) </dev/null
 
@@ -76,7 +76,7 @@ e2e-node: ## Run pods with volumes on a real kubelet and containerd on this mach
 
 .PHONY: soak
 soak: soak-arguments build $(if $(filter upstream,$(SIDE)),build-upstream) $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs) ## Run the programs under faults: SEED=n (default: random) MINUTES=m SIDE=ours or upstream KUBE=1.34 or 1.35
-	@$(GO_BUILD) -o $(BIN)/soak ./test/e2e/soak
+	@$(GO_BUILD) -o $(BIN)/soak ./test/soak
 	@$(BIN)/soak --bin-dir=$(KUBE_BIN) --seed='$(SEED)' --duration=$(MINUTES)m --side=$(SIDE)
 
 .PHONY: model

@@ -1,4 +1,4 @@
-package soak
+package main
 
 import (
 	"math/rand/v2"

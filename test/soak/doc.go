@@ -1,5 +1,7 @@
-// Package soak runs the real programs for minutes or hours, disturbs them, and finds out
-// whether a volume leaked, was stuck or lost. "make soak" uses it.
+// Soak runs the real programs for minutes or hours, disturbs them, and finds out whether a volume
+// leaked, was stuck or lost. See docs/architecture/testing.md.
+//
+//	soak --seed 7 --duration 5m [--side upstream]
 //
 //	plan      what is disturbed, and when: from the seed alone (NewPlan)
 //	world     control plane, storage system, two replicas of each program (start.go, restart.go)
@@ -15,4 +17,4 @@
 // Delete, or if it is missing while it must exist. A volume whose record is gone because
 // etcd was restored from an older snapshot is neither: no program can know it, and "exeunt
 // audit" finds it. Such volumes are counted of their own.
-package soak
+package main

@@ -19,7 +19,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/test/bench/measure"
-	"github.com/exeunt-io/exeunt/test/bench/report"
 )
 
 func main() {
@@ -46,18 +45,18 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.again {
-		fmt.Print(report.Tables(older))
+		fmt.Print(Tables(older))
 		return write(o, older)
 	}
 	all := kept{o: o, older: older}
 	err = measureAll(ctx, o, all.add)
 	if len(all.result.Turns) > 0 {
-		fmt.Print("\n" + report.Tables(all.result))
+		fmt.Print("\n" + Tables(all.result))
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted: all processes were ended; %d scenarios were measured before", len(all.result.Scenarios()))
 	}
-	return errors.Join(err, refusals(all.result), report.OverLimit(all.result))
+	return errors.Join(err, refusals(all.result), OverLimit(all.result))
 }
 
 // kept is what was measured. The folder has it after each scenario, as a run can take hours.

@@ -15,8 +15,6 @@ import (
 	"github.com/exeunt-io/exeunt/test/bench/load"
 	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
-	"github.com/exeunt-io/exeunt/test/bench/report"
-	"github.com/exeunt-io/exeunt/test/bench/rig"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
@@ -63,27 +61,27 @@ func measureAll(ctx context.Context, o options, keep func([]measure.Turn) error)
 
 // measureCluster runs the turns of the scenarios in a new cluster.
 func measureCluster(ctx context.Context, scenarios []plan.Scenario, o options, keep func([]measure.Turn) error) (err error) {
-	r, err := rig.Start(ctx, rig.Config{Binaries: o.binaries, UpstreamRights: os.DirFS(o.rights), Profiling: o.profiles != ""})
+	cluster, err := load.Start(ctx, load.Config{Binaries: o.binaries, UpstreamRights: os.DirFS(o.rights), Profiling: o.profiles != ""})
 	if err != nil {
 		return err
 	}
 	defer func() {
 		failed := err != nil && ctx.Err() == nil // who interrupts looks at no log
-		err = errors.Join(err, r.Stop(context.WithoutCancel(ctx), failed))
+		err = errors.Join(err, cluster.Stop(context.WithoutCancel(ctx), failed))
 	}()
-	if err := load.Define(ctx, r, scenarios[0].Kinds); err != nil {
+	if err := load.Define(ctx, cluster, scenarios[0].Kinds); err != nil {
 		return err
 	}
 	pairs := 0
 	for _, scenario := range scenarios {
 		if scenario.Background > pairs {
 			fmt.Printf("%s creating pairs %d to %d\n", now(), pairs+1, scenario.Background)
-			if err := load.Fill(ctx, r, pairs, scenario.Background); err != nil {
+			if err := load.Fill(ctx, cluster, pairs, scenario.Background); err != nil {
 				return err
 			}
 			pairs = scenario.Background
 		}
-		turns, failed := measureScenario(ctx, r, scenario, o)
+		turns, failed := measureScenario(ctx, cluster, scenario, o)
 		if ctx.Err() != nil {
 			return errors.Join(err, failed) // some turns of the scenario are missing
 		}
@@ -97,9 +95,9 @@ func measureCluster(ctx context.Context, scenarios []plan.Scenario, o options, k
 
 // measureScenario runs the turns of a scenario. A turn that fails has no result, and the others
 // follow.
-func measureScenario(ctx context.Context, r *rig.Rig, scenario plan.Scenario, o options) (turns []measure.Turn, err error) {
+func measureScenario(ctx context.Context, cluster *load.Cluster, scenario plan.Scenario, o options) (turns []measure.Turn, err error) {
 	for _, turn := range scenario.Turns(o.rounds) {
-		measured, failed := load.Run(ctx, r, turn, o.profiles)
+		measured, failed := load.Run(ctx, cluster, turn, o.profiles)
 		if failed != nil {
 			fmt.Printf("%s failed: %v\n", now(), failed)
 			if err = errors.Join(err, failed); ctx.Err() != nil {
@@ -128,7 +126,7 @@ func line(turn measure.Turn) string {
 
 // write writes all values, and their plots.
 func write(o options, result measure.Result) error {
-	files, err := report.Plots(result)
+	files, err := Plots(result)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
-	"github.com/exeunt-io/exeunt/test/bench/rig"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
@@ -33,7 +32,7 @@ type ceiling struct {
 }
 
 // newCeiling connects the ceiling, whose requests pass through limit, and opens the watches.
-func newCeiling(ctx context.Context, r *rig.Rig, s *session, limit func(http.RoundTripper) http.RoundTripper) (*ceiling, error) {
+func newCeiling(ctx context.Context, cluster *Cluster, s *session, limit func(http.RoundTripper) http.RoundTripper) (*ceiling, error) {
 	c := &ceiling{namespace: s.namespace, order: s.turn.Scenario.Order, latency: s.turn.Scenario.DriverLatency}
 	for _, program := range []struct {
 		client  *kubernetes.Interface
@@ -43,7 +42,7 @@ func newCeiling(ctx context.Context, r *rig.Rig, s *session, limit func(http.Rou
 		{&c.loops, sandbox.PVControllerAccount, s.programs.LoopsAddress},
 		{&c.sidecar, sandbox.ProvisionerAccount, s.programs.SidecarAddress},
 	} {
-		config := r.Client(program.user.Name(), program.address)
+		config := cluster.Client(program.user.Name(), program.address)
 		config.Wrap(limit)
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/test/bench/plan"
-	"github.com/exeunt-io/exeunt/test/bench/rig"
 )
 
 // configMapResource is the resource of owners and dependents.
@@ -28,7 +27,7 @@ type objects struct {
 }
 
 // openObjects watches the ConfigMaps until ctx ends, and connects the deleter of the ceiling.
-func (s *session) openObjects(ctx context.Context, r *rig.Rig, config *rest.Config) error {
+func (s *session) openObjects(ctx context.Context, cluster *Cluster, config *rest.Config) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("connect watch: %w", err)
@@ -46,7 +45,7 @@ func (s *session) openObjects(ctx context.Context, r *rig.Rig, config *rest.Conf
 	go o.follow(ctx, first, configMapResource, configMaps.Watch, o.note)
 	s.objects = o
 	if s.turn.Side == plan.Ceiling {
-		s.deleter, err = newDeleter(ctx, r, s)
+		s.deleter, err = newDeleter(ctx, cluster, s)
 	}
 	return err
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/storage"
-	"github.com/exeunt-io/exeunt/test/bench/rig"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
@@ -33,8 +32,8 @@ const (
 // Fill creates bound pairs of volume and claim with the numbers from first to last - 1. No
 // program may run. One pair of each driver is created through the API server, and the others
 // are copies of it in etcd: a cluster of 200,000 pairs takes minutes, not an hour.
-func Fill(ctx context.Context, r *rig.Rig, first, last int) error {
-	client, err := kubernetes.NewForConfig(r.Client(rig.Admin, ""))
+func Fill(ctx context.Context, cluster *Cluster, first, last int) error {
+	client, err := kubernetes.NewForConfig(cluster.Client(Admin, ""))
 	if err != nil {
 		return fmt.Errorf("connect to fill the cluster: %w", err)
 	}
@@ -49,7 +48,7 @@ func Fill(ctx context.Context, r *rig.Rig, first, last int) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Plane.Store(ctx, copies(own, others, first, last)); err != nil {
+	if err := cluster.Plane.Store(ctx, copies(own, others, first, last)); err != nil {
 		return fmt.Errorf("fill the cluster: %w", err)
 	}
 	return awaitServed(ctx, client, claimName(last-1))

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
-	"github.com/exeunt-io/exeunt/test/bench/rig"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
@@ -29,11 +28,11 @@ const (
 
 // Define defines kinds until the API server serves that many that are garbage-collected. No
 // program may run.
-func Define(ctx context.Context, r *rig.Rig, wanted int) error {
+func Define(ctx context.Context, cluster *Cluster, wanted int) error {
 	if wanted == 0 {
 		return nil
 	}
-	client, err := discovery.NewDiscoveryClientForConfig(r.Client(rig.Admin, ""))
+	client, err := discovery.NewDiscoveryClientForConfig(cluster.Client(Admin, ""))
 	if err != nil {
 		return fmt.Errorf("connect to define kinds: %w", err)
 	}
@@ -44,7 +43,7 @@ func Define(ctx context.Context, r *rig.Rig, wanted int) error {
 	missing := max(0, wanted-have)
 	groups := (missing + kindsOfGroup - 1) / kindsOfGroup
 	err = inParallel(ctx, groups, func(ctx context.Context, group int) error {
-		return sandbox.ApplyYAML(ctx, r.Plane.RESTConfig(), definitions(group, min(kindsOfGroup, missing-group*kindsOfGroup)))
+		return sandbox.ApplyYAML(ctx, cluster.Plane.RESTConfig(), definitions(group, min(kindsOfGroup, missing-group*kindsOfGroup)))
 	})
 	for err == nil && have < wanted {
 		sandbox.Pause(ctx, definitionPoll)

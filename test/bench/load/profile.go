@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/exeunt-io/exeunt/test/bench/rig"
 )
 
 // profileSeconds is the length of one profile.
@@ -52,7 +50,7 @@ func (s *session) profile(ctx context.Context, phase string) (stop func() error)
 func (s *session) profilers() map[string]func(context.Context) ([]byte, error) {
 	profilers := map[string]func(context.Context) ([]byte, error){
 		"server": func(ctx context.Context) ([]byte, error) {
-			return s.client.CoreV1().RESTClient().Get().AbsPath(rig.ProfilePath).Param("seconds", strconv.Itoa(profileSeconds)).DoRaw(ctx)
+			return s.client.CoreV1().RESTClient().Get().AbsPath(ProfilePath).Param("seconds", strconv.Itoa(profileSeconds)).DoRaw(ctx)
 		},
 	}
 	for process, address := range s.programs.Profiles {

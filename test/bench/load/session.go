@@ -12,7 +12,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
-	"github.com/exeunt-io/exeunt/test/bench/rig"
 )
 
 const (
@@ -32,7 +31,7 @@ const (
 // session is one turn.
 type session struct {
 	turn     plan.Turn
-	programs *rig.Programs
+	programs *Programs
 	client   kubernetes.Interface
 	meter    *meter
 	view     *view
@@ -53,19 +52,19 @@ type session struct {
 
 // Run runs one turn and returns what it cost. It writes profiles of the API server below the
 // directory, unless that is empty.
-func Run(ctx context.Context, r *rig.Rig, turn plan.Turn, profiles string) (result measure.Turn, err error) {
+func Run(ctx context.Context, cluster *Cluster, turn plan.Turn, profiles string) (result measure.Turn, err error) {
 	script, found := scripts()[turn.Scenario.Kind]
 	if !found {
 		return result, fmt.Errorf("run %s: there is no script of kind %q", turn.Scenario.Name, turn.Scenario.Kind)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	programs, err := r.NewPrograms(ctx, turn)
+	programs, err := cluster.NewPrograms(ctx, turn)
 	if err != nil {
 		return result, err
 	}
 	s := &session{turn: turn, programs: programs, meter: newMeter(), profiles: profiles, stopWatches: func() {}}
-	result, err = s.run(ctx, r, script)
+	result, err = s.run(ctx, cluster, script)
 	s.stopWatches()
 	err = errors.Join(err, programs.Stop(context.WithoutCancel(ctx)))
 	if s.view != nil {
@@ -81,8 +80,8 @@ func Run(ctx context.Context, r *rig.Rig, turn plan.Turn, profiles string) (resu
 }
 
 // run runs the script while the programs run.
-func (s *session) run(ctx context.Context, r *rig.Rig, script script) (result measure.Turn, err error) {
-	if err := s.open(ctx, r); err != nil {
+func (s *session) run(ctx context.Context, cluster *Cluster, script script) (result measure.Turn, err error) {
+	if err := s.open(ctx, cluster); err != nil {
 		return result, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -117,8 +116,8 @@ func (s *session) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 }
 
 // open connects the users, and the ceiling.
-func (s *session) open(ctx context.Context, r *rig.Rig) error {
-	config := r.Client(rig.Admin, "")
+func (s *session) open(ctx context.Context, cluster *Cluster) error {
+	config := cluster.Client(Admin, "")
 	config.Wrap(s.meter.wrap)
 	limit := limited(atOnce)
 	if s.turn.Side == plan.Ceiling {
@@ -133,7 +132,7 @@ func (s *session) open(ctx context.Context, r *rig.Rig) error {
 		return err
 	}
 	if s.turn.Scenario.Garbage() {
-		return s.openObjects(ctx, r, config)
+		return s.openObjects(ctx, cluster, config)
 	}
 	if s.view, err = openView(ctx, client, s.namespace); err != nil {
 		return err
@@ -141,7 +140,7 @@ func (s *session) open(ctx context.Context, r *rig.Rig) error {
 	if s.turn.Side == plan.Ceiling {
 		var watching context.Context
 		watching, s.stopWatches = context.WithCancel(ctx)
-		s.ceiling, err = newCeiling(watching, r, s, limit)
+		s.ceiling, err = newCeiling(watching, cluster, s, limit)
 	}
 	return err
 }

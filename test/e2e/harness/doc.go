@@ -7,5 +7,24 @@
 // the last of them stops it and fails if one of our programs died or was refused a
 // request.
 //
-// EXEUNT_BIN names the folder of the programs; the default is bin of this checkout.
+// The tests are in folders beside this one. Some have files with the name of their subject first:
+//
+//   - storage: binding, provisioning, reclaim, in-tree plugins, the journal
+//   - garbage: garbage collection, on every kind and with faults
+//   - programs: flags, metrics, serving, secrets in logs, leader election, fault proxies, the demo
+//   - cli: exeunt audit, rollback, status and why, and the reports about deletions that wait
+//   - situations: why objects are stuck, in clusters of other projects
+//   - library: provisioners on the public library, beside those on upstream's
+//   - faults: every CSI fault in every call, with crashes in between
+//   - differential: scenarios as data, compared with kube-controller-manager
+//   - modelserver: the API server of the models, compared with a real one
+//   - upstream: our programs beside upstream's, and the way there and back
+//
+// They need the programs ("make build"); folders that run upstream's programs also need
+// "make build-upstream":
+//
+//	go test ./test/e2e/storage -run Reclaim
+//
+// EXEUNT_BIN names the folder of the programs; the default is bin of this checkout. Tests that
+// fill caches by hand are in test/integration, benchmarks in test/bench.
 package harness

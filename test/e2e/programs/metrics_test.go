@@ -79,7 +79,7 @@ var sample = regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? [0-9.e+-]+$`)
 // label is a label of a sample.
 var label = regexp.MustCompile(`([a-z_]+)="((?:[^"\\]|\\.)*)"`)
 
-type labels map[string]string
+type metricLabels map[string]string
 
 // whatever is a label with any value.
 const whatever = "*"
@@ -87,9 +87,9 @@ const whatever = "*"
 // expectMetrics checks for the metrics and labels that upstream's dashboards use.
 func expectMetrics(s *harness.Session, text string) {
 	s.T.Helper()
-	served := map[string][]labels{}
+	served := map[string][]metricLabels{}
 	for _, line := range sample.FindAllStringSubmatch(text, -1) {
-		found := labels{}
+		found := metricLabels{}
 		for _, pair := range label.FindAllStringSubmatch(line[2], -1) {
 			found[pair[1]] = pair[2]
 		}
@@ -105,11 +105,11 @@ func expectMetrics(s *harness.Session, text string) {
 }
 
 // wantedMetrics returns the labels by the name of the metric.
-func wantedMetrics(s *harness.Session) []map[string]labels {
-	call := labels{"driver_name": s.Driver.DriverName, "method_name": whatever, "grpc_status_code": whatever}
-	of := func(queue string) labels { return labels{"name": queue} }
-	claims, volumes := labels{"class": harness.DeleteClass, "source": ""}, labels{"class": harness.DeleteClass}
-	wanted := []map[string]labels{
+func wantedMetrics(s *harness.Session) []map[string]metricLabels {
+	call := metricLabels{"driver_name": s.Driver.DriverName, "method_name": whatever, "grpc_status_code": whatever}
+	of := func(queue string) metricLabels { return metricLabels{"name": queue} }
+	claims, volumes := metricLabels{"class": harness.DeleteClass, "source": ""}, metricLabels{"class": harness.DeleteClass}
+	wanted := []map[string]metricLabels{
 		{"controller_persistentvolumeclaim_provision_total": claims},
 		{"controller_persistentvolumeclaim_provision_failed_total": claims},
 		histogram("controller_persistentvolumeclaim_provision_duration_seconds", claims),
@@ -118,26 +118,26 @@ func wantedMetrics(s *harness.Session) []map[string]labels {
 		histogram("controller_persistentvolume_delete_duration_seconds", volumes),
 		histogram("csi_sidecar_operations_seconds", call),
 		{"leader_election_master_status": of(harness.DriverLease)},
-		{"promhttp_metric_handler_requests_total": labels{"code": "200"}},
-		{"promhttp_metric_handler_requests_in_flight": labels{}},
+		{"promhttp_metric_handler_requests_total": metricLabels{"code": "200"}},
+		{"promhttp_metric_handler_requests_in_flight": metricLabels{}},
 	}
 	for _, queue := range []string{"claims", "volumes"} {
 		for _, gauge := range []string{"depth", "adds_total", "retries_total", "unfinished_work_seconds", "longest_running_processor_seconds"} {
-			wanted = append(wanted, map[string]labels{"workqueue_" + gauge: of(queue)})
+			wanted = append(wanted, map[string]metricLabels{"workqueue_" + gauge: of(queue)})
 		}
 		wanted = append(wanted, histogram("workqueue_queue_duration_seconds", of(queue)), histogram("workqueue_work_duration_seconds", of(queue)))
 	}
 	return wanted
 }
 
-func histogram(name string, l labels) map[string]labels {
+func histogram(name string, l metricLabels) map[string]metricLabels {
 	bucket := maps.Clone(l)
 	bucket["le"] = whatever
-	return map[string]labels{name + "_bucket": bucket, name + "_sum": l, name + "_count": l}
+	return map[string]metricLabels{name + "_bucket": bucket, name + "_sum": l, name + "_count": l}
 }
 
 // match reports whether got has the same labels, with the same values unless any will do.
-func (l labels) match(got labels) bool {
+func (l metricLabels) match(got metricLabels) bool {
 	for key, value := range l {
 		if has, ok := got[key]; !ok || value != whatever && has != value {
 			return false

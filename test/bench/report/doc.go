@@ -1,2 +1,0 @@
-// Package report turns a result into tables, aims and plots.
-package report
