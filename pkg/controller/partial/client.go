@@ -2,7 +2,6 @@ package partial
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -20,7 +19,7 @@ func NewClient(config *rest.Config, client kubernetes.Interface, rules Rules) (k
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.APIPath = &v1.SchemeGroupVersion, "/api"
 	codecs := rest.CodecFactoryForGeneratedClient(scheme.Scheme, scheme.Codecs).WithoutConversion()
-	config.NegotiatedSerializer = newSerializer(codecs, rules)
+	config.NegotiatedSerializer = serializer{codecs, rules}
 	core, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server for partial objects: %w", err)
@@ -40,23 +39,7 @@ func (c partialClient) CoreV1() corev1.CoreV1Interface { return c.core }
 type serializer struct {
 	runtime.NegotiatedSerializer
 	rules Rules
-	types []runtime.SerializerInfo
 }
-
-func newSerializer(whole runtime.NegotiatedSerializer, rules Rules) serializer {
-	s := serializer{NegotiatedSerializer: whole, rules: rules, types: slices.Clone(whole.SupportedMediaTypes())}
-	for i := range s.types {
-		if s.types[i].MediaType == runtime.ContentTypeProtobuf && s.types[i].StreamSerializer != nil {
-			stream := *s.types[i].StreamSerializer
-			stream.Serializer = FrameDecoder(stream.Serializer)
-			s.types[i].StreamSerializer = &stream
-		}
-	}
-	return s
-}
-
-// SupportedMediaTypes returns the serializers of all media types.
-func (s serializer) SupportedMediaTypes() []runtime.SerializerInfo { return s.types }
 
 // DecoderToVersion returns a decoder of what the rules keep.
 func (s serializer) DecoderToVersion(whole runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {

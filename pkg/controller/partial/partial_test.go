@@ -10,8 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/exeunt-io/exeunt/pkg/controller/partial"
 	"github.com/exeunt-io/exeunt/pkg/controller/partial/partialtest"
@@ -141,63 +139,6 @@ func TestDecodedObjectsShareNoMemory(t *testing.T) {
 	if difference := cmp.Diff(want, first); difference != "" {
 		t.Errorf("a decoded object changed (-want +got):\n%s", difference)
 	}
-}
-
-// frameSerializers returns the decoder of watch events of an informer, and client-go's.
-func frameSerializers() (ours, whole runtime.Serializer) {
-	for _, info := range scheme.Codecs.SupportedMediaTypes() {
-		if info.MediaType == runtime.ContentTypeProtobuf {
-			return partial.FrameDecoder(info.StreamSerializer.Serializer), info.StreamSerializer.Serializer
-		}
-	}
-	return nil, nil
-}
-
-func frame(tb testing.TB, kind watch.EventType, object runtime.Object) []byte {
-	tb.Helper()
-	_, whole := frameSerializers()
-	event := &metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Raw: partialtest.Encode(tb, runtime.ContentTypeProtobuf, object)}}
-	var encoded bytes.Buffer
-	if err := whole.Encode(event, &encoded); err != nil {
-		tb.Fatal(err)
-	}
-	return encoded.Bytes()
-}
-
-func TestObjectOfWatchEventIsNotCopied(t *testing.T) {
-	ours, _ := frameSerializers()
-	for _, kind := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error, "OTHER"} {
-		data, event := frame(t, kind, volume("volume", "ours.example.com")), &metav1.WatchEvent{}
-		decoded, _, err := ours.Decode(data, nil, event)
-		if err != nil || decoded != event || event.Type != string(kind) {
-			t.Fatalf("decoded %v, %v, want an event %s", decoded, err, kind)
-		}
-		raw := event.Object.Raw
-		if at := bytes.Index(data, raw); at < 0 || &data[at] != &raw[0] {
-			t.Errorf("%s: the object was copied", kind)
-		}
-		if got, err := runtime.Decode(partialtest.Decoder(runtime.ContentTypeProtobuf, rules), raw); err != nil || got.(*v1.PersistentVolume).Name != "volume" {
-			t.Errorf("%s: object %v, %v", kind, got, err)
-		}
-	}
-}
-
-// FuzzFrame checks that watch events are decoded as by client-go.
-func FuzzFrame(f *testing.F) {
-	f.Add(frame(f, watch.Added, volume("volume", "theirs.example.com")))
-	f.Add(frame(f, "", &v1.Pod{}))
-	f.Add([]byte{})
-	f.Add([]byte{0x0a, 0x01, 'A', 0x0a, 0x01, 'B'})
-	f.Add([]byte{0x12, 0x04, 0x0a, 0x00, 0x0a, 0x00})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		ours, whole := frameSerializers()
-		got, want := &metav1.WatchEvent{}, &metav1.WatchEvent{}
-		_, _, gotErr := ours.Decode(data, nil, got)
-		_, _, wantErr := whole.Decode(data, nil, want)
-		if (gotErr == nil) != (wantErr == nil) || wantErr == nil && (got.Type != want.Type || !bytes.Equal(got.Object.Raw, want.Object.Raw)) {
-			t.Errorf("decoded %q %x (%v), want %q %x (%v)", got.Type, got.Object.Raw, gotErr, want.Type, want.Object.Raw, wantErr)
-		}
-	})
 }
 
 // FuzzEnvelope checks that arbitrary bytes are decoded with a rule that keeps everything as by client-go.
