@@ -64,7 +64,7 @@ func TestBarrierAwaitsAPIServerThatLeft(t *testing.T) {
 					defer c.queue.ShutDown()
 					for _, kind := range []*graph.Kind{configMaps, secrets} {
 						c.graph.Serve(kind)
-						c.monitors[kind.GroupKind()] = &monitor{Collector: c, kind: kind}
+						c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind}
 					}
 					c.unread = unread
 					c.observe(terminating(configMap("owner", "1"), metav1.FinalizerDeleteDependents))
@@ -94,7 +94,7 @@ func TestBarrierAwaitsDiscoveryWhileAPIServerIsAway(t *testing.T) {
 		c := New(Config{Clock: clock.RealClock{}, Barriers: client, Discovery: discovery, UnreadableAfter: 10 * time.Second, Recorder: record.NewFakeRecorder(10)})
 		defer c.queue.ShutDown()
 		c.graph.Serve(configMaps)
-		c.monitors[configMaps.GroupKind()] = &monitor{Collector: c, kind: configMaps}
+		c.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps}
 		c.outdated = true
 		run := barrier.Begin[*graph.Kind](c.UnreadableAfter)
 		c.run = run
@@ -120,7 +120,7 @@ func TestBarrierPassesWithoutAggregatedKindAfterLimit(t *testing.T) {
 		defer c.queue.ShutDown()
 		for _, kind := range []*graph.Kind{configMaps, widgets} {
 			c.graph.Serve(kind)
-			c.monitors[kind.GroupKind()] = &monitor{Collector: c, kind: kind}
+			c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind}
 		}
 		for _, want := range []time.Duration{10 * time.Second, 0} {
 			c.runBarrier(t.Context(), nil)

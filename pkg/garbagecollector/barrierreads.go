@@ -179,7 +179,7 @@ func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialO
 				g.Doubt(items[i].UID)
 			}
 			if recorded {
-				m.noteDefinition(&items[i], true)
+				m.noteDefinition(kind, &items[i], true)
 			}
 		}
 	})

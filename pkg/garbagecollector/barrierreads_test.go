@@ -43,7 +43,7 @@ func TestListOfKindThatIsWatchedOtherwiseIsNotTaken(t *testing.T) {
 			reached := ""
 			if tc.watched != nil {
 				c.monitors[listed.GroupKind()] = tc.watched
-				tc.watched.Collector, reached = c, tc.watched.reached
+				tc.watched.watches, reached = c.watches, tc.watched.reached
 			}
 			r := c.readsSince(listed, reached)
 			err := r.record(listed, "7", []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one", ResourceVersion: "6"}}})
@@ -65,7 +65,7 @@ func TestListDoesNotPutBackWhatTheWatchRemoved(t *testing.T) {
 	if err := m.Delete(metadataOf("one", 8)); err != nil {
 		t.Fatal(err)
 	}
-	r := m.readsSince(m.kind, "5")
+	r := m.collector.readsSince(m.kind, "5")
 	if err := r.record(m.kind, "7", []metav1.PartialObjectMetadata{*metadataOf("one", 4)}); !errors.Is(err, errAhead) || m.graph.Has("one") {
 		t.Errorf("record = %v, in the graph: %v", err, m.graph.Has("one"))
 	}

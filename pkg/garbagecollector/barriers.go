@@ -101,18 +101,13 @@ func (c *Collector) runBarrier(ctx context.Context, owners map[types.UID]deletio
 	c.mu.Lock()
 	c.run = nil
 	c.unread = append(unread, c.unreadOutside(r)...)
-	c.hiddenExcused = result == barrier.PassedWithout && len(c.hidden) > 0
+	c.hiddenExcused = result == barrier.PassedWithout && len(c.discovery.hidden) > 0
 	c.mu.Unlock()
 	if result == barrier.Running || ctx.Err() != nil { // or etcd was restored
 		return
 	}
 	c.metrics.barriers.Observe(c.Clock.Since(began).Seconds())
 	c.pass(ctx, owners, result, unread)
-}
-
-// defines reports whether objects of the kind define other kinds.
-func defines(k *graph.Kind) bool {
-	return k.GroupKind() == definitionKind || k.GroupKind() == serviceKind
 }
 
 // addKinds adds the collected kinds for which the function returns true. The caller holds the
@@ -189,7 +184,7 @@ func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
 	if !ready {
 		return
 	}
-	err := r.refreshKinds(ctx)
+	err := r.discovery.refreshKinds(ctx)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Kinds cannot be discovered for a barrier")
 	}
@@ -198,7 +193,7 @@ func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
 	if err != nil {
 		r.run.Undiscovered()
 	}
-	complete = seen && err == nil && len(r.hidden) == 0
+	complete = seen && err == nil && len(r.discovery.hidden) == 0
 	if !complete {
 		r.sealable = r.Clock.Now().Add(barrier.RetryTime)
 		r.running.Start(func() { r.wakeAfter(ctx, barrier.RetryTime) })

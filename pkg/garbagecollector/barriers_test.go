@@ -67,7 +67,7 @@ func TestKnownKindsAreReadBesideDefinitions(t *testing.T) {
 		definitions, services,
 	} {
 		c.graph.Serve(kind)
-		c.monitors[kind.GroupKind()] = &monitor{Collector: c, kind: kind}
+		c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -103,7 +103,7 @@ func TestUnreadKindIsReadAgainWithoutDeletions(t *testing.T) {
 		t.Error("a barrier is due although all kinds were read")
 	}
 	c.graph.Serve(configMaps)
-	c.monitors[configMaps.GroupKind()] = &monitor{Collector: c, kind: configMaps, listed: true}
+	c.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps, listed: true}
 	c.unread = []*graph.Kind{configMaps}
 	due := c.dueForUnread()
 	fake.Step(unreadRecheck - 1)
@@ -178,7 +178,7 @@ func runPaged(t *testing.T, kinds, atOnce int) bool {
 	}
 	for _, kind := range served {
 		c.graph.Serve(kind)
-		c.monitors[kind.GroupKind()] = &monitor{Collector: c, kind: kind, position: "5", reached: "5"}
+		c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, position: "5", reached: "5"}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()

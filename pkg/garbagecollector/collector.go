@@ -2,8 +2,6 @@ package garbagecollector
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -21,7 +19,6 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/garbage/barrier"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -71,41 +68,22 @@ type Collector struct {
 	Config
 	*sharedGraph
 	*restore
-	others  *otherCollectors
-	queue   workqueue.TypedRateLimitingInterface[types.UID]
-	reads   singleflight.Group
-	invalid *lru.Cache
-	metrics *counters
-	started time.Time
-	// monitoring are the running reflectors.
-	monitoring wait.Group
-	// watching is the context of the reflectors, also of those that a barrier starts.
-	watching context.Context
-	// rediscover, awaited and cyclic wake discovery, the barrier and the search for cycles.
-	rediscover, awaited, cyclic signal
+	*watches
+	discovery *kindDiscovery
+	others    *otherCollectors
+	queue     workqueue.TypedRateLimitingInterface[types.UID]
+	reads     singleflight.Group
+	invalid   *lru.Cache
+	metrics   *counters
+	started   time.Time
+	// cyclic wakes the search for cycles.
+	cyclic signal
 
-	// discovering is held during discovery.
-	discovering sync.Mutex
-
-	monitors map[schema.GroupKind]*monitor
-	// definitions are the CustomResourceDefinitions in the graph, by name.
-	definitions map[string]types.UID
-	// outdated: a definition changed since discovery began last.
-	outdated bool
-	// discovered: discovery has succeeded.
-	discovered bool
-	// withdrawn is, for watched kinds that discovery lacks, since when it does without a failure.
-	withdrawn map[schema.GroupKind]time.Time
 	// pending are the deletions that need a barrier.
 	pending map[types.UID]struct{}
-	run     *barrier.Run[*graph.Kind]
 	// unread are the kinds that the last barrier passed without.
 	unread []*graph.Kind
-	// hidden are the groups with a version that cannot be discovered, never was, and of which no kind is known;
-	// hiddenExcused: the last barrier passed without them.
-	hidden []string
-	// listed are the versions of groups whose resources a discovery has listed since the versions exist.
-	listed        map[schema.GroupVersion]bool
+	// hiddenExcused: the last barrier passed without the kinds that discovery knows the group of only.
 	hiddenExcused bool
 	// unreadSince are, for orphaning owners that wait for such kinds, their deletions with the time of the first barrier.
 	unreadSince map[types.UID]deletion
@@ -122,19 +100,20 @@ func New(config Config) *Collector {
 	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](minRetry, maxRetry)
 	c := &Collector{
-		Config:     config,
-		queue:      workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: queueName, Clock: config.Clock}),
-		invalid:    lru.New(remembered),
-		metrics:    newCounters(),
-		started:    config.Clock.Now(),
-		repeats:    &controller.Repeats{},
-		rediscover: newSignal(), awaited: newSignal(), cyclic: newSignal(),
-		monitors: map[schema.GroupKind]*monitor{}, definitions: map[string]types.UID{},
-		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]deletion{}, told: map[types.UID]*progress{}, watching: context.Background(),
+		Config:  config,
+		queue:   workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: queueName, Clock: config.Clock}),
+		invalid: lru.New(remembered),
+		metrics: newCounters(),
+		started: config.Clock.Now(),
+		repeats: &controller.Repeats{},
+		cyclic:  newSignal(),
+		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]deletion{}, told: map[types.UID]*progress{},
 		slowReads: newSlowKinds(config.Clock), slowWrites: newSlowKinds(config.Clock),
 	}
 	c.sharedGraph = newSharedGraph(config.Clock, func(uid types.UID) { c.queue.Add(uid) })
 	c.restore, c.others = newRestore(), newOtherCollectors(&c.Config)
+	c.watches = newWatches(c.sharedGraph, c.restore, config.Reads)
+	c.discovery = newKindDiscovery(&c.Config, c.sharedGraph, c.watches, c.metrics)
 	c.graph.SetVirtualLifetime(virtualLifetime)
 	return c
 }
@@ -142,10 +121,8 @@ func New(config Config) *Collector {
 // Watch discovers the kinds and fills the graph until the context ends. It writes nothing. The error is [ErrRestored].
 func (c *Collector) Watch(ctx context.Context) error {
 	ctx, end := c.untilRestored(ctx)
-	c.mu.Lock()
-	c.watching = ctx
-	c.mu.Unlock()
-	c.discoverRepeatedly(ctx)
+	c.watchWithin(ctx)
+	c.discovery.discoverRepeatedly(ctx)
 	c.monitoring.Wait()
 	return end()
 }
@@ -176,9 +153,9 @@ func (c *Collector) Collect(ctx context.Context) error {
 // waitForSync waits until all kinds are listed, at most for the timeout. It returns false if
 // the context ended.
 func (c *Collector) waitForSync(ctx context.Context) bool {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, SyncTimeout, true, func(context.Context) (bool, error) { return c.unlisted() == nil, nil })
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, SyncTimeout, true, func(context.Context) (bool, error) { return c.discovery.unlisted() == nil, nil })
 	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Info("Not all kinds are listed; collecting without them", "reason", c.unlisted())
+		klog.FromContext(ctx).Info("Not all kinds are listed; collecting without them", "reason", c.discovery.unlisted())
 	}
 	return ctx.Err() == nil
 }
@@ -188,20 +165,5 @@ func (c *Collector) Ready() error {
 	if c.Clock.Since(c.started) >= SyncTimeout {
 		return nil
 	}
-	return c.unlisted()
-}
-
-// unlisted returns an error if a kind has no first list yet.
-func (c *Collector) unlisted() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.discovered {
-		return fmt.Errorf("the kinds are not discovered yet")
-	}
-	for kind, m := range c.monitors {
-		if !m.listed {
-			return fmt.Errorf("%s is not listed yet", kind)
-		}
-	}
-	return nil
+	return c.discovery.unlisted()
 }

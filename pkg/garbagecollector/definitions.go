@@ -14,42 +14,27 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-var (
-	definitions = &graph.Kind{GroupVersionKind: definitionKind.WithVersion("v1"), Resource: "customresourcedefinitions"}
-	services    = &graph.Kind{GroupVersionKind: serviceKind.WithVersion("v1"), Resource: "apiservices"}
-)
-
 // dropIfGone drops a kind that discovery lacks, once its definition proved to be gone.
-func (c *Collector) dropIfGone(ctx context.Context, kind *graph.Kind) {
-	gone, err := c.isGone(ctx, kind)
+func (d *kindDiscovery) dropIfGone(ctx context.Context, kind *graph.Kind) {
+	gone, err := d.isGone(ctx, kind)
 	if err != nil || !gone {
 		klog.FromContext(ctx).V(2).Info("A kind is not served; its objects are kept", "resource", kind.GroupResource(), "err", err)
 		return
 	}
 	klog.FromContext(ctx).Info("A kind is gone", "resource", kind.GroupResource())
-	c.change(func(g *graph.Graph) {
-		if m := c.monitors[kind.GroupKind()]; m != nil && m.kind == kind {
-			m.stop()
-			delete(c.monitors, kind.GroupKind())
-			g.Drop(kind)
-			if c.run != nil {
-				c.run.Remove(kind)
-				c.awaited.wake()
-			}
-		}
-	})
+	d.watches.drop(kind)
 }
 
 // isGone reports whether neither a CustomResourceDefinition nor an APIService of another
 // server defines the kind, or the definition of its resource has another kind by now. A kind of
 // Kubernetes has no APIService for a while when an older API server starts, so it must be withdrawn. Any
 // kind may be.
-func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) {
+func (d *kindDiscovery) isGone(ctx context.Context, kind *graph.Kind) (bool, error) {
 	if kind.Group == "" {
-		return c.isWithdrawn(ctx, kind)
+		return d.isWithdrawn(ctx, kind)
 	}
 	if !isOfKubernetes(kind) {
-		switch definition, err := c.readDefinition(ctx, kind.GroupResource().String()); {
+		switch definition, err := d.readDefinition(ctx, kind.GroupResource().String()); {
 		case err == nil:
 			return !namesKind(definition, kind.Kind), nil
 		case !namesAbsent(err, definitions, kind.GroupResource().String()):
@@ -57,10 +42,10 @@ func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) 
 		}
 	}
 	name := kind.Version + "." + kind.Group
-	body, err := c.readWhole(ctx, services, name)
+	body, err := d.readWhole(ctx, services, name)
 	switch {
 	case namesAbsent(err, services, name) && isOfKubernetes(kind):
-		return c.isWithdrawn(ctx, kind)
+		return d.isWithdrawn(ctx, kind)
 	case namesAbsent(err, services, name):
 		return true, nil
 	case err != nil:
@@ -77,12 +62,12 @@ func (c *Collector) isGone(ctx context.Context, kind *graph.Kind) (bool, error) 
 	if service.Spec.Service == nil && !isOfKubernetes(kind) { // the group has other CustomResourceDefinitions
 		return true, nil
 	}
-	return c.isWithdrawn(ctx, kind)
+	return d.isWithdrawn(ctx, kind)
 }
 
 // readDefinition reads a definition live.
-func (c *Collector) readDefinition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	body, err := c.readWhole(ctx, definitions, name)
+func (d *kindDiscovery) readDefinition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	body, err := d.readWhole(ctx, definitions, name)
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	if err == nil {
 		err = json.Unmarshal(body, definition)
@@ -101,19 +86,19 @@ func namesKind(definition *apiextensionsv1.CustomResourceDefinition, kind string
 
 // refreshKinds makes the served kinds as new as the definitions in the graph. Discovery may
 // lack a kind whose first objects exist already.
-func (c *Collector) refreshKinds(ctx context.Context) error {
-	c.discovering.Lock() // a discovery that is under way may find them
-	c.mu.Lock()
-	outdated := c.outdated
-	c.mu.Unlock()
-	c.discovering.Unlock()
+func (d *kindDiscovery) refreshKinds(ctx context.Context) error {
+	d.running.Lock() // a discovery that is under way may find them
+	d.mu.Lock()
+	outdated := d.watches.outdated
+	d.mu.Unlock()
+	d.running.Unlock()
 	if outdated {
-		if err := c.discover(ctx); err != nil {
+		if err := d.discover(ctx); err != nil {
 			return err
 		}
 	}
-	for _, name := range c.undiscovered() {
-		if _, err := c.serveDefined(ctx, name); err != nil {
+	for _, name := range d.undiscovered() {
+		if _, err := d.serveDefined(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -121,16 +106,16 @@ func (c *Collector) refreshKinds(ctx context.Context) error {
 }
 
 // undiscovered returns the definitions whose kinds are not served.
-func (c *Collector) undiscovered() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (d *kindDiscovery) undiscovered() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	known := map[string]bool{}
-	for _, kind := range c.graph.Kinds() {
+	for _, kind := range d.graph.Kinds() {
 		known[kind.GroupResource().String()] = true
 	}
 	var names []string
-	for name := range c.definitions {
-		if !known[name] && !slices.Contains(c.Ignored, schema.ParseGroupResource(name)) {
+	for name := range d.watches.definitions {
+		if !known[name] && !slices.Contains(d.ignored, schema.ParseGroupResource(name)) {
 			names = append(names, name)
 		}
 	}
@@ -139,12 +124,12 @@ func (c *Collector) undiscovered() []string {
 
 // serveDefined serves the kind of a definition, if objects of the kind can exist. It returns false if there is no
 // such definition.
-func (c *Collector) serveDefined(ctx context.Context, name string) (defined bool, err error) {
-	definition, err := c.readDefinition(ctx, name)
+func (d *kindDiscovery) serveDefined(ctx context.Context, name string) (defined bool, err error) {
+	definition, err := d.readDefinition(ctx, name)
 	if answer.IsAbsent(err, name) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.definitions, name)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.watches.definitions, name)
 		return false, nil
 	}
 	if err != nil {
@@ -162,8 +147,19 @@ func (c *Collector) serveDefined(ctx context.Context, name string) (defined bool
 		GroupVersionKind: schema.GroupVersionKind{Group: spec.Group, Version: spec.Versions[at].Name, Kind: spec.Names.Kind},
 		Resource:         spec.Names.Plural, Namespaced: spec.Scope == apiextensionsv1.NamespaceScoped, Collected: true,
 	}
-	c.change(func(*graph.Graph) {
-		c.serve(kind, map[schema.GroupVersionResource]bool{kind.GroupVersionResource(): true})
+	d.change(func(*graph.Graph) {
+		d.watches.serve(kind, map[schema.GroupVersionResource]bool{kind.GroupVersionResource(): true})
 	})
 	return true, nil
+}
+
+// readWhole reads a cluster-scoped object as JSON. Its error is that of the API server, which
+// names an absent object; Raw alone returns an error without names.
+func (d *kindDiscovery) readWhole(ctx context.Context, kind *graph.Kind, name string) ([]byte, error) {
+	result := d.rest.Get().AbsPath("/apis", kind.Group, kind.Version, kind.Resource, name).SetHeader("Accept", "application/json").Do(ctx)
+	body, err := result.Raw()
+	if err != nil {
+		err = result.Error()
+	}
+	return body, err
 }

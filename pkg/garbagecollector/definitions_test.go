@@ -66,7 +66,7 @@ func TestKindFoundByBarrierStaysWatched(t *testing.T) {
 	s.listWidgets(released)
 	c := connected(t, s, Config{})
 	reading, end := context.WithCancel(t.Context())
-	if _, err := c.serveDefined(reading, "widgets.g"); err != nil {
+	if _, err := c.discovery.serveDefined(reading, "widgets.g"); err != nil {
 		t.Fatal(err)
 	}
 	end()
@@ -84,7 +84,7 @@ func watchingWidgets(t *testing.T, s *apiServer) (*Collector, *fakeDiscovery) {
 	d := &fakeDiscovery{}
 	d.serveWidgets("v1", true)
 	c := connected(t, s, Config{Discovery: d})
-	if err := c.discover(t.Context()); err != nil {
+	if err := c.discovery.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return c, d
@@ -98,7 +98,7 @@ func TestBarrierAwaitsKindInNewVersion(t *testing.T) {
 	c.run.Seal(true)
 	c.mu.Unlock()
 	d.serveWidgets("v2", true)
-	if err := c.discover(t.Context()); err != nil {
+	if err := c.discovery.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.mu.Lock()
@@ -124,7 +124,7 @@ func TestKindChangesScope(t *testing.T) {
 				g.Observe(g.Kind(widgetKind), &metav1.ObjectMeta{Namespace: "ns", Name: "former", UID: "former", ResourceVersion: "1"})
 			})
 			d.serveWidgets("v1", false)
-			if err := c.discover(t.Context()); err != nil {
+			if err := c.discovery.discover(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			c.mu.Lock()
@@ -151,13 +151,13 @@ func TestScopeThatCouldNotBeReadIsReadAgain(t *testing.T) {
 		s.handlers[request] = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }
 	}
 	s.mu.Unlock()
-	if err := c.discover(t.Context()); err == nil {
+	if err := c.discovery.discover(t.Context()); err == nil {
 		t.Fatal("the definition cannot be read")
 	}
 	s.mu.Lock()
 	s.handlers = before
 	s.mu.Unlock()
-	if err := c.refreshKinds(t.Context()); err != nil {
+	if err := c.discovery.refreshKinds(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.mu.Lock()
@@ -176,7 +176,7 @@ func TestScopeIsReadLive(t *testing.T) {
 		g.Observe(g.Kind(widgetKind), &metav1.ObjectMeta{Namespace: "ns", Name: "one", UID: "one", ResourceVersion: "1"})
 	})
 	d.serveWidgets("v1", false)
-	if err := c.discover(t.Context()); err != nil {
+	if err := c.discovery.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.mu.Lock()
@@ -194,7 +194,7 @@ func TestKindOfGroupThatCannotBeDiscoveredIsKept(t *testing.T) {
 	c, d := watchingWidgets(t, s)
 	d.lists = []*metav1.APIResourceList{{GroupVersion: "v1"}}
 	d.err = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "g", Version: "v2"}: http.ErrServerClosed}}
-	if err := c.discover(t.Context()); err != nil {
+	if err := c.discovery.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.mu.Lock()
@@ -214,7 +214,7 @@ func TestKindDefinedUnderOtherName(t *testing.T) {
 	})
 	s.defineKind("Gadget", apiextensionsv1.NamespaceScoped)
 	d.lists[0].APIResources[0].Kind = "Gadget"
-	if err := c.discover(t.Context()); err != nil {
+	if err := c.discovery.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.mu.Lock()
@@ -233,7 +233,7 @@ func TestKindThatIsDefinedIsKept(t *testing.T) {
 	s.define(apiextensionsv1.NamespaceScoped)
 	c, d := watchingWidgets(t, s)
 	d.lists[0].APIResources[0].Kind = "Gadget"
-	if err := c.discover(t.Context()); err != nil {
+	if err := c.discovery.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.mu.Lock()
@@ -250,7 +250,7 @@ func TestKindIsGoneWithLastDefinitionOfItsGroup(t *testing.T) {
 	s.answer(serviceOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "apiservices", "v1.g"))
 	c, d := watchingWidgets(t, s)
 	d.groups, d.lists = nil, []*metav1.APIResourceList{{GroupVersion: "v1"}}
-	if err := c.discover(t.Context()); err != nil {
+	if err := c.discovery.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	c.mu.Lock()
@@ -278,10 +278,10 @@ func TestKindOfKubernetesOutlivesItsAPIService(t *testing.T) {
 			s.answer(path, tc.status, tc.answer)
 			clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 			c := connected(t, s, Config{Clock: clock})
-			c.setWithdrawn([]*graph.Kind{kind})
+			c.discovery.setWithdrawn([]*graph.Kind{kind})
 			for _, want := range []bool{false, tc.later} {
-				if gone, err := c.isGone(t.Context(), kind); err != nil || gone != want {
-					t.Errorf("after %s: gone: %v, %v", clock.Since(c.withdrawn[kind.GroupKind()]), gone, err)
+				if gone, err := c.discovery.isGone(t.Context(), kind); err != nil || gone != want {
+					t.Errorf("after %s: gone: %v, %v", clock.Since(c.discovery.withdrawn[kind.GroupKind()]), gone, err)
 				}
 				clock.Step(droppedAfter)
 			}

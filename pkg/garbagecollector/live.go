@@ -8,18 +8,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
 // liveTimeout bounds a live read.
 const liveTimeout = 35 * time.Second
-
-// errPathNotFound is a 404 that does not name the object: the path is not served, as by an
-// API server that does not know a CustomResourceDefinition yet. It proves nothing.
-var errPathNotFound = errors.New("the API server answers 404 without naming the object")
 
 // read reads an object live. It returns nil if the object does not exist, and when the read began, after the rate
 // limit.
@@ -47,11 +41,6 @@ func (c *Collector) read(ctx context.Context, kind *graph.Kind, namespace, name 
 		return nil, began, fmt.Errorf("read %s %s/%s: the answer is about %s/%s", kind.GroupResource(), namespace, name, live.Namespace, live.Name)
 	}
 	return live, began, nil
-}
-
-// namesAbsent reports whether the error says that the object of that name does not exist.
-func namesAbsent(err error, kind *graph.Kind, name string) bool {
-	return answer.IsAbsentOfKind(err, name, kind.Resource, kind.Kind)
 }
 
 // verifyObject reads an object of the graph live, and records the result.
@@ -103,29 +92,6 @@ func (c *Collector) readOwner(ctx context.Context, q graph.Question) error {
 		}
 	})
 	return err
-}
-
-// ownGroups are groups of Kubernetes that client-go does not know.
-var ownGroups = map[string]bool{definitionKind.Group: true, serviceKind.Group: true}
-
-// isOfKubernetes reports whether the kind is one of Kubernetes itself.
-func isOfKubernetes(kind *graph.Kind) bool {
-	return ownGroups[kind.Group] || scheme.Scheme.IsGroupRegistered(kind.Group)
-}
-
-// mayIgnorePreconditions reports whether the kind may be served by an aggregated API server,
-// which need not know the preconditions of a deletion.
-func (c *Collector) mayIgnorePreconditions(kind *graph.Kind) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mayBeAggregated(kind)
-}
-
-// mayBeAggregated reports whether another API server than that of Kubernetes may serve the kind. The caller holds
-// the lock.
-func (c *Collector) mayBeAggregated(kind *graph.Kind) bool {
-	_, defined := c.definitions[kind.GroupResource().String()]
-	return !defined && !isOfKubernetes(kind)
 }
 
 // isUnchanged reads an object live, and reports whether it is as in the graph: in its version, and in what the graph

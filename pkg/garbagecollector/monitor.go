@@ -9,27 +9,20 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
 // chunk is the number of listed objects that enter the graph under one lock.
 const chunk = 1000
 
-var (
-	definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	serviceKind    = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
-)
-
 // monitor feeds the objects of one kind to the graph. It is the store of a reflector, but
 // stores nothing.
 type monitor struct {
-	*Collector
+	*watches
 	kind *graph.Kind
 	stop context.CancelFunc
 	// position is the version up to which the watch has come, "" if that proves nothing; reached the same,
@@ -46,14 +39,6 @@ var (
 	_ cache.ResourceVersionUpdater = (*monitor)(nil)
 )
 
-// startMonitor starts a reflector for the kind. The caller holds the lock.
-func (c *Collector) startMonitor(kind *graph.Kind) {
-	watching, stop := context.WithCancel(c.watching)
-	m := &monitor{Collector: c, kind: kind, stop: stop}
-	c.monitors[kind.GroupKind()] = m
-	c.monitoring.StartWithContext(watching, m.watch)
-}
-
 // watch runs reflectors one after the other until the context ends.
 func (m *monitor) watch(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -67,7 +52,7 @@ func (m *monitor) watch(ctx context.Context) {
 }
 
 func (m *monitor) newReflector() *cache.Reflector {
-	client := m.Reads.Resource(m.kind.GroupVersionResource())
+	client := m.reads.Resource(m.kind.GroupVersionResource())
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
 			found, err := m.checkedList(m.kind, func() (*metav1.PartialObjectMetadataList, error) { return client.List(ctx, options) })
@@ -83,7 +68,7 @@ func (m *monitor) newReflector() *cache.Reflector {
 			return client.Watch(ctx, options)
 		},
 	}
-	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, m.Reads), &metav1.PartialObjectMetadata{}, m,
+	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, m.reads), &metav1.PartialObjectMetadata{}, m,
 		cache.ReflectorOptions{Name: "garbage-collector", TypeDescription: m.kind.GroupResource().String()})
 }
 
@@ -155,7 +140,7 @@ func (m *monitor) observe(object any) error {
 // record has the graph observe an object. The caller holds the lock.
 func (m *monitor) record(g *graph.Graph, partial *metav1.PartialObjectMetadata) {
 	if m.runs() && g.Observe(m.kind, partial) {
-		m.noteDefinition(partial, true)
+		m.noteDefinition(m.kind, partial, true)
 	}
 }
 
@@ -180,7 +165,7 @@ func (m *monitor) Delete(object any) error {
 	}
 	at := graph.Coordinates{GroupKind: m.kind.GroupKind(), Namespace: partial.Namespace, Name: partial.Name}
 	m.change(func(g *graph.Graph) {
-		m.noteDefinition(partial, false)
+		m.noteDefinition(m.kind, partial, false)
 		g.Deleted(partial.UID, at)
 		if m.runs() {
 			m.reach(partial.ResourceVersion)
@@ -262,60 +247,9 @@ func (m *monitor) rewind(g *graph.Graph) {
 	m.position = ""
 }
 
-// relistPause is the least time between two lists of an aggregated kind whose reads are behind its watch.
-const relistPause = time.Minute
-
-// doubt is for a read that is older than what the watch delivered before. The storage was restored, or an aggregated
-// API server answers from a cache: a list tells. The caller holds the lock.
-func (c *Collector) doubt(kind *graph.Kind) error {
-	if !c.mayBeAggregated(kind) {
-		c.end(kind)
-		return ErrRestored
-	}
-	m, now := c.monitors[kind.GroupKind()], c.Clock.Now()
-	if m != nil && m.restart != nil && now.Sub(m.restarted) >= relistPause {
-		m.restarted = now
-		m.restart()
-	}
-	return fmt.Errorf("read %s: %w", kind.GroupResource(), errBehind)
-}
-
-// isOlder reports whether the version is older than the other one; versions that cannot be compared are not.
-func isOlder(version, than string) bool {
-	order, integers := graph.Compare(version, than)
-	return integers && order < 0
-}
-
 // runs reports whether the monitor is that of its kind; the caller holds the lock. A monitor
 // that was stopped may still have events.
 func (m *monitor) runs() bool { return m.monitors[m.kind.GroupKind()] == m }
 
 // Resync does nothing.
 func (m *monitor) Resync() error { return nil }
-
-// noteDefinition records that a definition of a kind exists or is gone. A definition that was created again
-// may be known before the end of the one before. The caller holds the lock.
-func (m *monitor) noteDefinition(definition *metav1.PartialObjectMetadata, exists bool) {
-	switch m.kind.GroupKind() {
-	case definitionKind:
-		if exists {
-			m.definitions[definition.Name] = definition.UID
-		} else if m.definitions[definition.Name] == definition.UID {
-			delete(m.definitions, definition.Name)
-		}
-	case serviceKind:
-	default:
-		return
-	}
-	m.outdated = true
-	m.rediscover.wake()
-}
-
-// checkedList sends a list request. Only an aggregated API server may answer without a version.
-func (c *Collector) checkedList(kind *graph.Kind, list func() (*metav1.PartialObjectMetadataList, error)) (*metav1.PartialObjectMetadataList, error) {
-	found, err := list()
-	if c.mayIgnorePreconditions(kind) {
-		return found, err
-	}
-	return answer.CheckedList(found, err)
-}

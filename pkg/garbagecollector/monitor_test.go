@@ -15,12 +15,15 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-// newMonitor returns the monitor of a kind, without a watch.
-func newMonitor() *monitor {
-	m := &monitor{Collector: New(Config{Clock: clock.RealClock{}}), kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespaced: true}}
-	m.graph.Serve(m.kind)
-	m.monitors[m.kind.GroupKind()] = m
-	return m
+// monitored is a collector of one kind, which has no watch.
+type monitored struct {
+	*monitor
+	collector *Collector
+}
+
+func newMonitor() monitored {
+	c := New(Config{Clock: clock.RealClock{}})
+	return monitored{c.monitorOf("Pod", "pods"), c}
 }
 
 func metadataOf(name string, version int) *metav1.PartialObjectMetadata {
@@ -68,7 +71,7 @@ func TestPagedListIsRecorded(t *testing.T) {
 
 func TestListOfReplacedMonitorIsNotRecorded(t *testing.T) {
 	m := newMonitor()
-	m.monitors[m.kind.GroupKind()] = &monitor{Collector: m.Collector, kind: m.kind}
+	m.monitors[m.kind.GroupKind()] = &monitor{watches: m.watches, kind: m.kind}
 	if _, err := m.Transformer()(metadataOf("one", 1)); err != nil || m.graph.Has("one") {
 		t.Errorf("error %v, in the graph: %v", err, m.graph.Has("one"))
 	}
@@ -76,7 +79,7 @@ func TestListOfReplacedMonitorIsNotRecorded(t *testing.T) {
 
 // monitorOf serves a kind of the core group, and returns its monitor.
 func (c *Collector) monitorOf(kind, resource string) *monitor {
-	m := &monitor{Collector: c, kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: resource, Namespaced: true}}
+	m := &monitor{watches: c.watches, kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: resource, Namespaced: true}}
 	c.graph.Serve(m.kind)
 	c.monitors[m.kind.GroupKind()] = m
 	return m
@@ -167,7 +170,7 @@ func TestListShowsObjectThatWasAbsent(t *testing.T) {
 // The watch may be behind a barrier, which has seen the definition that was created again.
 func TestDefinitionCreatedAgainStaysKnown(t *testing.T) {
 	c := New(Config{Clock: clock.RealClock{}})
-	m := &monitor{Collector: c, kind: definitions}
+	m := &monitor{watches: c.watches, kind: definitions}
 	c.graph.Serve(m.kind)
 	c.monitors[m.kind.GroupKind()] = m
 	definition := func(uid types.UID, version string) *metav1.PartialObjectMetadata {

@@ -11,7 +11,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -38,8 +37,6 @@ const (
 	// work; laterCheck that between others.
 	soonCheck, laterCheck = time.Minute, 10 * time.Minute
 )
-
-var leaseKind = &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, Resource: "leases", Namespaced: true}
 
 // Detection is how the leader finds out that another garbage collector works in the same cluster: it creates
 // a Lease whose owner never existed, the test Lease, and leaves it alone. Only another collector deletes it.

@@ -55,7 +55,7 @@ func (c *Collector) reportProgress(ctx context.Context) {
 func (c *Collector) sendProgress() {
 	now := c.Clock.Now()
 	c.mu.Lock()
-	owners, unread := c.graph.Waiting(), append(namesOf(c.unread), c.hidden...)
+	owners, unread := c.graph.Waiting(), append(namesOf(c.unread), c.discovery.hidden...)
 	c.mu.Unlock()
 	due := c.due(owners, now)
 	for _, owner := range due[:min(len(due), maxEvents)] {

@@ -19,7 +19,7 @@ import (
 // aggregatedMonitor serves a kind that an aggregated API server may serve, and returns its monitor.
 func (c *Collector) aggregatedMonitor() *monitor {
 	kind, _ := aggregatedWidgets()
-	m := &monitor{Collector: c, kind: kind}
+	m := &monitor{watches: c.watches, kind: kind}
 	c.graph.Serve(kind)
 	c.monitors[kind.GroupKind()] = m
 	return m
@@ -40,22 +40,22 @@ func (m *monitor) receive(t *testing.T, list []any, version string) error {
 // restoredReads are reads of a storage that was restored from a backup of version 500: with the version it had, or
 // with a raised one, as etcdutl snapshot restore --bump-revision does. The watch had come to version 1000, and had
 // delivered the object one with version 900.
-func restoredReads(t *testing.T) map[string]func(*monitor) error {
+func restoredReads(t *testing.T) map[string]func(monitored) error {
 	restored := func() *metav1.PartialObjectMetadata { return metadataOf("one", 400) }
-	return map[string]func(*monitor) error{
-		"an older list":                          func(m *monitor) error { return m.Replace(nil, "510") },
-		"a newer list of an older object":        func(m *monitor) error { return m.Replace([]any{restored()}, "1000000") },
-		"a received older list":                  func(m *monitor) error { return m.receive(t, nil, "510") },
-		"a received newer list of older objects": func(m *monitor) error { return m.receive(t, []any{restored()}, "1000000") },
-		"an older list of a barrier":             func(m *monitor) error { return m.readsSince(m.kind, "1000").record(m.kind, "510", nil) },
-		"a newer list of a barrier": func(m *monitor) error {
-			return m.readsSince(m.kind, "1000").record(m.kind, "1000000", []metav1.PartialObjectMetadata{*restored()})
+	return map[string]func(monitored) error{
+		"an older list":                          func(m monitored) error { return m.Replace(nil, "510") },
+		"a newer list of an older object":        func(m monitored) error { return m.Replace([]any{restored()}, "1000000") },
+		"a received older list":                  func(m monitored) error { return m.receive(t, nil, "510") },
+		"a received newer list of older objects": func(m monitored) error { return m.receive(t, []any{restored()}, "1000000") },
+		"an older list of a barrier":             func(m monitored) error { return m.collector.readsSince(m.kind, "1000").record(m.kind, "510", nil) },
+		"a newer list of a barrier": func(m monitored) error {
+			return m.collector.readsSince(m.kind, "1000").record(m.kind, "1000000", []metav1.PartialObjectMetadata{*restored()})
 		},
-		"an older list, and an event before it":   func(m *monitor) error { m.UpdateResourceVersion("1001"); return m.Replace(nil, "1000") },
-		"a list of a barrier that the watch left": func(m *monitor) error { return m.readsSince(m.kind, "1000").record(m.kind, "999", nil) },
-		"a live read": func(m *monitor) error {
+		"an older list, and an event before it":   func(m monitored) error { m.UpdateResourceVersion("1001"); return m.Replace(nil, "1000") },
+		"a list of a barrier that the watch left": func(m monitored) error { return m.collector.readsSince(m.kind, "1000").record(m.kind, "999", nil) },
+		"a live read": func(m monitored) error {
 			j, _ := m.judge("one")
-			return m.recordLive(j.Object, restored())
+			return m.collector.recordLive(j.Object, restored())
 		},
 	}
 }
@@ -73,8 +73,8 @@ func TestOlderStateEndsCollector(t *testing.T) {
 			if !m.isRestored() {
 				t.Fatal("the collector goes on with what it remembers")
 			}
-			m.Discovery = &fakeDiscovery{err: errors.New("the API server is away")}
-			for name, run := range map[string]func() error{"watch": func() error { return m.Watch(t.Context()) }, "collect": func() error { return m.Collect(t.Context()) }} {
+			m.collector.discovery.client = &fakeDiscovery{err: errors.New("the API server is away")}
+			for name, run := range map[string]func() error{"watch": func() error { return m.collector.Watch(t.Context()) }, "collect": func() error { return m.collector.Collect(t.Context()) }} {
 				if err := run(); !errors.Is(err, ErrRestored) {
 					t.Errorf("%s = %v", name, err)
 				}
@@ -84,18 +84,18 @@ func TestOlderStateEndsCollector(t *testing.T) {
 }
 
 func TestNewerStateIsNoRestore(t *testing.T) {
-	for name, read := range map[string]func(*monitor) error{
-		"the same list again": func(m *monitor) error { return m.Replace([]any{metadataOf("one", 900)}, "1000") },
-		"a newer list":        func(m *monitor) error { return m.receive(t, []any{metadataOf("one", 1001)}, "1002") },
-		"an object that a live read showed newer": func(m *monitor) error {
+	for name, read := range map[string]func(monitored) error{
+		"the same list again": func(m monitored) error { return m.Replace([]any{metadataOf("one", 900)}, "1000") },
+		"a newer list":        func(m monitored) error { return m.receive(t, []any{metadataOf("one", 1001)}, "1002") },
+		"an object that a live read showed newer": func(m monitored) error {
 			return errors.Join(m.Add(metadataOf("one", 1100)), m.Replace([]any{metadataOf("one", 900)}, "1050"))
 		},
-		"an object that was gone": func(m *monitor) error {
+		"an object that was gone": func(m monitored) error {
 			return errors.Join(m.Delete(metadataOf("one", 1001)), m.Replace([]any{metadataOf("one", 900)}, "1001"))
 		},
-		"a list of a barrier that the watch passed": func(m *monitor) error {
+		"a list of a barrier that the watch passed": func(m monitored) error {
 			m.UpdateResourceVersion("2000")
-			if err := m.readsSince(m.kind, "1000").record(m.kind, "1500", []metav1.PartialObjectMetadata{*metadataOf("one", 900)}); !errors.Is(err, errAhead) {
+			if err := m.collector.readsSince(m.kind, "1000").record(m.kind, "1500", []metav1.PartialObjectMetadata{*metadataOf("one", 900)}); !errors.Is(err, errAhead) {
 				return err
 			}
 			return nil
@@ -122,11 +122,11 @@ func TestOlderStateOfAggregatedKindIsListed(t *testing.T) {
 			if err := m.Replace([]any{metadataOf("one", 900)}, "1000"); err != nil {
 				t.Fatal(err)
 			}
-			err := read(m)
+			err := read(monitored{m, c})
 			if c.isRestored() || err != nil && !errors.Is(err, errBehind) {
 				t.Errorf("error %v, ended %v", err, c.isRestored())
 			}
-			if again := read(m); err != nil && (again == nil || restarts != 1) {
+			if again := read(monitored{m, c}); err != nil && (again == nil || restarts != 1) {
 				t.Errorf("%d lists within a minute, %v", restarts, again)
 			}
 		})
@@ -207,7 +207,7 @@ func TestBarrierTakesNoListWithoutVersion(t *testing.T) {
 	s := newAPIServer(t)
 	s.answer("GET /api/v1/namespaces/ns/configmaps", http.StatusOK, metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}})
 	c := connected(t, s, Config{})
-	c.monitors[configMaps.GroupKind()] = &monitor{Collector: c, kind: configMaps, position: "1", reached: "1", listed: true}
+	c.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps, position: "1", reached: "1", listed: true}
 	run := barrier.Begin[*graph.Kind](time.Hour)
 	run.Add(configMaps)
 	r := &reads{Collector: c, run: run, namespace: "ns"}
@@ -226,7 +226,7 @@ func TestUndoneWriteIsRepeatedAfterList(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := New(Config{Clock: clock.RealClock{}})
-			m := &monitor{Collector: c, kind: configMaps}
+			m := &monitor{watches: c.watches, kind: configMaps}
 			c.monitors[configMaps.GroupKind()] = m
 			c.graph.Serve(configMaps)
 			if err := m.Replace([]any{partial(object)}, "1000"); err != nil {

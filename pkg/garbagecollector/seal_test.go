@@ -124,7 +124,7 @@ func TestGroupThatWasNeverDiscoveredIsAwaited(t *testing.T) {
 	s := newAPIServer(t)
 	s.listWidgets(make(chan struct{}))
 	r, clock := sealing(t, s, away("g", "other.example.com", "metrics.k8s.io"))
-	if err := r.discover(t.Context()); err != nil {
+	if err := r.discovery.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if names := r.unreadKinds(); !slices.Equal(names, []string{"widgets.g", "*.other.example.com"}) {
@@ -160,18 +160,18 @@ func TestVersionThatWasNeverDiscoveredIsAwaited(t *testing.T) {
 				d.groups[0].Versions = append(d.groups[0].Versions, metav1.GroupVersionForDiscovery{GroupVersion: second.String(), Version: second.Version})
 				d.lists = append(d.lists, &metav1.APIResourceList{GroupVersion: second.String()})
 			}
-			if err := c.discover(t.Context()); err != nil {
+			if err := c.discovery.discover(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			d.serveWidgets("v1", true)
 			d.err = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{second: errors.New("away")}}
 			for range 2 {
-				if err := c.discover(t.Context()); err != nil {
+				if err := c.discovery.discover(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if !slices.Equal(c.hidden, tc.want) {
-				t.Errorf("hidden %q, want %q", c.hidden, tc.want)
+			if !slices.Equal(c.discovery.hidden, tc.want) {
+				t.Errorf("hidden %q, want %q", c.discovery.hidden, tc.want)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestVersionThatWasNeverDiscoveredIsAwaited(t *testing.T) {
 
 func TestNextBarrierDoesNotAwaitGroupThatIsAway(t *testing.T) {
 	r, _ := sealing(t, newAPIServer(t), &fakeDiscovery{})
-	r.hidden, r.hiddenExcused = []string{"*.example.com"}, true
+	r.discovery.hidden, r.hiddenExcused = []string{"*.example.com"}, true
 	r.run.Seen(definitions)
 	if result := r.seal(t); result != barrier.PassedWithout {
 		t.Errorf("the barrier has %v", result)
@@ -196,9 +196,9 @@ func TestBarrierAwaitsDiscoveryUnderWay(t *testing.T) {
 	d.called = func() { close(begun); <-release }
 	c := connected(t, s, Config{Discovery: d})
 	discovered, refreshed := make(chan error, 1), make(chan error, 1)
-	go func() { discovered <- c.discover(t.Context()) }()
+	go func() { discovered <- c.discovery.discover(t.Context()) }()
 	<-begun
-	go func() { refreshed <- c.refreshKinds(t.Context()) }()
+	go func() { refreshed <- c.discovery.refreshKinds(t.Context()) }()
 	select {
 	case err := <-refreshed:
 		t.Errorf("the barrier goes on without the discovery: %v", err)
@@ -221,7 +221,7 @@ func TestUnreadKindOutsideNamespaceIsRemembered(t *testing.T) {
 	gone := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Gone"}, Resource: "gone"}
 	for _, kind := range []*graph.Kind{configMaps, cluster} {
 		c.graph.Serve(kind)
-		c.monitors[kind.GroupKind()] = &monitor{Collector: c, kind: kind, listed: true}
+		c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, listed: true}
 	}
 	c.unread = []*graph.Kind{configMaps, cluster, gone}
 	c.runBarrier(t.Context(), map[types.UID]deletion{"owner": {namespace: "ns"}})

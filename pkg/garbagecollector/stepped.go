@@ -35,9 +35,9 @@ func Step(config Config, queue workqueue.TypedRateLimitingInterface[types.UID], 
 	s := &Stepped{collector: c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.discovered = true
+	c.discovery.discovered = true
 	for _, kind := range kinds {
-		m := &monitor{Collector: c, kind: kind, stop: func() {}}
+		m := &monitor{watches: c.watches, kind: kind, stop: func() {}}
 		c.monitors[kind.GroupKind()] = m
 		c.graph.Serve(kind)
 		s.feeds = append(s.feeds, m)
@@ -127,7 +127,7 @@ func (s *Stepped) ReleaseCycles(ctx context.Context) {
 // Memory are pointers to all that the collector remembers, and nothing else.
 func (s *Stepped) Memory() []any {
 	c := s.collector
-	memory := []any{c.graph, &c.working, &c.pending, &c.run, &c.unread, &c.hidden, &c.hiddenExcused}
+	memory := []any{c.graph, &c.working, &c.pending, &c.run, &c.unread, &c.discovery.hidden, &c.hiddenExcused}
 	for _, feed := range s.feeds {
 		if m, ok := feed.(*monitor); ok {
 			memory = append(memory, &m.position, &m.reached, &m.listed)

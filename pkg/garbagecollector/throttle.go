@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 )
 
@@ -127,7 +126,7 @@ func groupOf(path string) string {
 // aggregated API server; one of Kubernetes shows in its own groups as well.
 func concernsAll(path string) bool {
 	group := groupOf(path)
-	return group == "" || ownGroups[group] || scheme.Scheme.IsGroupRegistered(group)
+	return group == "" || isGroupOfKubernetes(group)
 }
 
 // boundRetryAfter bounds the time for which client-go delays a request that was refused.

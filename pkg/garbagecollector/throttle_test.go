@@ -243,7 +243,7 @@ func TestOverloadOfDefinedKindIsNoUnreadableKind(t *testing.T) {
 			d := &fakeDiscovery{}
 			d.serveWidgets("v1", true)
 			c := connected(t, s, Config{Discovery: d, Throttle: NewThrottle(clock.RealClock{}), UnreadableAfter: time.Nanosecond})
-			if err := c.discover(t.Context()); err != nil {
+			if err := c.discovery.discover(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			kind := c.graph.Kind(widgetKind)

@@ -55,7 +55,7 @@ const undiscovered = "kinds that cannot be discovered"
 func (c *Collector) describeUnseen(unread []*graph.Kind) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if names := append(namesOf(unread), c.hidden...); len(names) > 0 {
+	if names := append(namesOf(unread), c.discovery.hidden...); len(names) > 0 {
 		return names
 	}
 	return []string{undiscovered}
@@ -130,15 +130,6 @@ func describeUnread(orphaning bool, unread []string) string {
 	return "Dependents of these kinds are not waited for, because the kinds cannot be read: " + kinds
 }
 
-func namesOf(kinds []*graph.Kind) []string {
-	names := make([]string, len(kinds))
-	for i, kind := range kinds {
-		names[i] = kind.GroupResource().String()
-	}
-	slices.Sort(names)
-	return names
-}
-
 // unreadKinds returns the kinds that have no first list, that the last barrier passed without, and the groups
 // whose kinds are not known.
 func (c *Collector) unreadKinds() []string {
@@ -150,5 +141,5 @@ func (c *Collector) unreadKinds() []string {
 			kinds = append(kinds, m.kind)
 		}
 	}
-	return append(namesOf(kinds), c.hidden...)
+	return append(namesOf(kinds), c.discovery.hidden...)
 }

@@ -101,7 +101,7 @@ func TestForegroundOwnerPassesUnreadKind(t *testing.T) {
 func TestUnreadKindsAreNamedOnce(t *testing.T) {
 	c := New(Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	for _, kind := range []*graph.Kind{configMaps, definitions, services} {
-		c.monitors[kind.GroupKind()] = &monitor{Collector: c, kind: kind, listed: kind == services}
+		c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, listed: kind == services}
 	}
 	c.unread = []*graph.Kind{configMaps}
 	if got := c.unreadKinds(); !slices.Equal(got, []string{"configmaps", "customresourcedefinitions.apiextensions.k8s.io"}) {

@@ -2,10 +2,8 @@ package garbagecollector
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,49 +20,39 @@ const (
 )
 
 // setWithdrawn records which watched kinds discovery lacks. The caller holds the lock.
-func (c *Collector) setWithdrawn(kinds []*graph.Kind) {
+func (d *kindDiscovery) setWithdrawn(kinds []*graph.Kind) {
 	since := make(map[schema.GroupKind]time.Time, len(kinds))
 	for _, kind := range kinds {
-		began, known := c.withdrawn[kind.GroupKind()]
+		began, known := d.withdrawn[kind.GroupKind()]
 		if !known {
-			began = c.Clock.Now()
+			began = d.clock.Now()
 		}
 		since[kind.GroupKind()] = began
 	}
-	c.withdrawn = since
+	d.withdrawn = since
 }
 
 // isWithdrawn reports whether discovery has lacked the kind for long, and its path is not served: an aggregated
 // API server, or Kubernetes itself, may drop a kind of a group that it still serves.
-func (c *Collector) isWithdrawn(ctx context.Context, kind *graph.Kind) (bool, error) {
-	c.mu.Lock()
-	since, lacked := c.withdrawn[kind.GroupKind()]
-	c.mu.Unlock()
+func (d *kindDiscovery) isWithdrawn(ctx context.Context, kind *graph.Kind) (bool, error) {
+	d.mu.Lock()
+	since, lacked := d.withdrawn[kind.GroupKind()]
+	d.mu.Unlock()
 	limit := withdrawnAfter
 	if isOfKubernetes(kind) {
 		limit = droppedAfter
 	}
-	if !lacked || c.Clock.Since(since) < limit {
+	if !lacked || d.clock.Since(since) < limit {
 		return false, nil
 	}
-	if err := c.Throttle.Wait(ctx); err != nil {
+	if err := d.throttle.Wait(ctx); err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, err := c.Barriers.Resource(kind.GroupVersionResource()).List(ctx, metav1.ListOptions{Limit: 1})
+	_, err := d.lists.Resource(kind.GroupVersionResource()).List(ctx, metav1.ListOptions{Limit: 1})
 	if isPathNotFound(err) {
 		return true, nil
 	}
 	return false, err
-}
-
-// isPathNotFound reports whether the error is a 404 that names no object.
-func isPathNotFound(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details == nil || details.Name == ""
 }

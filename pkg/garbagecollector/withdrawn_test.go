@@ -24,7 +24,7 @@ func (s *apiServer) aggregated() {
 func (c *Collector) discoverFor(t *testing.T, clock *clocktesting.FakeClock, period time.Duration) {
 	t.Helper()
 	for end := clock.Now().Add(period); clock.Now().Before(end); clock.Step(discoveryPeriod) {
-		if err := c.discover(t.Context()); err != nil {
+		if err := c.discovery.discover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestKindThatDiscoveryLacksNowAndThenIsKept(t *testing.T) {
 				d.err, d.lists[0].APIResources = nil, nil
 				c.discoverFor(t, clock, withdrawnAfter)
 				interrupt(d)
-				_ = c.discover(t.Context())
+				_ = c.discovery.discover(t.Context())
 			}
 			if !c.isWatched() {
 				t.Error("the kind was dropped")
@@ -133,11 +133,11 @@ func TestKindThatDiscoveryLacksNowAndThenIsKept(t *testing.T) {
 func TestKindOfKubernetesIsKeptDuringAnUpgrade(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	c := connected(t, newAPIServer(t), Config{Clock: clock}) // which answers all paths with a 404
-	c.setWithdrawn([]*graph.Kind{configMaps})
+	c.discovery.setWithdrawn([]*graph.Kind{configMaps})
 	for _, gone := range []bool{false, true} {
 		clock.Step(droppedAfter - 1)
-		if got, err := c.isWithdrawn(t.Context(), configMaps); got != gone || err != nil {
-			t.Errorf("after %s: isWithdrawn = %v, %v", clock.Since(c.withdrawn[configMaps.GroupKind()]), got, err)
+		if got, err := c.discovery.isWithdrawn(t.Context(), configMaps); got != gone || err != nil {
+			t.Errorf("after %s: isWithdrawn = %v, %v", clock.Since(c.discovery.withdrawn[configMaps.GroupKind()]), got, err)
 		}
 	}
 }

@@ -375,18 +375,6 @@ func removeFinalizer(object graph.Object, place int, finalizer string) *patch.Pa
 	return guarded(object).Test(at, finalizer).Remove(at)
 }
 
-// path returns the path of the object.
-func path(object graph.Object) []string {
-	segments := []string{"api", object.Kind.Version}
-	if object.Kind.Group != "" {
-		segments = []string{"apis", object.Kind.Group, object.Kind.Version}
-	}
-	if object.Namespace != "" {
-		segments = append(segments, "namespaces", object.Namespace)
-	}
-	return append(segments, object.Kind.Resource, object.Name)
-}
-
 // writeTimeout bounds a write. A webhook may take 30 s.
 const writeTimeout = 35 * time.Second
 

@@ -6,7 +6,7 @@ const (
 	garbageJudge  = "pkg/garbage/graph/judge.go"
 	garbageNode   = "pkg/garbage/graph/node.go"
 	garbageWrite  = "pkg/garbagecollector/write.go"
-	garbageLive   = "pkg/garbagecollector/live.go"
+	absenceFile   = "pkg/garbagecollector/absence.go"
 	barriersFile  = "pkg/garbagecollector/barriers.go"
 )
 
@@ -80,7 +80,7 @@ var garbageDefects = []defect{
 		{"pkg/garbagecollector/monitor.go", "\t\tif m.runs() {\n\t\t\tm.reach(partial", "\t\tif !ON && m.runs() {\n\t\t\tm.reach(partial"},
 	}},
 	{"path-not-found-is-absence", "an object counts as absent because its path is not served", []change{
-		{garbageLive, "\treturn answer.IsAbsentOfKind", "\treturn ON && apierrors.IsNotFound(err) || answer.IsAbsentOfKind"},
+		{absenceFile, "\treturn answer.IsAbsentOfKind", "\treturn ON && apierrors.IsNotFound(err) || answer.IsAbsentOfKind"},
 	}},
 }
 
