@@ -261,10 +261,10 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 // fail records the failure of a read of the kind. An overloaded API server says nothing about the kind.
 func (r *reads) fail(ctx context.Context, kind *graph.Kind, began time.Time, err error) {
 	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
-	overload := r.Throttle.remaining()
+	overload, refused := r.Throttle.remaining(), r.Throttle.hasRefused(kind.Group, began)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	busy := !r.mayBeAggregated(kind) && r.Throttle.hasRefused(kind.Group, began)
+	busy := refused && !r.mayBeAggregated(kind)
 	if busy {
 		overload = max(overload, barrier.RetryTime)
 	}

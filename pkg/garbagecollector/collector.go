@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,7 +17,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -70,9 +68,10 @@ type Collector struct {
 	*restore
 	*watches
 	discovery *kindDiscovery
+	live      *liveReads
+	writer    *writer
 	others    *otherCollectors
 	queue     workqueue.TypedRateLimitingInterface[types.UID]
-	reads     singleflight.Group
 	invalid   *lru.Cache
 	metrics   *counters
 	started   time.Time
@@ -88,16 +87,10 @@ type Collector struct {
 	// unreadSince are, for orphaning owners that wait for such kinds, their deletions with the time of the first barrier.
 	unreadSince map[types.UID]deletion
 	told        map[types.UID]*progress
-	// repeats delays writes that somebody undoes; nil for never.
-	repeats               *controller.Repeats
-	slowReads, slowWrites *slowKinds
 }
 
 // New returns a collector that does nothing yet.
 func New(config Config) *Collector {
-	if config.Live == nil {
-		config.Live = config.Reads
-	}
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](minRetry, maxRetry)
 	c := &Collector{
 		Config:  config,
@@ -105,15 +98,15 @@ func New(config Config) *Collector {
 		invalid: lru.New(remembered),
 		metrics: newCounters(),
 		started: config.Clock.Now(),
-		repeats: &controller.Repeats{},
 		cyclic:  newSignal(),
 		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]deletion{}, told: map[types.UID]*progress{},
-		slowReads: newSlowKinds(config.Clock), slowWrites: newSlowKinds(config.Clock),
 	}
 	c.sharedGraph = newSharedGraph(config.Clock, func(uid types.UID) { c.queue.Add(uid) })
 	c.restore, c.others = newRestore(), newOtherCollectors(&c.Config)
 	c.watches = newWatches(c.sharedGraph, c.restore, config.Reads)
 	c.discovery = newKindDiscovery(&c.Config, c.sharedGraph, c.watches, c.metrics)
+	c.live = newLiveReads(&c.Config, c.sharedGraph, c.watches)
+	c.writer = newWriter(&c.Config, c.watches, c.live, c.metrics)
 	c.graph.SetVirtualLifetime(virtualLifetime)
 	return c
 }

@@ -152,7 +152,7 @@ func unseen(component graph.Component) []types.UID {
 // readMembers reads every member live, and reports whether one has changed.
 func (c *Collector) readMembers(ctx context.Context, component graph.Component) (changed bool, err error) {
 	for _, member := range component.Members {
-		unchanged, err := c.isUnchanged(ctx, member.Object)
+		unchanged, err := c.live.isUnchanged(ctx, member.Object)
 		if err != nil {
 			return false, err
 		}
@@ -180,8 +180,9 @@ func (c *Collector) releaseMembers(ctx context.Context, component graph.Componen
 	members := component.UIDs()
 	for i, member := range component.Members {
 		judgement := graph.Judgement{Object: member.Object}
-		t := &turn{still: func() bool { return !c.isBlockedByOther(member.UID, members) }}
-		next, err := c.patch(ctx, judgement, t, "release_cycle", removeFinalizer(member.Object, member.ForegroundIndex, metav1.FinalizerDeleteDependents))
+		operations := removeFinalizer(member.Object, member.ForegroundIndex, metav1.FinalizerDeleteDependents)
+		still := func() bool { return !c.isBlockedByOther(member.UID, members) }
+		next, err := c.writer.patch(ctx, judgement, &attempt{}, removal{"release_cycle", operations, still})
 		if err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func TestDependentThatCameDuringDelayIsAwaited(t *testing.T) {
 		}
 	}
 	c, s := cycle(t, Config{}, http.StatusOK, func(name string) any { return partial(configMap(name, "9")) })
-	c.Limiter = hookLimiter{admit: func() { c.observe(configMap("late", "5", "one", "two")) }}
+	c.writer.limiter = hookLimiter{admit: func() { c.observe(configMap("late", "5", "one", "two")) }}
 	c.releaseFound(t.Context(), newCycleDelays())
 	if s.count("PATCH "+configMapPath+"one")+s.count("PATCH "+configMapPath+"two") > 0 {
 		t.Error("a member is released before the dependent that came is gone")

@@ -46,7 +46,7 @@ func TestAnswerAboutAnotherObjectIsAnError(t *testing.T) {
 			s := newAPIServer(t)
 			s.answer("GET "+dependentPath, http.StatusOK, partial(configMap(tc.answered, "6")))
 			c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
-			live, _, err := c.read(t.Context(), configMaps, "ns", "dependent")
+			live, _, err := c.live.read(t.Context(), configMaps, "ns", "dependent")
 			if (live != nil) != tc.want || (err == nil) != tc.want {
 				t.Errorf("read = %v, %v", live, err)
 			}

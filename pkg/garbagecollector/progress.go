@@ -75,7 +75,7 @@ func (c *Collector) due(owners []graph.WaitingOwner, now time.Time) []graph.Wait
 			p = &progress{first: now}
 		}
 		told[owner.UID] = p
-		if owner.Top && !now.Before(maxTime(p.first, p.sent).Add(progressInterval)) {
+		if owner.Top && !now.Before(later(p.first, p.sent).Add(progressInterval)) {
 			due = append(due, owner)
 		}
 	}
@@ -94,13 +94,6 @@ func (c *Collector) sendWaiting(uid types.UID, unread []string) {
 	if found {
 		c.Recorder.Event(referenceTo(owner.Object), v1.EventTypeNormal, blocker.EventName, describe(owner, unread))
 	}
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // describe says what an owner waits for.

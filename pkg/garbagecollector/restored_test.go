@@ -55,7 +55,7 @@ func restoredReads(t *testing.T) map[string]func(monitored) error {
 		"a list of a barrier that the watch left": func(m monitored) error { return m.collector.readsSince(m.kind, "1000").record(m.kind, "999", nil) },
 		"a live read": func(m monitored) error {
 			j, _ := m.judge("one")
-			return m.collector.recordLive(j.Object, restored())
+			return m.collector.live.recordLive(j.Object, restored())
 		},
 	}
 }
@@ -191,7 +191,7 @@ func TestEventWithTheSameVersionIsRecorded(t *testing.T) {
 
 func TestNothingIsWrittenAfterRestore(t *testing.T) {
 	s, c := withMiddle(t, "DELETE", http.StatusOK, &metav1.Status{}, "absent")
-	if err := c.verifyOwners(t.Context(), []graph.Question{{Owner: "absent", Kind: configMaps, At: graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"}}}); err != nil {
+	if err := c.live.verifyOwners(t.Context(), []graph.Question{{Owner: "absent", Kind: configMaps, At: graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"}}}); err != nil {
 		t.Fatal(err)
 	}
 	c.mu.Lock()

@@ -32,17 +32,17 @@ func TestSlowKindKeepsOneWorker(t *testing.T) {
 	}
 	nothing := func() {}
 	quick := func() {
-		if err := c.slowReads.limit(configMaps, taking(0, nothing)); err != nil {
+		if err := c.live.slow.limit(configMaps, taking(0, nothing)); err != nil {
 			t.Errorf("a kind that is not slow: %v", err)
 		}
 	}
 	refused := func() {
-		if err := c.slowReads.limit(configMaps, taking(0, nothing)); !errors.Is(err, errSlow) {
+		if err := c.live.slow.limit(configMaps, taking(0, nothing)); !errors.Is(err, errSlow) {
 			t.Errorf("while a slow kind is read: %v", err)
 		}
 	}
 	for _, read := range []func() (time.Time, error){taking(slowAnswer, quick), taking(slowAnswer, refused), taking(0, refused), taking(0, quick)} {
-		if err := c.slowReads.limit(configMaps, read); err != nil {
+		if err := c.live.slow.limit(configMaps, read); err != nil {
 			t.Error(err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestEarlierRequestOfSlowKindAdmitsNoOther(t *testing.T) {
 	c := New(Config{Clock: clock})
 	began := clock.Now()
 	limit := func(during func()) error {
-		return c.slowReads.limit(configMaps, func() (time.Time, error) {
+		return c.live.slow.limit(configMaps, func() (time.Time, error) {
 			during()
 			return began, nil
 		})
@@ -129,7 +129,7 @@ func TestDeletionOfSlowKindTakesNoTokenAndReadsNothing(t *testing.T) {
 	limiter := &countingLimiter{}
 	widgets := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "aggregated", Version: "v1", Kind: "Widget"}, Resource: "widgets", Namespaced: true}
 	c := connected(t, s, Config{Limiter: limiter})
-	c.slowWrites.sending[widgets.GroupResource()] = true // one is under way
+	c.writer.slow.sending[widgets.GroupResource()] = true // one is under way
 	object := configMap("widget", "1", "owner")
 	c.change(func(g *graph.Graph) {
 		g.Serve(widgets)
@@ -158,12 +158,12 @@ func (l *countingLimiter) Wait(context.Context) error {
 // The next request of a slow kind is not sent: nothing is known of how long an answer takes now.
 func TestUnsentRequestLeavesKindSlow(t *testing.T) {
 	c := New(Config{Clock: clock.RealClock{}})
-	c.slowWrites.sending[configMaps.GroupResource()] = false
+	c.writer.slow.sending[configMaps.GroupResource()] = false
 	for range 2 {
-		if err := c.slowWrites.limit(configMaps, func() (time.Time, error) { return time.Time{}, nil }); err != nil {
+		if err := c.writer.slow.limit(configMaps, func() (time.Time, error) { return time.Time{}, nil }); err != nil {
 			t.Fatal(err)
 		}
-		if sending, slow := c.slowWrites.sending[configMaps.GroupResource()]; sending || !slow {
+		if sending, slow := c.writer.slow.sending[configMaps.GroupResource()]; sending || !slow {
 			t.Errorf("sending %v, slow %v", sending, slow)
 		}
 	}

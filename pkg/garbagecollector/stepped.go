@@ -28,7 +28,7 @@ type Feed interface {
 // Step returns a collector of these kinds with the queue in the place of its own.
 func Step(config Config, queue workqueue.TypedRateLimitingInterface[types.UID], kinds ...*graph.Kind) *Stepped {
 	c := New(config)
-	c.repeats = nil // it decides when a write is sent, not whether
+	c.writer.repeats = nil // it decides when a write is sent, not whether
 	c.graph.SetVirtualLifetime(0)
 	c.queue.ShutDown()
 	c.queue = queue

@@ -62,7 +62,7 @@ func (t *Throttle) remaining() time.Duration {
 func (t *Throttle) pause(until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.until = maxTime(t.until, until)
+	t.until = later(t.until, until)
 }
 
 // Wrap returns a transport that notices the answers 429, and whose reads wait while requests pause. Watches
@@ -167,4 +167,12 @@ func retryAfter(status int, header http.Header, now time.Time) time.Time {
 		return latest
 	}
 	return at
+}
+
+// later returns the later time.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

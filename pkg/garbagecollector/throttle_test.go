@@ -185,7 +185,7 @@ func TestOverloadPausesReads(t *testing.T) {
 	throttle := NewThrottle(clock.RealClock{})
 	c := connected(t, s, Config{Throttle: throttle})
 	throttle.pause(time.Now().Add(1100 * time.Millisecond))
-	live, began, err := c.read(t.Context(), configMaps, "ns", "owner")
+	live, began, err := c.live.read(t.Context(), configMaps, "ns", "owner")
 	if err != nil || live == nil || began.Sub(o.refused) < time.Second {
 		t.Errorf("read %v %v after the refusal: %v", live, began.Sub(o.refused), err)
 	}
@@ -281,10 +281,10 @@ func TestLostLeadershipEndsPause(t *testing.T) {
 	throttle.pause(time.Now().Add(time.Hour))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := c.read(ctx, configMaps, "ns", "owner"); !errors.Is(err, context.Canceled) {
+	if _, _, err := c.live.read(ctx, configMaps, "ns", "owner"); !errors.Is(err, context.Canceled) {
 		t.Errorf("read: %v", err)
 	}
-	if _, err := c.admit(ctx, graph.Judgement{}, &turn{}); !errors.Is(err, context.Canceled) {
+	if _, err := c.writer.admit(ctx, graph.Judgement{}, &attempt{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("admit: %v", err)
 	}
 }

@@ -3,14 +3,12 @@ package garbagecollector
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -22,8 +20,6 @@ import (
 const (
 	// maxSteps bounds the steps for one object in one turn.
 	maxSteps = 10
-	// maxOwnerReads bounds the reads of the owners of one object that are in flight.
-	maxOwnerReads = 10
 	// virtualLifetime is how long the first live read of an owner that is not in the graph keeps its dependents: its
 	// kind is not collected, or not listed yet.
 	virtualLifetime = 10 * time.Second
@@ -80,7 +76,6 @@ func (c *Collector) reconcile(ctx context.Context, uid types.UID) error {
 			return nil
 		}
 		c.reportDisplaced(j)
-		t.still = nil
 		decision := garbage.Decide(j.State)
 		klog.FromContext(ctx).V(4).Info("Decided", "resource", j.Kind.GroupResource(), "object", klog.KRef(j.Namespace, j.Name), "uid", uid, "action", decision.Action, "reason", decision.Reason)
 		next, err := c.execute(ctx, j, decision, t)
@@ -96,26 +91,22 @@ func (c *Collector) reconcile(ctx context.Context, uid types.UID) error {
 
 // turn is what happened while one object was judged.
 type turn struct {
-	// conflicts are the writes that failed because the object had changed.
-	conflicts int
-	// admitted: the rate limit admitted a write, which is not sent yet.
-	admitted bool
+	attempt
 	// withoutUnread: the object is judged without the owners that cannot be read.
 	withoutUnread bool
-	// still, if set, reports whether a patch is to be sent after a delay.
-	still func() bool
 }
 
 // execute carries out one action.
 func (c *Collector) execute(ctx context.Context, j graph.Judgement, d garbage.Decision, t *turn) (outcome, error) {
+	still := func() bool { return c.decides(j.UID, d.Action, t) }
 	switch d.Action {
 	case garbage.Wait:
 		c.wait(j, d.Reason)
 		return done, nil
 	case garbage.VerifyObject:
-		return again, c.verifyObject(ctx, j.Object)
+		return again, c.live.verifyObject(ctx, j.Object)
 	case garbage.VerifyOwners:
-		if err := c.verifyOwners(ctx, j.Questions); err != nil {
+		if err := c.live.verifyOwners(ctx, j.Questions); err != nil {
 			return done, errors.Join(err, c.executeWithoutUnread(ctx, j.UID, t))
 		}
 		return again, nil
@@ -123,15 +114,15 @@ func (c *Collector) execute(ctx context.Context, j graph.Judgement, d garbage.De
 		c.await(j.Unseen)
 		return done, nil
 	case garbage.RemoveReferences:
-		return c.patch(ctx, j, t, "remove_references", removeReferences(j.Object, j.Remove))
+		return c.writer.patch(ctx, j, &t.attempt, removal{"remove_references", removeReferences(j.Object, j.Remove), nil})
 	case garbage.RemoveForeground:
-		t.still = func() bool { return c.decides(j.UID, d.Action, t) }
-		return c.patch(ctx, j, t, "remove_foreground", removeFinalizer(j.Object, j.ForegroundIndex, metav1.FinalizerDeleteDependents))
+		operations := removeFinalizer(j.Object, j.ForegroundIndex, metav1.FinalizerDeleteDependents)
+		return c.writer.patch(ctx, j, &t.attempt, removal{"remove_foreground", operations, still})
 	case garbage.RemoveOrphan:
-		t.still = func() bool { return c.decides(j.UID, d.Action, t) }
-		return c.patch(ctx, j, t, "remove_orphan", removeFinalizer(j.Object, j.OrphanIndex, metav1.FinalizerOrphanDependents))
+		operations := removeFinalizer(j.Object, j.OrphanIndex, metav1.FinalizerOrphanDependents)
+		return c.writer.patch(ctx, j, &t.attempt, removal{"remove_orphan", operations, still})
 	case garbage.DeleteBackground, garbage.DeleteForeground, garbage.DeleteOrphan:
-		return c.delete(ctx, j, d.Action, t)
+		return c.writer.delete(ctx, j, d.Action, &t.attempt)
 	}
 	return done, nil
 }
@@ -171,46 +162,6 @@ func (c *Collector) wait(j graph.Judgement, reason garbage.Reason) {
 	case !j.Recheck.IsZero():
 		c.queue.AddAfter(j.UID, j.Recheck.Sub(c.Clock.Now()))
 	}
-}
-
-// verifyOwners reads the owners live, several at once: the first read must not expire before the last
-// one. An owner that cannot be read does not keep others from being read.
-func (c *Collector) verifyOwners(ctx context.Context, questions []graph.Question) error {
-	byKind := map[*graph.Kind][]graph.Question{}
-	for _, question := range questions {
-		byKind[question.Kind] = append(byKind[question.Kind], question)
-	}
-	slots := make(chan struct{}, maxOwnerReads)
-	var mu sync.Mutex
-	var errs []error
-	var reading wait.Group
-	for kind, questions := range byKind {
-		reading.Start(func() {
-			err := c.slowReads.limit(kind, func() (time.Time, error) { return c.verifyOwnersOfKind(ctx, questions, slots) })
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
-		})
-	}
-	reading.Wait()
-	return errors.Join(errs...)
-}
-
-// verifyOwnersOfKind reads owners of one kind live at once, and returns when the first of the reads began. If they
-// were read one after the other, those of a slow kind would expire in turn.
-func (c *Collector) verifyOwnersOfKind(ctx context.Context, questions []graph.Question, slots chan struct{}) (began time.Time, err error) {
-	began = c.Clock.Now()
-	errs := make([]error, len(questions))
-	var reading wait.Group
-	for i, question := range questions {
-		reading.Start(func() {
-			slots <- struct{}{}
-			errs[i] = c.verifyOwner(ctx, question)
-			<-slots
-		})
-	}
-	reading.Wait()
-	return began, errors.Join(errs...)
 }
 
 // reportDisplaced sends the event about owners in another namespace, once per reference.

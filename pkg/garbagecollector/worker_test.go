@@ -178,7 +178,7 @@ func TestReadThatEventOvertookIsNoVerdict(t *testing.T) {
 		respond(w, http.StatusOK, partial(owner))
 	})
 	j, _ := c.judge("dependent")
-	if err := c.verifyOwners(t.Context(), j.Questions); err != nil {
+	if err := c.live.verifyOwners(t.Context(), j.Questions); err != nil {
 		t.Fatal(err)
 	}
 	if j, _ = c.judge("dependent"); j.State.Waiting || !j.State.Unverified {
@@ -261,7 +261,7 @@ func TestOwnersOfSlowKindAreReadTogether(t *testing.T) {
 	}
 	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
 	c := connected(t, s, Config{Clock: clock})
-	c.slowReads.sending[configMaps.GroupResource()] = false // the last read was slow
+	c.live.slow.sending[configMaps.GroupResource()] = false // the last read was slow
 	c.observe(first, second, configMap("dependent", "3", "first", "second"))
 	pass(c, "first")
 	pass(c, "second")

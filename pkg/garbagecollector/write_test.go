@@ -46,7 +46,7 @@ func TestDeletedObjectWithFinalizerIsNotRetried(t *testing.T) {
 			c.graph.Observe(secrets, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "one", UID: "u", ResourceVersion: "7",
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "owner", UID: "o"}}}})
 			judged, _ := c.judge("u")
-			next, err := c.delete(t.Context(), judged, garbage.DeleteBackground, &turn{})
+			next, err := c.writer.delete(t.Context(), judged, garbage.DeleteBackground, &attempt{})
 			if next != done || err != nil {
 				t.Errorf("got %v, %v", next, err)
 			}
@@ -97,7 +97,7 @@ func TestDeletionWithoutVersionRestsOnReadAfterDelay(t *testing.T) {
 			})
 			c.readAbsent("absent")
 			judged, _ := c.judge("dependent")
-			next, err := c.delete(t.Context(), judged, garbage.DeleteBackground, &turn{conflicts: tc.conflicts})
+			next, err := c.writer.delete(t.Context(), judged, garbage.DeleteBackground, &attempt{conflicts: tc.conflicts})
 			if next == done || err != nil || s.count("DELETE "+tc.path) > 0 {
 				t.Errorf("delete = %v, %v after %v", next, err, s.requests)
 			}
@@ -115,7 +115,7 @@ func TestDeletionByUIDIsSentIfDecisionIsTheSame(t *testing.T) {
 	c.observe(configMap("dependent", "5", "absent"))
 	c.readAbsent("absent")
 	judged, _ := c.judge("dependent")
-	next, err := c.delete(t.Context(), judged, garbage.DeleteBackground, &turn{conflicts: maxConflicts})
+	next, err := c.writer.delete(t.Context(), judged, garbage.DeleteBackground, &attempt{conflicts: maxConflicts})
 	if next != done || err != nil || s.count("DELETE "+dependentPath) != 1 || strings.Contains(s.bodies[0], "resourceVersion") {
 		t.Errorf("delete = %v, %v after %v: %v", next, err, s.requests, s.bodies)
 	}

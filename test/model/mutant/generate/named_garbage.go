@@ -6,13 +6,14 @@ const (
 	garbageJudge  = "pkg/garbage/graph/judge.go"
 	garbageNode   = "pkg/garbage/graph/node.go"
 	garbageWrite  = "pkg/garbagecollector/write.go"
+	garbageSend   = "pkg/garbagecollector/send.go"
 	absenceFile   = "pkg/garbagecollector/absence.go"
 	barriersFile  = "pkg/garbagecollector/barriers.go"
 )
 
 var garbageDefects = []defect{
 	{"no-resource-version-in-delete", "a dependent is deleted under its UID only, and may have got another owner", []change{
-		{garbageWrite, "\tif conflicts >= maxConflicts {", "\tif ON || conflicts >= maxConflicts {"},
+		{garbageSend, "\tif conflicts >= maxConflicts {", "\tif ON || conflicts >= maxConflicts {"},
 	}},
 	{"verdict-without-age", "the read of an owner that waits is good for ever", []change{
 		{garbageJudge, "\treturn found, !found.began.IsZero() && now", "\treturn found, ON && !found.began.IsZero() || !found.began.IsZero() && now"},
@@ -36,7 +37,7 @@ var garbageDefects = []defect{
 		{garbageJudge, "\tj.Unproven = append(j.Unproven, q)", "\tif !ON { j.Unproven = append(j.Unproven, q) }"},
 	}},
 	{"absence-from-write", "the answer to a write proves that the object is gone", []change{
-		{garbageWrite, "\tif !apierrors.IsNotFound(err) && !patch.IsStale(err) {", "\tif ON && namesAbsent(err, object.Kind, object.Name) { c.change(func(g *graph.Graph) { g.Deleted(object.UID, object.Coordinates()) }); return done, nil }; if !apierrors.IsNotFound(err) && !patch.IsStale(err) {"},
+		{garbageWrite, "\tif !apierrors.IsNotFound(err) && !patch.IsStale(err) {", "\tif ON && namesAbsent(err, object.Kind, object.Name) { w.change(func(g *graph.Graph) { g.Deleted(object.UID, object.Coordinates()) }); return done, nil }; if !apierrors.IsNotFound(err) && !patch.IsStale(err) {"},
 		{garbageJudge, "\t\tj.addProof(r.owner, question, now)", "\t\tif !ON { j.addProof(r.owner, question, now) }"},
 	}},
 	{"absence-from-memory", "an owner that was absent counts as absent without a live read before the write", []change{
