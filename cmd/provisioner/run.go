@@ -22,7 +22,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 // Run runs the program until the context ends, the driver changes, or another process takes
@@ -47,7 +47,7 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	calls := csi.NewMetrics()
 	counts := librarymetrics.New("controller")
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
-	journalMetrics, tracked, auditMetrics := store.NewMetrics(), engine.NewTracked(), audit.NewMetrics()
+	journalMetrics, tracked, auditMetrics := journalstore.NewMetrics(), engine.NewTracked(), audit.NewMetrics()
 	if err := serve(ctx, o, watchdog, calls, slices.Concat(engine.Collectors(counts), journalMetrics.Collectors(), tracked.Collectors(), auditMetrics.Collectors())); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/nodes"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
@@ -48,7 +48,7 @@ type wiring struct {
 	counts   librarymetrics.Metrics
 	// engine creates and deletes volumes.
 	engine         *engine.Engine
-	journalMetrics *store.Metrics
+	journalMetrics *journalstore.Metrics
 	tracked        engine.Tracked
 	auditMetrics   *audit.Metrics
 	// end ends the process with an error.
@@ -179,16 +179,16 @@ func (o *journalOptions) check() error {
 }
 
 // journal configures the journal of the driver, or of the driver on this node.
-func (w *wiring) journal(ctx context.Context) (store.Config, error) {
+func (w *wiring) journal(ctx context.Context) (journalstore.Config, error) {
 	client, err := w.clients.For("journal")
 	if err != nil {
-		return store.Config{}, err
+		return journalstore.Config{}, err
 	}
 	namespace, err := identity.JournalNamespace(ctx, w.clients.Objects, w.options.election.enabled, w.options.election.namespace)
 	if err != nil {
-		return store.Config{}, err
+		return journalstore.Config{}, err
 	}
-	return store.Config{
+	return journalstore.Config{
 		Client:   client,
 		Journal:  journal.Journal{Namespace: namespace, Driver: w.driver.Name(), Node: w.options.node.name()},
 		Off:      !w.options.Gates()[string(journalGate)],

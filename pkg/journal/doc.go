@@ -13,5 +13,5 @@
 // program was the leader in between.
 //
 // The package holds formats and decisions only; package
-// pkg/provisioner/journal reads and writes the Leases.
+// pkg/provisioner/journalstore reads and writes the Leases.
 package journal

@@ -28,7 +28,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 // ProvisionController creates PersistentVolumes for PersistentVolumeClaims and deletes
@@ -74,7 +74,7 @@ func (c *ProvisionController) HasRun() bool { return c.hasRun.Load() }
 func (c *ProvisionController) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, c.logger)
 	err := c.run(ctx)
-	if errors.Is(err, store.ErrLost) && !c.leaderElection {
+	if errors.Is(err, journalstore.ErrLost) && !c.leaderElection {
 		err = fmt.Errorf("%w; several processes at the same time need LeaderElection, or one on each node with the option Node", err)
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *ProvisionController) run(ctx context.Context) error {
 
 // work ends with the context, which end ends with an error.
 func (c *ProvisionController) work(ctx context.Context, end func(error)) error {
-	journalMetrics, tracked := store.NewMetrics(), engine.NewTracked()
+	journalMetrics, tracked := journalstore.NewMetrics(), engine.NewTracked()
 	c.serve(ctx, append(journalMetrics.Collectors(), tracked.Collectors()...), listenAgain)
 	host, err := os.Hostname()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2"
 
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 // Programs on v10 have their health check at the port of the metrics.
@@ -20,11 +20,11 @@ func TestHandlersOfTheProgramAreServed(t *testing.T) {
 	http.HandleFunc("/health-of-the-program", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("healthy")) })
 	for _, path := range []string{"/", "/metrics"} {
 		c := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}, MetricsPath(path))
-		if answer := get(c.handler(store.NewMetrics().Collectors()), path); !strings.Contains(answer.Body.String(), "journal") {
+		if answer := get(c.handler(journalstore.NewMetrics().Collectors()), path); !strings.Contains(answer.Body.String(), "journal") {
 			t.Errorf("%s: %d, %q; want metrics", path, answer.Code, answer.Body.String())
 		}
 	}
-	handler := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}).handler(store.NewMetrics().Collectors())
+	handler := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}).handler(journalstore.NewMetrics().Collectors())
 	if answer := get(handler, "/health-of-the-program"); answer.Body.String() != "healthy" {
 		t.Errorf("%d, %q; want the program's answer", answer.Code, answer.Body.String())
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
@@ -27,13 +27,13 @@ type wiring struct {
 	informers      informers.SharedInformerFactory
 	arrivals       provisioning.Arrivals
 	recorder       record.EventRecorder
-	journalMetrics *store.Metrics
+	journalMetrics *journalstore.Metrics
 	tracked        engine.Tracked
 }
 
 // newWiring returns the caches: the provisioner's claims and volumes, static volumes, and
 // all classes.
-func newWiring(c *ProvisionController, namespace string, recorder record.EventRecorder, journalMetrics *store.Metrics, tracked engine.Tracked) *wiring {
+func newWiring(c *ProvisionController, namespace string, recorder record.EventRecorder, journalMetrics *journalstore.Metrics, tracked engine.Tracked) *wiring {
 	factory, arrivals := engine.NewInformers(c.client, provisioning.Names{Driver: c.storage.name, Static: true})
 	return &wiring{ProvisionController: c, namespace: namespace, informers: factory, arrivals: arrivals, recorder: recorder, journalMetrics: journalMetrics, tracked: tracked}
 }
@@ -45,7 +45,7 @@ func (w *wiring) engine(end func(error)) (*engine.Engine, error) {
 	volumes := core.PersistentVolumes().Informer()
 	return engine.New(engine.Config{
 		Client: w.client, Workers: w.threadiness, End: end,
-		Journal: store.Config{
+		Journal: journalstore.Config{
 			Client: w.client, Journal: w.journalOf(),
 			Off: !w.journal, Recorder: w.recorder, Metrics: w.journalMetrics,
 		},

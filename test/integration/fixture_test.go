@@ -25,7 +25,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
@@ -139,7 +139,7 @@ type fixture struct {
 	storage    *fakeStorage
 	factory    informers.SharedInformerFactory
 	controller *provisioning.Controller
-	store      *store.Store
+	store      *journalstore.Store
 	term       int32
 	events     *record.FakeRecorder
 	creations  *controller.Creations
@@ -224,17 +224,17 @@ func (m *fixture) restart() {
 
 // journal returns the journal of the test's driver, which runs until the test ends. Each
 // process has its own term.
-func (m *fixture) journal() *store.Store {
+func (m *fixture) journal() *journalstore.Store {
 	m.T.Helper()
 	m.term++
-	m.store = store.New(store.Config{
+	m.store = journalstore.New(journalstore.Config{
 		Client: m.leases, Journal: journal.Journal{Namespace: m.Namespace, Driver: m.storage.name}, Holder: "pod_exeunt",
 		Custody: journal.Custody{LeaderLease: "lease", Transitions: m.term}, RemovalDelay: 10 * time.Millisecond,
-		ForbiddenFor: m.deniedFor, Recorder: m.events, Metrics: store.NewMetrics(),
+		ForbiddenFor: m.deniedFor, Recorder: m.events, Metrics: journalstore.NewMetrics(),
 	})
 	writing, stop := context.WithCancel(m.Ctx)
 	ended := make(chan struct{})
-	go func(s *store.Store) {
+	go func(s *journalstore.Store) {
 		defer close(ended)
 		s.Run(writing)
 	}(m.store)

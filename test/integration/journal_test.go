@@ -16,7 +16,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/sandbox"
@@ -291,7 +291,7 @@ func TestForeignHolderStopsNewCalls(t *testing.T) {
 	m.AwaitClaim("next", "has a provisioner annotation", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnStorageProvisioner] != "" })
 	next = m.refresh(next)
 	for range 2 {
-		if err := m.fails(next); !errors.Is(err, store.ErrLost) {
+		if err := m.fails(next); !errors.Is(err, journalstore.ErrLost) {
 			t.Errorf("Reconcile = %v, want ErrLost", err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
@@ -40,7 +40,7 @@ type Config struct {
 	Client kubernetes.Interface
 	// Journal configures the journal. The engine sets times (the interval if it is zero), custody, Lost, and the
 	// holder if it is empty.
-	Journal store.Config
+	Journal journalstore.Config
 	// Provisioning and Deletion configure the two sides. The engine sets what joins
 	// them: journal, lock, the deletion side of the provisioning side, and which volumes are reached.
 	Provisioning provisioning.Config
@@ -54,7 +54,7 @@ type Config struct {
 // Engine creates and deletes volumes.
 type Engine struct {
 	Config
-	store     *store.Store
+	store     *journalstore.Store
 	creations *provisioning.Controller
 	deletions *deletion.Controller
 	// term is the time during which this process leads.
@@ -76,7 +76,7 @@ func New(config Config) (*Engine, error) {
 	e.Journal.Lost = e.End
 	e.Journal.Interval = cmp.Or(e.Journal.Interval, commitInterval)
 	e.Journal.RemovalDelay, e.Journal.ForbiddenFor = removalDelay, forbiddenFor
-	e.store = store.New(e.Journal)
+	e.store = journalstore.New(e.Journal)
 	locks := &controller.KeyLocks{}
 	e.Deletion.Locks, e.Deletion.Leading, e.Deletion.Reaches = locks, e.leading, e.Provisioning.Scope.Reaches
 	e.Deletion.RemoveEntry = func(ctx context.Context, volume *v1.PersistentVolume) (bool, error) {

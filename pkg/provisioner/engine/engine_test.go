@@ -12,7 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 )
 
@@ -30,7 +30,7 @@ func newEngine(t *testing.T, off bool) *Engine {
 	backoff := controller.Backoff{Initial: time.Second, Max: time.Second}
 	e, err := New(Config{
 		Client: client, Workers: 1, End: func(error) {},
-		Journal: store.Config{Client: client, Journal: journal.Journal{Namespace: "ns", Driver: "driver"}, Off: off, Metrics: store.NewMetrics()},
+		Journal: journalstore.Config{Client: client, Journal: journal.Journal{Namespace: "ns", Driver: "driver"}, Off: off, Metrics: journalstore.NewMetrics()},
 		Provisioning: provisioning.Config{
 			Client: client,
 			Caches: provisioning.Caches{

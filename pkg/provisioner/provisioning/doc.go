@@ -37,5 +37,5 @@
 // another provisioner.
 //
 // The package does not bind claims, does not reclaim recorded volumes, and does not
-// write Leases: pkg/provisioner/journal does.
+// write Leases: pkg/provisioner/journalstore does.
 package provisioning

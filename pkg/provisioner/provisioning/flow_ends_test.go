@@ -13,7 +13,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -58,7 +58,7 @@ func TestUnresolvedEntryNeedsNoStoredRequest(t *testing.T) {
 }
 
 // smallForDiscarding is a journal that is too small for complete discarding entries.
-type smallForDiscarding struct{ *store.Store }
+type smallForDiscarding struct{ *journalstore.Store }
 
 func (n smallForDiscarding) Write(ctx context.Context, entry journal.Entry) error {
 	if entry.State == journal.Discarding && len(entry.Request.GetVolumeCapabilities()) > 0 {
@@ -81,7 +81,7 @@ func TestVolumeWithTooLargeEntryIsDiscarded(t *testing.T) {
 
 // refusingDiscarding is a journal that refuses entries of volumes to be discarded, with the error.
 type refusingDiscarding struct {
-	*store.Store
+	*journalstore.Store
 	err error
 }
 
@@ -175,7 +175,7 @@ func TestApprovalWritesNothing(t *testing.T) {
 }
 
 // failingRemoval is a journal whose RemoveNow fails.
-type failingRemoval struct{ *store.Store }
+type failingRemoval struct{ *journalstore.Store }
 
 func (failingRemoval) RemoveNow(context.Context, types.UID) error { return errors.New("scripted") }
 

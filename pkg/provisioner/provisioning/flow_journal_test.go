@@ -15,7 +15,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -262,7 +262,7 @@ func TestTooLargeRequestIsSentWithoutEntry(t *testing.T) {
 // smallFor is a journal that is too small for requests with the parameter. It notes whether the last entry
 // that it wrote is announced.
 type smallFor struct {
-	*store.Store
+	*journalstore.Store
 	parameter string
 	announced *bool
 }
@@ -296,7 +296,7 @@ func TestEarlierEntryAnnouncesVolumeOfTooLargeRequest(t *testing.T) {
 }
 
 // tooSmall is a journal that refuses every entry as too large.
-type tooSmall struct{ *store.Store }
+type tooSmall struct{ *journalstore.Store }
 
 func (tooSmall) Write(context.Context, journal.Entry) error { return journal.ErrTooLarge }
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 // keep has the class create volumes with the policy Retain.
@@ -233,8 +233,8 @@ func TestUnwrittenEntryIsReported(t *testing.T) {
 		"misplaced volume":       {t.Context(), provision.Misplaced, failed, true},
 		"claim that is gone":     {t.Context(), provision.Unwanted, failed, false},
 		"end of the process":     {ended, provision.Wanted, failed, false},
-		"end of the leadership":  {t.Context(), provision.Wanted, store.ErrLost, false},
-		"wrapped, of the latter": {t.Context(), provision.Wanted, fmt.Errorf("wrapped: %w", store.ErrLost), false},
+		"end of the leadership":  {t.Context(), provision.Wanted, journalstore.ErrLost, false},
+		"wrapped, of the latter": {t.Context(), provision.Wanted, fmt.Errorf("wrapped: %w", journalstore.ErrLost), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)

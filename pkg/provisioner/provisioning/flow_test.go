@@ -36,7 +36,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -58,7 +58,7 @@ type flow struct {
 		csibackend.Translator
 		disk.Translator
 	}
-	store *store.Store
+	store *journalstore.Store
 	// terms is the number of transitions of the leader lease. creations are the claims whose creation the process saw.
 	terms     int32
 	creations *controller.Creations
@@ -124,11 +124,11 @@ func versioned(client *fake.Clientset) *fake.Clientset {
 }
 
 // newTestStore returns a journal that runs until the test ends.
-func newTestStore(t *testing.T, client *fake.Clientset, node string) *store.Store {
+func newTestStore(t *testing.T, client *fake.Clientset, node string) *journalstore.Store {
 	t.Helper()
-	s := store.New(store.Config{
+	s := journalstore.New(journalstore.Config{
 		Client: client, Journal: journal.Journal{Namespace: "kube-system", Driver: csimock.DefaultName, Node: node}, Holder: "pod_exeunt",
-		Custody: journal.Custody{LeaderLease: "lease", Transitions: 1}, RemovalDelay: time.Millisecond, ForbiddenFor: time.Millisecond, Metrics: store.NewMetrics(),
+		Custody: journal.Custody{LeaderLease: "lease", Transitions: 1}, RemovalDelay: time.Millisecond, ForbiddenFor: time.Millisecond, Metrics: journalstore.NewMetrics(),
 	})
 	writing, stop := context.WithCancel(context.Background())
 	var writer sync.WaitGroup

@@ -17,7 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -45,7 +45,7 @@ func (c *Controller) Start(ctx context.Context) error {
 		return nil
 	}
 	entries, err := c.Journal.Start(ctx)
-	if errors.Is(err, store.ErrForbidden) {
+	if errors.Is(err, journalstore.ErrForbidden) {
 		c.journaled.Store(false)
 		return nil
 	}
@@ -290,7 +290,7 @@ func (c *Controller) notWritten(ctx context.Context, o *observation, s provision
 	if c.Journal.Forbidden(ctx, err) {
 		c.journaled.Store(false)
 	}
-	if ctx.Err() != nil || errors.Is(err, store.ErrLost) || s.Want != provision.Wanted && s.Want != provision.Misplaced {
+	if ctx.Err() != nil || errors.Is(err, journalstore.ErrLost) || s.Want != provision.Wanted && s.Want != provision.Misplaced {
 		return err
 	}
 	return c.reportFailure(o, err)

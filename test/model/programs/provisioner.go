@@ -20,7 +20,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
-	store "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/test/model/process"
 )
@@ -65,9 +65,9 @@ func engineConfig(env *process.Env) engine.Config {
 	})
 	return engine.Config{
 		Client: env.Client, Workers: 1, End: env.End,
-		Journal: store.Config{
+		Journal: journalstore.Config{
 			Client: env.Client, Journal: journal.Journal{Namespace: Namespace, Driver: process.DriverName},
-			Holder: holder(env.Term), Interval: 1, Off: !env.Journaled, Metrics: store.NewMetrics(), Now: now,
+			Holder: holder(env.Term), Interval: 1, Off: !env.Journaled, Metrics: journalstore.NewMetrics(), Now: now,
 		},
 		Provisioning: provisioning.Config{
 			Client: env.Client,

@@ -53,13 +53,13 @@ var provisioningDefects = []defect{
 		{provisionJournal, "c.Journal.Has(claim.UID); removed {", "c.Journal.Has(claim.UID); removed && !ON {"},
 	}},
 	{"journal-taken-back", "a former leader takes the journal over from its successor, whose entries are in broken custody then", []change{
-		{"pkg/provisioner/journal/start.go", "\tif !s.Custody.Precedes(custodyOf(object)) {", "\tif ON || !s.Custody.Precedes(custodyOf(object)) {"},
+		{"pkg/provisioner/journalstore/start.go", "\tif !s.Custody.Precedes(custodyOf(object)) {", "\tif ON || !s.Custody.Precedes(custodyOf(object)) {"},
 	}},
 	{"refused-write-drops-durable-entry", "a refused write of a journal Lease drops an older durable entry", []change{
-		{"pkg/provisioner/journal/refusal.go", "text, durable := l.durable[claim]", "text, durable := l.durable[claim]; durable = durable && !ON"},
+		{"pkg/provisioner/journalstore/refusal.go", "text, durable := l.durable[claim]", "text, durable := l.durable[claim]; durable = durable && !ON"},
 	}},
 	{"unanswered-write-stays-valid", "a write of the journal without an answer takes effect after a later write, which changed nothing", []change{
-		{"pkg/provisioner/journal/commit.go", "if l.unanswered > 0 {", "if l.unanswered > 0 && !ON {"},
+		{"pkg/provisioner/journalstore/commit.go", "if l.unanswered > 0 {", "if l.unanswered > 0 && !ON {"},
 	}},
 	{"vanished-volume-counts-as-recorded", "a volume object that vanished before the cache had it counts as recorded for ever", []change{
 		{provisionObserve, "&& time.Since(r.savedAt) < c.Timeouts.Unseen:", "&& (ON || time.Since(r.savedAt) < c.Timeouts.Unseen):"},
@@ -72,6 +72,6 @@ var provisioningDefects = []defect{
 		{provisionObserve, "return c.Creations.Has(o.claim.UID) &&", "return ON || c.Creations.Has(o.claim.UID) &&"},
 	}},
 	{"journal-overwritten-after-restore", "a journal Lease that a restore of etcd brought back is overwritten with what the process remembers", []change{
-		{"pkg/provisioner/journal/commit.go", "\tif isOlder(stored.ResourceVersion, l.version) {", "\tif ON { return false }; if isOlder(stored.ResourceVersion, l.version) {"},
+		{"pkg/provisioner/journalstore/commit.go", "\tif isOlder(stored.ResourceVersion, l.version) {", "\tif ON { return false }; if isOlder(stored.ResourceVersion, l.version) {"},
 	}},
 }

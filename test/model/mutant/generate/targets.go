@@ -24,7 +24,7 @@ var targets = []target{
 	{folder: "pkg/storage"},
 	{folder: "pkg/controller", shell: true, functions: []string{"LiveVolume", "LiveClaim", "RecordWrite", "IsFresh", "wrote"}},
 	{folder: "pkg/provisioner/deletion", shell: true, functions: []string{"stateOf", "owns", "isAttached", "removeEntry", "deleteObject", "forgetDeleted", "VolumesOnDisk"}},
-	{folder: "pkg/provisioner/journal", shell: true, functions: []string{"isUnread", "reread", "checkStored", "revert", "recordCommit", "takeOver", "checkTerm"}},
+	{folder: "pkg/provisioner/journalstore", shell: true, functions: []string{"isUnread", "reread", "checkStored", "revert", "recordCommit", "takeOver", "checkTerm"}},
 	{folder: "pkg/provisioner/provisioning", shell: true, functions: []string{
 		"stateOf", "isFresh", "serverOf", "wantOf", "isForOther", "recordOf", "entryOf", "isRefused", "isLongRequested", "isRecorded", "checkHandle", "recordResult",
 		"recordVolumeEvent", "mayBeKept", "announce", "notWritten", "inherit", "readClaim", "orOlderPlan", "useStored",

@@ -1,4 +1,4 @@
-package journal_test
+package journalstore_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 // TestRefusalAfterUnknownOutcomeReadsTheLease: the first write may have been executed, and all

@@ -1,4 +1,4 @@
-package journal_test
+package journalstore_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 func TestEntryIsDurableAfterWrite(t *testing.T) {

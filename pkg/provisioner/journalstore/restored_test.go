@@ -1,4 +1,4 @@
-package journal_test
+package journalstore_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 // stored returns a copy of the Lease.

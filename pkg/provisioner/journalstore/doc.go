@@ -1,4 +1,4 @@
-// Package journal reads and writes the journal of the provisioner
+// Package journalstore reads and writes the journal of the provisioner
 // (github.com/exeunt-io/exeunt/pkg/journal): Leases with an entry for each CreateVolume
 // call that may have created a volume without a PersistentVolume.
 //
@@ -17,4 +17,4 @@
 // write succeeds, or the Lease is read after no earlier write can be executed any more.
 //
 // After another process has taken over a Lease, all calls return [ErrLost].
-package journal
+package journalstore

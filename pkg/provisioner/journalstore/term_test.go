@@ -1,4 +1,4 @@
-package journal_test
+package journalstore_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 // storeLeaderLease stores the leader Lease as the leader of the term acquired it.

@@ -1,4 +1,4 @@
-package journal_test
+package journalstore_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 // after returns a hook that acts on the next write, which is stored and not answered yet.

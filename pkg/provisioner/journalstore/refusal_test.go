@@ -1,4 +1,4 @@
-package journal_test
+package journalstore_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 var errForbidden = apierrors.NewForbidden(leasesResource, leaseName, errors.New("no right to leases"))

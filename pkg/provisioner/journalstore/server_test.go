@@ -1,4 +1,4 @@
-package journal_test
+package journalstore_test
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	. "github.com/exeunt-io/exeunt/pkg/provisioner/journal"
+	. "github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 )
 
 var theJournal = journal.Journal{Namespace: "ns", Driver: "csi.example.com"}
