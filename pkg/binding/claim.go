@@ -268,7 +268,9 @@ func decideBind(s ClaimState) ClaimDecision {
 }
 
 // decideBindClaim returns the next of the steps that write the claim, once the volume is bound to it. The name of a
-// volume stays in a claim for good, so a cached volume is not enough for it.
+// volume stays in a claim for good, so a cached volume is not enough: after a restore of etcd the cache may still show
+// a claimRef that was written after the backup. A claim was bound by it to a volume that was no longer its own, and
+// was Lost for good.
 func decideBindClaim(s ClaimState) ClaimDecision {
 	switch {
 	case !s.Completed && !s.Confirmed:

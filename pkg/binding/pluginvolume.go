@@ -85,7 +85,8 @@ func (a ProvisionAction) String() string {
 
 // DecideProvision returns the next step of provisioning by an in-tree plugin. The
 // PersistentVolume is recorded before the plugin creates the volume: after a crash, every
-// volume that the plugin created has a PersistentVolume.
+// volume that the plugin created has a PersistentVolume. kube-controller-manager creates the
+// directory first, under a random name: after a crash nobody finds it again.
 func DecideProvision(s ProvisionState) ProvisionAction {
 	switch {
 	case s.Volume == NameConflict:

@@ -41,6 +41,8 @@ func DecideClaim(s ClaimState) ClaimAction {
 	case !s.Deleting || !s.Protected || s.Used:
 		return KeepClaim
 	case !s.Confirmed:
+		// The cache may lack a pod that was just scheduled. Without the finalizer its claim is gone, the volume
+		// is released and, with policy Delete, its disk is deleted while the pod starts.
 		return ConfirmClaim
 	}
 	return UnprotectClaim

@@ -64,7 +64,9 @@ func RemovesWithPhase(volume *v1.PersistentVolume, phase v1.PersistentVolumePhas
 	return DecideVolume(state) == UnprotectVolume
 }
 
-// DecideVolume returns the next step for one volume.
+// DecideVolume returns the next step for one volume. AwaitsReclaim keeps a volume that was deleted
+// before it got the finalizer of its driver or plugin: pv-protection is then all that keeps the
+// object, and without the object nobody deletes the disk.
 func DecideVolume(s VolumeState) VolumeAction {
 	switch {
 	case !s.Deleting && !s.Protected && !s.Reclaiming:

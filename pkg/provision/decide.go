@@ -14,6 +14,8 @@ func Decide(s State) Decision {
 	case s.Record == storage.RecordElsewhere && s.Entry != NoEntry && !s.isSettled():
 		return Decision{MoveToUnresolved, VolumeElsewhere}
 	case s.Want == BoundOrLost:
+		// The disk may hold data, although its PersistentVolume is gone. CreateVolume would return this disk,
+		// for a PersistentVolume with the policy of the class: Delete, where the user chose Retain.
 		return conclude(s, ClaimBoundOrLost)
 	case s.Record.IsOfClaim():
 		return conclude(s, VolumeRecorded)
@@ -56,8 +58,12 @@ func decideInherited(s State) Decision {
 	case s.Want == BoundOrLost:
 		return Decision{RemoveEntry, ClaimBoundOrLost}
 	case s.Entry == UntrustedDiscarding, s.Entry == Untrusted && s.Want == Unwanted:
+		// Another program has led since the entry was written. It may have finished the request, and a user
+		// may have kept the disk since: a repeated request would have it recorded, and then deleted.
 		return Decision{MoveToUnresolved, CustodyBroken}
 	case s.Entry == InheritedDiscarding:
+		// The handle of the entry may be that of another volume by now, and the entry has no request that
+		// would find the volume by its name.
 		return Decision{MoveToUnresolved, DiscardInterrupted}
 	}
 	return Decision{Adopt, EntryInherited}
@@ -88,6 +94,9 @@ func decideCreated(s State) Decision {
 	isUsed := s.Record == storage.RecordAbsent && !s.Unusable && (s.Want == Wanted || s.Want == Unwanted || !s.Made)
 	switch {
 	case isUsed && s.Journaled && s.Unannounced:
+		// The soak lost a disk (seed 433484304): a write of a former leader, late by seconds, created the
+		// PersistentVolume, and its user removed it to keep the disk. The next leader repeated the request, got
+		// a smaller volume for an answer, and deleted it. Now it leaves the volume of an announced entry alone.
 		return Decision{Announce, VolumeWanted}
 	case isUsed:
 		return Decision{Save, VolumeWanted}
@@ -95,7 +104,9 @@ func decideCreated(s State) Decision {
 	return decideUnrecordable(s)
 }
 
-// decideUnrecordable is for a created volume that cannot be recorded. Only a volume of this request is deleted.
+// decideUnrecordable is for a created volume that cannot be recorded. Only a volume of this request is deleted: after a
+// restore of etcd a claim waits again whose disk is full of data, and CreateVolume returns this disk. If the next pod
+// was in another zone, the disk did not fit the request, and was deleted.
 func decideUnrecordable(s State) Decision {
 	switch {
 	case s.Record == storage.RecordConflict && s.Read != BothRead:
@@ -115,6 +126,8 @@ func decideUnused(s State) Decision {
 	case s.Entry != Discarding && (s.Journaled || s.Entry != NoEntry):
 		return Decision{WriteDiscarding, VolumeUnused}
 	case s.WriteOpen && s.Want != Unwanted:
+		// The node of the claim changed while a write of the PersistentVolume had no answer. The disk was
+		// deleted, the API server executed the write, and the claim was bound to a disk that was gone.
 		return Decision{Wait, WriteUnanswered}
 	case s.Read != BothRead:
 		return Decision{ReadBoth, VolumeUnused}
@@ -208,6 +221,9 @@ func request(s State, reason Reason) Decision {
 func call(s State, reason Reason) Decision {
 	switch {
 	case s.Read == Cached:
+		// CreateVolume returns the existing disk for a name that the driver knows. By a late watch a claim
+		// that was gone looked new: the disk that its user had kept by the policy Retain was recorded with
+		// the policy Delete of the class, and deleted. An hour of soak found it.
 		return Decision{ReadClaim, reason}
 	case s.Creation == Requested && s.Want == Wanted && !s.NodeRead:
 		return Decision{ReadNode, reason}

@@ -54,7 +54,8 @@ func OutcomeOf(code codes.Code) Outcome {
 
 // After returns what is known of the volume after a failed call, from the outcome and from
 // what was known before the call. While an earlier call is unanswered, NoVolume counts only
-// if it is repeated after a long time: drivers promise more than they keep.
+// if it is repeated after a long time: the driver refuses the request of now, while its backend
+// may still create the disk of the earlier call. With the entry gone, nobody would know that disk.
 func After(outcome Outcome, before Creation, failedLongAgo bool) Creation {
 	switch outcome {
 	case Unanswered:

@@ -127,7 +127,8 @@ func (h *HostPath) inRoot(volume *v1.PersistentVolume, verb string, change func(
 	return nil
 }
 
-// below returns the path relative to the root. The verb is part of the error message.
+// below returns the path relative to the root. The verb is part of the error message. Of the directory of provisioned
+// volumes only what is inside belongs to one volume: with the directory itself the data of all would go.
 func (h *HostPath) below(full, verb string) (string, error) {
 	name, inside := strings.CutPrefix(strings.TrimSuffix(full, "/"), h.Root+"/")
 	if !inside || name != path.Clean(name) || !fs.ValidPath(name) || name == hostPathBase || name == "." {

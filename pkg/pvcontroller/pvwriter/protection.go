@@ -29,7 +29,8 @@ func (w *Writer) RemoveProtection(ctx context.Context, volume *v1.PersistentVolu
 }
 
 // removeProtection tests the whole version where no finalizer keeps the volume until
-// it is reclaimed: an annotation exeunt.io/reclaim added meanwhile must not be missed.
+// it is reclaimed: an annotation exeunt.io/reclaim added meanwhile must not be missed. By it
+// the provisioner asks to keep the object, without which nobody deletes the disk.
 func removeProtection(change *patch.Patch, volume *v1.PersistentVolume) {
 	change.TestDeletion(volume)
 	if !finalizer.Has(volume.Finalizers, finalizer.External) && !finalizer.Has(volume.Finalizers, finalizer.InTree) {

@@ -120,7 +120,8 @@ func (c *Controller) confirmClaim(ctx context.Context, o observation) (observati
 const claimsPerPage = 500
 
 // liveOwner reads all claims from the API server, which cannot select those that name the volume. It is called for a
-// Bound volume that lost its claimRef, and whose claim no cache shows.
+// Bound volume that lost its claimRef, as by kubectl replace, and whose claim no cache shows. kube-controller-manager
+// makes such a volume Available, and the first claim that fits gets it, with the data of the claim that lost it.
 func (c *Controller) liveOwner(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
 	var naming []*v1.PersistentVolumeClaim
 	for page := (metav1.ListOptions{Limit: claimsPerPage}); ; {

@@ -46,6 +46,8 @@ func Decide(s State) Decision {
 	case !s.Honor && s.Deleting:
 		return Decision{Wait, GateOff}
 	case s.Policy == storage.PolicyUnknown:
+		// A policy of a later Kubernetes: nobody here knows whether it keeps the disk. So neither DeleteVolume
+		// nor the removal of the finalizer, without which the object would go and leave the disk behind.
 		return Decision{Wait, UnknownPolicy}
 	case s.Policy != storage.PolicyDelete && s.Protected:
 		return Decision{RemoveFinalizer, PolicyKeepsData}
@@ -73,6 +75,9 @@ func decideBound(s State) Decision {
 	case s.Protected || !s.Honor:
 		return Decision{Wait, StillClaimed}
 	case s.Deleting && s.Status == reclaim.StatusNone:
+		// The API server refuses a new finalizer on an object that is being deleted. A volume deleted before an
+		// upgrade, or right after its policy became Delete, would be gone with pv-protection, its disk left
+		// behind. The annotation makes pv-controller keep pv-protection until the disk is deleted.
 		return Decision{SetStatusPending, TooLateToProtect}
 	case s.Deleting:
 		return Decision{Wait, TooLateToProtect}
@@ -108,10 +113,14 @@ func decideReleased(s State) Decision {
 	case s.Deleting && !s.Protected && s.Status != reclaim.StatusPending:
 		return Decision{Wait, AlreadyReclaimed}
 	case s.Shared:
+		// Two objects name one disk, as after a static volume was made for the handle of another one: upstream
+		// deletes the disk with the first object, and the claim of the other one loses its data.
 		return Decision{Wait, HandleShared}
 	case s.Attached:
 		return Decision{Wait, StillAttached}
 	case !s.Confirmed:
+		// An administrator turns the policy to Retain after a failed deletion. The retry comes before the watch
+		// shows it: csi-provisioner deletes by its cache, and the data is lost.
 		return Decision{Confirm, ClaimReleased}
 	case reclaim.MayReclaim(s.Claim, s.Dynamic, s.Deleting):
 		return Decision{DeleteVolume, ClaimReleased}

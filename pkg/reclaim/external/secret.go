@@ -45,7 +45,8 @@ func (u SecretUse) String() string {
 }
 
 // Use returns how DeleteVolume is called: without secrets only if the volume names none, or
-// if the secret cannot be created again, as external-provisioner does.
+// if the secret cannot be created again, as external-provisioner does. In our first version such a
+// volume waited for a secret that had gone with its namespace, for ever.
 func (s Secret) Use() SecretUse {
 	switch s {
 	case SecretPresent:

@@ -96,6 +96,8 @@ func decidePlugin(s State) Decision {
 	case s.Reclaimer == ReclaimerMissing:
 		return Decision{SetPhaseFailed, NoPlugin}
 	case s.Shared:
+		// Another volume has the same directory, or one inside it: kube-controller-manager removes the
+		// directory with the first volume, and with it the data of the other one.
 		return Decision{Wait, HandleShared}
 	case !s.Confirmed:
 		return Decision{Confirm, ClaimReleased}
@@ -116,6 +118,8 @@ func decideRecycle(s State) Decision {
 	case s.Shared && !s.Recycled:
 		return Decision{Wait, HandleShared}
 	case s.Used && !s.Recycled:
+		// The claim is gone, a pod of it still runs. What it writes after the recycler pod has ended, the
+		// next claim would find on its volume.
 		return Decision{Wait, VolumeUsed}
 	case s.Recycler.isUnfinished() && !s.Recycled:
 		return Decision{Wait, RecyclerPodUnfinished}

@@ -61,6 +61,8 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 		return nil, fmt.Errorf("no in-tree plugin deletes volume %s", o.volume.Name)
 	}
 	c.trackDeletion(o.volume, blocker.DriverDeletes, false)
+	// The claimRef of a volume was removed while the plugin deleted its directory: the volume became Available, and the
+	// next claim lost what it had written by then. No claim gets the volume while deleting is set.
 	c.memory.Update(o.volume.UID, func(p *progress) { p.deleting = true })
 	defer c.endDeletion(o.volume)
 	if called, err := c.callDelete(ctx, deleter, o.volume); !called {

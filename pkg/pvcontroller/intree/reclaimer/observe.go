@@ -50,7 +50,8 @@ func (c *Controller) observeAgain(o observation) *observation {
 }
 
 // confirm reads from the API server the volume, its claim, its recycler pod and the volumes
-// that wait for it. It returns nil if the volume is gone or another volume has its name.
+// that wait for it. It returns nil if the volume is gone or another volume has its name. Volume and claim are read
+// last: while the other reads wait for their turn, an administrator may turn the policy to Retain.
 func (c *Controller) confirm(ctx context.Context, o observation) (*observation, error) {
 	live := observation{}
 	var err error

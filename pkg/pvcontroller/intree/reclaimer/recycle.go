@@ -164,6 +164,8 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 		return fmt.Errorf("volume %s is not recycled: %w", o.volume.Name, err)
 	}
 	before := c.memory.Get(o.volume.UID).created
+	// An administrator gave a volume away right after its recycler pod was created. The watch did not show the pod yet,
+	// so the next claim got the volume while the pod removed data. The creation is noted before the request.
 	c.setCreation(o.volume, creation{at: time.Now()})
 	created, err := c.Client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if answer.IsDefinite(err) {
