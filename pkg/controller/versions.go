@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -25,6 +26,9 @@ type Versions struct {
 	mu      sync.Mutex
 	written map[types.UID]ownWrite
 	lost    []func(object metav1.Object)
+	// requeues enqueue the objects of overdue writes. checking: the timer runs.
+	requeues []requeue
+	checking bool
 }
 
 // ownWrite is the last own write of an object.
@@ -32,6 +36,15 @@ type ownWrite struct {
 	version string
 	// confirmed is when the API server had the write: when it answered, or when a read showed it.
 	confirmed time.Time
+	// key is the namespace/name. expected: the object will have another version than this, or none.
+	key      string
+	expected bool
+}
+
+// requeue enqueues objects of a cache.
+type requeue struct {
+	store   cache.Store
+	enqueue func(key string)
 }
 
 // overdueWrite is how long a write may be without an event until its object is read.
@@ -50,10 +63,82 @@ func (v *Versions) OnLost(f func(object metav1.Object)) { v.lost = append(v.lost
 func (v *Versions) RecordWrite(object metav1.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	uid := object.GetUID()
-	if older(v.written[uid].version, object.GetResourceVersion()) {
-		v.written[uid] = ownWrite{version: object.GetResourceVersion(), confirmed: time.Now()}
+	if last := v.written[object.GetUID()]; last.expected || older(last.version, object.GetResourceVersion()) {
+		v.record(object, false)
 	}
+}
+
+// ExpectChange records that the object of this version will change or vanish after a write of this process, even if that
+// wrote another object. No reconciler waits for the event.
+func (v *Versions) ExpectChange(object metav1.Object) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, awaited := v.written[object.GetUID()]; !awaited && len(v.requeues) > 0 {
+		v.record(object, true)
+	}
+}
+
+func (v *Versions) record(object metav1.Object, expected bool) {
+	v.written[object.GetUID()] = ownWrite{version: object.GetResourceVersion(), confirmed: time.Now(), key: Key(object), expected: expected}
+	v.checkLater()
+}
+
+// RequeueUnseen has enqueue called for each object of the cache whose own write has had no event for a minute or two, until
+// the context ends: the pass that wrote may have been the last one, and if etcd was restored to the version that the cache
+// shows, no event follows. It is called once for each cache.
+func (v *Versions) RequeueUnseen(ctx context.Context, informer cache.SharedIndexInformer, enqueue func(key string)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.requeues = append(v.requeues, requeue{informer.GetStore(), enqueue})
+	v.checkLater() // there may be writes
+	context.AfterFunc(ctx, func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.requeues = nil
+	})
+}
+
+// checkLater checks the writes once they are overdue.
+func (v *Versions) checkLater() {
+	if !v.checking && len(v.requeues) > 0 {
+		v.checking = true
+		time.AfterFunc(overdueWrite, v.check)
+	}
+}
+
+// check enqueues the objects of overdue writes, as long as there are unseen writes.
+func (v *Versions) check() {
+	v.mu.Lock()
+	requeues, written := v.requeues, maps.Clone(v.written)
+	v.mu.Unlock()
+	for uid, w := range written {
+		if len(requeues) > 0 && time.Since(w.confirmed) >= overdueWrite {
+			v.requeue(requeues, uid, w)
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.checking = false; len(v.written) > 0 {
+		v.checkLater()
+	}
+}
+
+// requeue enqueues an object if its cache does not show the write. A record that no pass will use is dropped.
+func (v *Versions) requeue(requeues []requeue, uid types.UID, written ownWrite) {
+	for _, r := range requeues {
+		object, _, _ := r.store.GetByKey(written.key) // a store in memory does not fail
+		cached, ok := object.(metav1.Object)
+		switch {
+		case !ok || cached.GetUID() != uid:
+		case written.expected && cached.GetResourceVersion() != written.version && !older(cached.GetResourceVersion(), written.version):
+		case written.expected:
+			r.enqueue(written.key)
+		case !v.IsFresh(cached):
+			r.enqueue(written.key)
+			return
+		}
+	}
+	v.drop(uid, written.version)
 }
 
 // IsFresh returns whether the cached object is at least as new as the last own write. It is
@@ -63,10 +148,13 @@ func (v *Versions) IsFresh(cached metav1.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	written, known := v.written[cached.GetUID()]
-	if known && older(cached.GetResourceVersion(), written.version) {
+	switch {
+	case written.expected:
+	case known && older(cached.GetResourceVersion(), written.version):
 		return false
+	default:
+		delete(v.written, cached.GetUID())
 	}
-	delete(v.written, cached.GetUID())
 	return true
 }
 
@@ -114,24 +202,31 @@ func (v *Versions) overdue(uid types.UID) string {
 func (v *Versions) confirm(uid types.UID, version string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.written[uid].version == version {
-		v.written[uid] = ownWrite{version: version, confirmed: time.Now()}
+	if written := v.written[uid]; written.version == version {
+		written.confirmed = time.Now()
+		v.written[uid] = written
 	}
 }
 
-// lose drops the record of a lost write, unless there is a later one.
+// lose drops the record of a lost write, and tells so, unless there is a later one.
 func (v *Versions) lose(cached metav1.Object, version string) {
-	v.mu.Lock()
-	isLast := v.written[cached.GetUID()].version == version
-	if isLast {
-		delete(v.written, cached.GetUID())
+	if !v.drop(cached.GetUID(), version) {
+		return
 	}
-	v.mu.Unlock()
 	for _, f := range v.lost {
-		if isLast {
-			f(cached)
-		}
+		f(cached)
 	}
+}
+
+// drop drops the record of a write, and reports false if there is a later one.
+func (v *Versions) drop(uid types.UID, version string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	isLast := v.written[uid].version == version
+	if isLast {
+		delete(v.written, uid)
+	}
+	return isLast
 }
 
 // Forget drops the version of a deleted object.

@@ -103,6 +103,7 @@ func (w *Writer) PatchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim
 func (w *Writer) wrote(now metav1.Object) {
 	if now.GetDeletionTimestamp() != nil && len(now.GetFinalizers()) == 0 {
 		w.versions.Forget(now.GetUID())
+		w.versions.ExpectChange(now)
 		return
 	}
 	w.versions.RecordWrite(now)

@@ -62,6 +62,8 @@ type Controllers struct {
 	Provisioner *provisioner.Controller
 	Reclaimer   *reclaimer.Controller
 	waiting     *waiting.Tracker
+	caches      *pvcache.Caches
+	versions    *controller.Versions
 }
 
 // New returns the reconcilers and adds their indexes to the caches.
@@ -90,7 +92,7 @@ func New(config Config) (*Controllers, error) {
 		InTree: reclaiming, WakeClaim: claims.Enqueue, Waiting: config.Waiting, RequeueAfter: config.RequeueAfter, Honor: config.Honor,
 	})
 	protected := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions, Reporter: config.Reporter, Waiting: config.Waiting})
-	return &Controllers{claims, volumes, protected, provisioning, reclaiming, config.Waiting}, nil
+	return &Controllers{claims, volumes, protected, provisioning, reclaiming, config.Waiting, config.Caches, versions}, nil
 }
 
 // Watch registers the event handlers when the process begins to lead. It returns once they
@@ -112,6 +114,11 @@ func (c *Controllers) Loops() []*controller.Loop {
 // Run reconciles until the context ends and every worker has finished its object. Watch
 // has succeeded.
 func (c *Controllers) Run(ctx context.Context, claimWorkers, volumeWorkers int) {
+	c.versions.RequeueUnseen(ctx, c.caches.Volumes, c.Volumes.Enqueue) // claims hear of a lost write
+	c.versions.RequeueUnseen(ctx, c.caches.Claims, func(claim string) {
+		c.Claims.Enqueue(claim)
+		c.Protection.Enqueue(claim)
+	})
 	var running sync.WaitGroup
 	running.Go(func() { c.Claims.Run(ctx, claimWorkers) })
 	running.Go(func() { c.Provisioner.Run(ctx, claimWorkers) })

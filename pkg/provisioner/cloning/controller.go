@@ -61,6 +61,7 @@ func (c *Controller) Watch(ctx context.Context) error {
 // Run reconciles source claims with that many workers until the context ends. Watch has
 // succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
+	c.versions.RequeueUnseen(ctx, c.claims, c.loop.Enqueue)
 	c.loop.Run(ctx, workers)
 }
 

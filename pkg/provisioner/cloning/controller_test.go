@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -344,4 +345,33 @@ func TestSourceOfForeignCloneLosesFinalizer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// etcd is restored to the version that the cache shows: no event follows the lost write.
+func TestSourceOfUnseenWriteIsReconciled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := claim("source", protected, deleting)
+		cloner, client, _ := world(t, source)
+		lost := true
+		client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+			written := source.DeepCopy()
+			written.ResourceVersion, written.Finalizers = "2", []string{foreign}
+			return lost, written, nil
+		})
+		working, end := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { cloner.Run(working, 1) })
+		synctest.Wait()
+		if err := cloner.Reconcile(t.Context(), "ns/source"); err != nil {
+			t.Fatal(err)
+		}
+		lost = false
+		<-time.After(3 * time.Minute)
+		synctest.Wait()
+		if isProtected(t, client, "source") {
+			t.Error("the source is kept for ever")
+		}
+		end()
+		running.Wait()
+	})
 }

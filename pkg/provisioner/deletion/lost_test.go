@@ -1,6 +1,9 @@
 package deletion
 
 import (
+	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,4 +49,47 @@ func TestVolumeWhoseWriteWasLostIsReconciled(t *testing.T) {
 			t.Errorf("finalizers %q, %v, and nothing is enqueued", now.Finalizers, err)
 		}
 	})
+}
+
+// etcd is restored to the version that the cache shows: no event follows the lost write.
+func TestVolumeOfUnseenWriteIsReconciled(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(*v1.PersistentVolume)
+		written []string
+	}{
+		"finalizer was added": {func(v *v1.PersistentVolume) { v.Status.Phase, v.Finalizers = v1.VolumeBound, nil }, []string{string(finalizer.External)}},
+		"finalizer was removed": {func(v *v1.PersistentVolume) {
+			v.Spec.PersistentVolumeReclaimPolicy, v.DeletionTimestamp = v1.PersistentVolumeReclaimRetain, new(metav1.Now())
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				volume := released("v")
+				volume.Finalizers, volume.ResourceVersion = []string{string(finalizer.External)}, "300"
+				tc.change(volume)
+				client, lost := fake.NewClientset(volume), true
+				client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+					written := volume.DeepCopy()
+					written.ResourceVersion, written.Finalizers = "5000", tc.written
+					return lost, written, nil
+				})
+				c := guarded(t, client, &vanishing{lose: func() {}}, volume)
+				working, end := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { c.Run(working, 1) })
+				c.onVolume(nil, volume)
+				<-time.After(time.Second)
+				synctest.Wait()
+				lost = false
+				<-time.After(3 * time.Minute)
+				synctest.Wait()
+				now, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})
+				if err != nil || !slices.Equal(now.Finalizers, tc.written) {
+					t.Errorf("finalizers %q, %v, want %q", now.Finalizers, err, tc.written)
+				}
+				end()
+				running.Wait()
+			})
+		})
+	}
 }

@@ -100,6 +100,7 @@ func (c *Controller) Watch(ctx context.Context) error {
 
 // Run reconciles claims until the context ends. Watch has succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
+	c.versions.RequeueUnseen(ctx, c.Claims, c.loop.Enqueue)
 	c.loop.Run(ctx, workers)
 }
 

@@ -155,6 +155,11 @@ func New(config Config) (*Controller, error) {
 // Run creates volumes with the number of workers until the context ends. The caller must
 // have called Watch and Start successfully.
 func (c *Controller) Run(ctx context.Context, workers int) {
+	c.versions.RequeueUnseen(ctx, c.Claims, func(claim string) {
+		if cached := controller.Lookup[*v1.PersistentVolumeClaim](c.Claims, claim); cached != nil {
+			c.loop.Enqueue(keyOf(claim, cached.UID))
+		}
+	})
 	c.loop.Run(ctx, workers)
 }
 

@@ -97,6 +97,11 @@ func (c *Controller) begin(ctx context.Context) (end func(), err error) {
 // Loops returns the loops, for a simulation that steps them.
 func (c *Controller) Loops() []*controller.Loop { return []*controller.Loop{c.loop} }
 
+// Enqueue adds the claim to the queue.
+func (c *Controller) Enqueue(claim string) {
+	c.loop.Enqueue(claim)
+}
+
 // Reconcile adds or removes the finalizer of one claim.
 func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	claim := c.caches.Claim(key)

@@ -22,13 +22,14 @@ import (
 // Writer writes PersistentVolumes with one client. Its methods return the volume as the
 // API server returned it.
 type Writer struct {
-	client kubernetes.Interface
-	writer *controller.Writer
+	client   kubernetes.Interface
+	versions *controller.Versions
+	writer   *controller.Writer
 }
 
 // New returns a writer that records the versions it wrote.
 func New(client kubernetes.Interface, versions *controller.Versions) *Writer {
-	return &Writer{client: client, writer: controller.NewWriter(client, versions)}
+	return &Writer{client: client, versions: versions, writer: controller.NewWriter(client, versions)}
 }
 
 // DeleteObject deletes this version of the PersistentVolume: another version may refer
@@ -44,6 +45,7 @@ func (w *Writer) DeleteObject(ctx context.Context, volume *v1.PersistentVolume) 
 	case err != nil:
 		return nil, fmt.Errorf("delete volume object %s: %w", volume.Name, err)
 	}
+	w.versions.ExpectChange(volume)
 	now, err := controller.LiveVolume(ctx, w.client, volume)
 	if err == nil && now != nil && now.DeletionTimestamp == nil {
 		return nil, fmt.Errorf("delete volume object %s: the API server answers with success, but the object is not being deleted", volume.Name)
@@ -115,6 +117,7 @@ func (w *Writer) Create(ctx context.Context, provisioned Provisioned) (*v1.Persi
 	case err != nil:
 		return nil, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(claim), err)
 	}
+	w.versions.ExpectChange(claim)
 	return created, nil
 }
 

@@ -1,0 +1,107 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// A write of version 8 was based on version 7. If etcd was restored to version 7, no event follows.
+func TestObjectOfUnseenWriteIsEnqueued(t *testing.T) {
+	replaced := diskAt("7")
+	replaced.UID = "another"
+	written := func(versions *Versions) { versions.RecordWrite(diskAt("8")) }
+	expected := func(versions *Versions) { versions.ExpectChange(diskAt("7")) }
+	for name, tc := range map[string]struct {
+		write  func(*Versions)
+		cached *v1.PersistentVolume // nil for none
+		want   bool
+	}{
+		"write is lost":                {written, diskAt("7"), true},
+		"versions cannot be compared":  {written, diskAt("x"), true},
+		"write is seen":                {written, diskAt("8"), false},
+		"changed since":                {written, diskAt("9"), false},
+		"gone after a write":           {written, nil, false},
+		"replaced after a write":       {written, replaced, false},
+		"deletion is lost":             {expected, diskAt("7"), true},
+		"lost deletion of the version": {func(versions *Versions) { versions.ExpectChange(diskAt("8")) }, diskAt("7"), true},
+		"deletion has begun":           {expected, diskAt("8"), false},
+		"gone":                         {expected, nil, false},
+		"replaced":                     {expected, replaced, false},
+		"lost write before a deletion": {func(versions *Versions) { written(versions); expected(versions) }, diskAt("7"), true},
+		"lost write after a deletion":  {func(versions *Versions) { expected(versions); written(versions) }, diskAt("7"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				versions, volumes := NewVersions(), cachedVolumes(t, tc.cached)
+				var enqueued []string
+				versions.RequeueUnseen(t.Context(), cachedVolumes(t, nil), func(key string) { t.Errorf("%s is enqueued as another kind", key) })
+				versions.RequeueUnseen(t.Context(), volumes, func(key string) { enqueued = append(enqueued, key) })
+				tc.write(versions)
+				<-time.After(overdueWrite - time.Nanosecond)
+				synctest.Wait()
+				if len(enqueued) > 0 {
+					t.Errorf("enqueued %q within a minute", enqueued)
+				}
+				<-time.After(time.Nanosecond)
+				synctest.Wait()
+				if slices.Equal(enqueued, []string{"disk"}) != tc.want || len(enqueued) > 1 {
+					t.Errorf("enqueued %q, want it: %v", enqueued, tc.want)
+				}
+				if kept := len(versions.written); kept > 0 && !tc.want {
+					t.Errorf("%d records are kept", kept)
+				}
+			})
+		})
+	}
+}
+
+func cachedVolumes(t *testing.T, volume *v1.PersistentVolume) cache.SharedIndexInformer {
+	t.Helper()
+	informer := cache.NewSharedIndexInformer(nil, &v1.PersistentVolume{}, 0, cache.Indexers{})
+	if volume != nil {
+		if err := informer.GetStore().Add(volume); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return informer
+}
+
+// Writes are checked as long as one has had no event, and no longer than the process works.
+func TestUnseenWritesAreCheckedUntilTheyAreSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		working, end := context.WithCancel(t.Context())
+		versions, volumes := NewVersions(), cachedVolumes(t, diskAt("7"))
+		enqueued := 0
+		versions.RequeueUnseen(working, volumes, func(string) { enqueued++ })
+		pass := func(minutes, want int) {
+			t.Helper()
+			<-time.After(time.Duration(minutes) * overdueWrite)
+			synctest.Wait()
+			if enqueued != want {
+				t.Errorf("enqueued %d times, want %d", enqueued, want)
+			}
+		}
+		pass(3, 0)
+		versions.RecordWrite(diskAt("8"))
+		pass(2, 2)
+		if err := volumes.GetStore().Update(diskAt("8")); err != nil {
+			t.Fatal(err)
+		}
+		pass(1, 2)
+		if versions.checking {
+			t.Error("a timer runs though each write was seen")
+		}
+		versions.RecordWrite(diskAt("9"))
+		end()
+		pass(3, 2)
+		if versions.checking || versions.IsFresh(diskAt("8")) {
+			t.Errorf("checking: %v after the end of the work, or the write is forgotten", versions.checking)
+		}
+	})
+}
