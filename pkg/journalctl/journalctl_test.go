@@ -324,6 +324,10 @@ func TestConcurrentlyChangedEntryIsKept(t *testing.T) {
 			if got := string(patch.(clienttesting.PatchAction).GetPatch()); !strings.Contains(got, `"op":"test"`) {
 				t.Errorf("patch without a test: %s", got)
 			}
+			changed := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: patch.GetNamespace(), Name: unresolvedName}}
+			if err := client.Tracker().Update(patch.GetResource(), changed, patch.GetNamespace()); err != nil {
+				t.Error(err)
+			}
 			return true, nil, apierrors.NewInvalid(coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind(), unresolvedName, nil)
 		})
 		if _, err := end(t.Context(), client, c, nil, true, unresolved); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {

@@ -19,6 +19,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
 // Resolver finishes or drops unresolved entries, and drops those of nodes that are gone.
@@ -193,7 +194,7 @@ func (r Resolver) patch(ctx context.Context, item *entryItem, change map[string]
 	var patched *coordinationv1.Lease
 	patched, err = r.Client.CoordinationV1().Leases(item.Lease.Namespace).Patch(ctx, item.Lease.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 	switch {
-	case apierrors.IsInvalid(err) || apierrors.IsNotFound(err):
+	case (patch.IsStale(err) || apierrors.IsNotFound(err)) && r.hasChanged(ctx, item):
 		return fmt.Errorf("the entry of claim UID %s in Lease %s has changed meanwhile and was left as it is: list the entries and try again", item.ClaimUID, item.Lease)
 	case err != nil:
 		return fmt.Errorf("change the entry of claim UID %s in Lease %s: %w", item.ClaimUID, item.Lease, err)
@@ -202,6 +203,13 @@ func (r Resolver) patch(ctx context.Context, item *entryItem, change map[string]
 	}
 	item.version = patched.ResourceVersion
 	return nil
+}
+
+// hasChanged reports whether a read shows that the entry has changed: an admission webhook denies writes with codes of its
+// choice.
+func (r Resolver) hasChanged(ctx context.Context, item *entryItem) bool {
+	lease, exists, err := answer.Get(ctx, item.Lease.Name, r.Client.CoordinationV1().Leases(item.Lease.Namespace).Get)
+	return err == nil && (!exists || journal.Encoded(lease)[item.ClaimUID] != item.text)
 }
 
 // checkActive returns why the command must not end an entry that the provisioner works on. Only the

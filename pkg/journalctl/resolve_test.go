@@ -2,12 +2,16 @@ package journalctl
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -79,4 +83,52 @@ func TestUnreadableEntryOfGoneNodeIsNotDropped(t *testing.T) {
 	if _, err := end(t.Context(), client, drop, nil, true, "7"); err == nil || !strings.Contains(err.Error(), "kubectl annotate") || patched(client) {
 		t.Errorf("error = %v", err)
 	}
+}
+
+// A webhook chooses the code of its denial. Only a read shows that the entry has changed.
+func TestDenialOfUnchangedEntryIsShown(t *testing.T) {
+	leases, denial := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, errors.New("denied by the webhook w")
+	for name, tc := range map[string]struct {
+		answer error
+		change func(*coordinationv1.Lease) *coordinationv1.Lease // nil for none
+		want   string
+	}{
+		"404":                     {apierrors.NewNotFound(leases, denial.Error()), nil, denial.Error()},
+		"409":                     {apierrors.NewConflict(leases, "lease", denial), nil, denial.Error()},
+		"422":                     {invalid(denial.Error()), nil, denial.Error()},
+		"422, entry has changed":  {invalid("test failed"), func(l *coordinationv1.Lease) *coordinationv1.Lease { l.Annotations = nil; return l }, "has changed meanwhile"},
+		"404, the Lease is gone":  {apierrors.NewNotFound(leases, "lease"), func(*coordinationv1.Lease) *coordinationv1.Lease { return nil }, "has changed meanwhile"},
+		"403, entry has changed":  {apierrors.NewForbidden(leases, "lease", denial), func(l *coordinationv1.Lease) *coordinationv1.Lease { l.Annotations = nil; return l }, denial.Error()},
+		"404, Lease is not found": {apierrors.NewNotFound(leases, denial.Error()), func(l *coordinationv1.Lease) *coordinationv1.Lease { l.Name = "unreadable"; return l }, denial.Error()},
+	} {
+		for _, c := range []command{drop, finish} {
+			t.Run(fmt.Sprint(name, c), func(t *testing.T) {
+				client, refused := newCluster(t), false
+				client.PrependReactor("patch", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+					refused = true
+					return true, nil, tc.answer
+				})
+				client.PrependReactor("get", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					_, object, err := clienttesting.ObjectReaction(client.Tracker())(action)
+					lease, _ := object.(*coordinationv1.Lease)
+					if !refused || tc.change == nil || err != nil {
+						return true, object, err
+					}
+					if lease = tc.change(lease); lease == nil {
+						return true, nil, apierrors.NewNotFound(leases, action.(clienttesting.GetAction).GetName())
+					}
+					return true, lease, nil
+				})
+				if _, err := end(t.Context(), client, c, nil, true, unresolved); !refused || err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("error = %v, want %q", err, tc.want)
+				}
+			})
+		}
+	}
+}
+
+func invalid(message string) error {
+	err := apierrors.NewInvalid(schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}, "lease", nil)
+	err.ErrStatus.Message = message
+	return err
 }
