@@ -18,10 +18,11 @@ type Clients struct {
 	Objects, Events, Leases kubernetes.Interface
 	// Config is for other kinds of clients.
 	Config *rest.Config
-	// Connection is the one of all clients to the API server.
+	// Connection holds back writes of a leader after an interruption. All clients share it.
 	Connection *leader.Connection
 
-	agent    string
+	agent string
+	// failures has the last failed request of all clients.
 	failures *failures
 }
 
@@ -33,7 +34,7 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	}
 	config.ContentType = o.ContentType
 	config.AcceptContentTypes = o.ContentType + "," + runtime.ContentTypeJSON
-	config.QPS, config.Burst = -1, 0
+	config.QPS, config.Burst = -1, 0 // no limit
 	if o.QPS > 0 {
 		config.QPS, config.Burst = o.QPS, o.Burst
 	}
@@ -42,6 +43,7 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	config.Wrap(clients.failures.wrap)
 	config.Wrap(answer.Unrepeated)
 	clients.Config = rest.AddUserAgent(config, agent)
+	// The purpose is the end of the user agent, as in For.
 	for purpose, client := range map[string]*kubernetes.Interface{"": &clients.Objects, "events": &clients.Events, "leases": &clients.Leases} {
 		if *client, err = clients.For(purpose); err != nil {
 			return nil, err

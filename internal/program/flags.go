@@ -15,7 +15,7 @@ func RefuseFlags(flags *pflag.FlagSet, why string, names ...string) {
 	for _, name := range names {
 		flag := flags.VarPF(refused{name: name, why: why}, name, "", why)
 		flag.Hidden = true
-		flag.NoOptDefVal = "true" // so that a missing value is not reported instead
+		flag.NoOptDefVal = "true" // --flag without a value calls Set, too
 	}
 }
 
@@ -36,11 +36,12 @@ func (r refused) Set(string) error {
 	return refusedError{fmt.Sprintf("--%s is refused: %s", r.name, r.why)}
 }
 
+// refusedError is the error of a value that is refused on purpose. Its sentence needs no explanation.
 type refusedError struct{ sentence string }
 
 func (e refusedError) Error() string { return e.sentence }
 
-// flagError explains the error of a command line in one sentence.
+// flagError explains the error of a command line in one sentence. pflag wraps the error of Set.
 func flagError(flags *pflag.FlagSet, err error) error {
 	var refusal refusedError
 	if errors.As(err, &refusal) {

@@ -73,7 +73,7 @@ func TestHelpListsNoRefusedFlag(t *testing.T) {
 
 func execute(runner Runner, args ...string) (output string, err error) {
 	command := &cobra.Command{Use: "idle"}
-	complete(command, runner)
+	addRunner(command, runner)
 	var printed bytes.Buffer
 	command.SetOut(&printed)
 	command.SetArgs(args)

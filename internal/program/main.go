@@ -25,7 +25,7 @@ type Runner interface {
 func Main(command *cobra.Command, newRunner func() (Runner, error)) {
 	runner, err := newRunner()
 	if err == nil {
-		complete(command, runner)
+		addRunner(command, runner)
 		err = cli.RunNoErrOutput(command)
 	}
 	if err != nil {
@@ -35,11 +35,12 @@ func Main(command *cobra.Command, newRunner func() (Runner, error)) {
 	os.Exit(0)
 }
 
-func complete(command *cobra.Command, runner Runner) {
+// addRunner gives the command the flags of the runner, and lets the command run it.
+func addRunner(command *cobra.Command, runner Runner) {
 	if command.Args == nil {
 		command.Args = cobra.NoArgs
 	}
-	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SilenceErrors, command.SilenceUsage = true, true // Main prints the one sentence
 	version := versionFlag("false")
 	version.add(command.Flags())
 	runner.AddFlags(command.Flags())

@@ -20,7 +20,7 @@ func (v *versionFlag) add(flags *pflag.FlagSet) {
 func (v *versionFlag) String() string { return string(*v) }
 func (*versionFlag) Type() string     { return "version" }
 
-// Set refuses other version numbers, which kube-controller-manager accepts and reports as its own.
+// Set refuses a version such as v1.36.0: kube-controller-manager accepts it, and reports it as its own.
 func (v *versionFlag) Set(text string) error {
 	if text == "raw" {
 		*v = "raw"
@@ -34,7 +34,7 @@ func (v *versionFlag) Set(text string) error {
 	return nil
 }
 
-// print prints the version if --version asks for it.
+// print prints the version if --version asks for it. The program must not start then.
 func (v *versionFlag) print(out io.Writer, program string) (printed bool, err error) {
 	switch *v {
 	case "true":

@@ -30,7 +30,8 @@ func (e ExitError) Error() string {
 func (e ExitError) Unwrap() error { return e.Err }
 
 // ExitStatus returns the exit status of the process: 128 plus the number of the signal
-// that ended it, as in a shell, the code of an ExitError, or 1 for any other error.
+// that ended it, as in a shell, the code of an ExitError, or 1 for any other error. A closed
+// output counts as SIGPIPE, which [SignalContext] ignores.
 func ExitStatus(err error) int {
 	var signalled SignalError
 	var coded ExitError
@@ -60,7 +61,7 @@ func PrintError(out io.Writer, program string, err error) {
 
 // IsClosedOutput reports whether the reader of the output has closed it, as "head" does.
 func IsClosedOutput(err error) bool {
-	var written *fs.PathError // a closed connection has another error
+	var written *fs.PathError // files have it; a closed connection of a client has a net.OpError
 	return errors.As(err, &written) && errors.Is(written, syscall.EPIPE)
 }
 
