@@ -54,23 +54,25 @@ func explain(out printer.Printer, words []string) error {
 	if len(words) == 0 {
 		return explainAll(out)
 	}
-	reason, err := findReason(words[0])
-	if err != nil {
-		if rows := families.Named(words[0]); len(rows) > 0 {
-			return explainFinalizer(out, rows)
-		}
-		return err
+	if reason, found := findReason(words[0]); found {
+		return explainReason(out, explained(reason))
 	}
-	row := reason.Describe()
+	if rows := families.Named(words[0]); len(rows) > 0 {
+		return explainFinalizer(out, rows)
+	}
+	return unknown(words[0])
+}
+
+func explainReason(out printer.Printer, reason explainedReason) error {
 	if out.Format != printer.Text {
-		return out.Value(explained(reason))
+		return out.Value(reason)
 	}
 	columns := terminal.WidthOf(out.Out)
 	return writeLines(out.Out,
-		row.Name, "",
-		paragraph(columns, "Meaning:  ", row.Meaning),
-		paragraph(columns, "Look at:  ", row.Look),
-		paragraph(columns, "By force: ", row.Force))
+		reason.Reason, "",
+		paragraph(columns, "Meaning:  ", reason.Meaning),
+		paragraph(columns, "Look at:  ", reason.Look),
+		paragraph(columns, "By force: ", reason.Force))
 }
 
 func explainAll(out printer.Printer) error {
@@ -91,27 +93,35 @@ func explainAll(out printer.Printer) error {
 	return writeLines(out.Out, lines...)
 }
 
+// explained returns the row of the table of reasons.
 func explained(reason blocker.Reason) explainedReason {
 	row := reason.Describe()
 	return explainedReason{row.Name, row.Meaning, row.Look, row.Force}
 }
 
 // findReason returns the reason with the name, regardless of case.
-func findReason(name string) (blocker.Reason, error) {
-	var names []string
+func findReason(name string) (reason blocker.Reason, found bool) {
 	for _, reason := range blocker.Reasons() {
 		if strings.EqualFold(reason.String(), name) {
-			return reason, nil
+			return reason, true
 		}
+	}
+	return 0, false
+}
+
+// unknown returns the error of a name that is neither a reason nor a finalizer in the table.
+func unknown(name string) error {
+	if strings.ContainsAny(name, "/.") { // names of finalizers have either, names of reasons have none
+		return fmt.Errorf("the finalizer %q is not known; exeunt why KIND/NAME names the field manager that set it", name)
+	}
+	var names []string
+	for _, reason := range blocker.Reasons() {
 		names = append(names, reason.String())
 	}
-	if strings.ContainsAny(name, "/.") {
-		return 0, fmt.Errorf("the finalizer %q is not known; exeunt why KIND/NAME names the field manager that set it", name)
-	}
 	if meant := terminal.Closest(name, names); meant != "" {
-		return 0, fmt.Errorf("there is no reason %q, did you mean %s?", name, meant)
+		return fmt.Errorf("there is no reason %q, did you mean %s?", name, meant)
 	}
-	return 0, fmt.Errorf("there is no reason %q, exeunt explain lists all", name)
+	return fmt.Errorf("there is no reason %q, exeunt explain lists all", name)
 }
 
 // paragraph returns the text after the name, in lines that fit the width.

@@ -20,7 +20,9 @@ import (
 // nodeOptions are the flags of node deployment: a provisioner runs on each node and serves
 // that node only.
 type nodeOptions struct {
-	enabled, immediate bool
+	enabled bool
+	// immediate: claims with Immediate binding are served, too.
+	immediate bool
 	// baseDelay and maxDelay are the bounds of the random delay before a node selects
 	// itself for a claim with Immediate binding.
 	baseDelay, maxDelay time.Duration
@@ -71,13 +73,7 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	if !options.immediate {
 		return nil
 	}
-	selection, err := nodedeployment.New(nodedeployment.Config{
-		Client: w.clients.Objects,
-		Claims: w.factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.factory.Storage().V1().StorageClasses().Informer(),
-		Driver: w.driver, CapacityRequest: w.capacityRequest(), ReachesSource: w.reachesSource(), Serves: w.scope().Serves, Reporter: controller.NewReporter(w.recorder),
-		Node: options.name(), HasTopology: w.driver.HasTopology(), Topology: w.nodeTopology(),
-		BaseDelay: min(options.baseDelay, options.maxDelay), MaxDelay: options.maxDelay,
-	})
+	selection, err := nodedeployment.New(w.nodeSelection())
 	if err != nil {
 		return err
 	}
@@ -93,6 +89,28 @@ func (w *wiring) wireNode(ctx context.Context) error {
 	return nil
 }
 
+// nodeSelection returns the configuration of the controller that selects the served node for claims.
+func (w *wiring) nodeSelection() nodedeployment.Config {
+	options := w.options.node
+	return nodedeployment.Config{
+		Client:  w.clients.Objects,
+		Claims:  w.factory.Core().V1().PersistentVolumeClaims().Informer(),
+		Classes: w.factory.Storage().V1().StorageClasses().Informer(),
+
+		Driver:          w.driver,
+		CapacityRequest: w.capacityRequest(),
+		ReachesSource:   w.reachesSource(),
+		Serves:          w.scope().Serves,
+		Reporter:        controller.NewReporter(w.recorder),
+
+		Node:        options.name(),
+		HasTopology: w.driver.HasTopology(),
+		Topology:    w.nodeTopology(),
+		BaseDelay:   min(options.baseDelay, options.maxDelay), // the flags do not depend on each other
+		MaxDelay:    options.maxDelay,
+	}
+}
+
 // nodeTopology returns the topology of the served node, nil for a driver without topology.
 func (w *wiring) nodeTopology() map[string]string {
 	if !w.driver.HasTopology() {
@@ -103,18 +121,22 @@ func (w *wiring) nodeTopology() map[string]string {
 
 // capacityRequest returns the builder of GetCapacity requests for claims.
 func (w *wiring) capacityRequest() func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+	// Without a client: the request follows from claim and class alone.
 	inputs := csibackend.NewInputs(csibackend.InputsConfig{Driver: w.driver, Translator: w.translator(), Settings: w.options.volumes.settings})
 	return func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 		return inputs.CapacityRequest(ctx, claim, class, w.scope().VolumeName(claim))
 	}
 }
 
-// reachesSource returns the function that reports whether the served node reaches the volume that a claim is a clone of.
+// reachesSource returns the function that reports whether the served node reaches the volume that a claim is a clone of,
+// nil for a driver without clones.
 func (w *wiring) reachesSource() func(context.Context, *v1.PersistentVolumeClaim) (bool, error) {
 	if !w.driver.Clones() {
 		return nil
 	}
-	return csibackend.NewInputs(csibackend.InputsConfig{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), Reaches: w.reaches()}).ReachesSource
+	return csibackend.NewInputs(csibackend.InputsConfig{
+		Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), Reaches: w.reaches(),
+	}).ReachesSource
 }
 
 // reaches returns the function that reports whether the served node reaches a volume, nil

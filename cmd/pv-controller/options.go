@@ -22,20 +22,22 @@ type options struct {
 	leader  componentconfig.LeaderElectionConfiguration
 	// claimWorkers and volumeWorkers are the numbers of workers per kind of object.
 	claimWorkers, volumeWorkers int
-	dynamic                     bool
+	// dynamic requests a volume from the provisioner of the class if no existing volume fits.
+	dynamic bool
 	// resyncPeriod is the maximum time until a waiting object is reconciled without an event.
 	resyncPeriod time.Duration
 	metrics      *metrics.Options
 	plugins      pluginOptions
-	// set has the in-tree plugins; Complete sets it.
-	set *intree.Set
+	// inTree are the plugins that the flags describe; check creates them.
+	inTree *intree.Set
 }
 
 func newOptions() (program.Runner, error) {
-	common, err := program.NewOptions(nil)
+	common, err := program.NewOptions(nil) // no gates but the common ones
 	if err != nil {
 		return nil, err
 	}
+	// No limits by default. If a user sets one of the two, the other is that of kube-controller-manager.
 	common.Upstream = program.Limits{QPS: 20, Burst: 30}
 	return &options{
 		Options: common,
@@ -84,6 +86,7 @@ func (o *options) Complete() error {
 	return o.Options.Complete()
 }
 
+// check validates the flags, and fills in what follows from them: plugins, and kubeconfigs of the secure port.
 func (o *options) check() error {
 	if o.claimWorkers < 1 || o.volumeWorkers < 1 {
 		return errors.New("--concurrent-claim-syncs and --concurrent-volume-syncs must be at least 1")
@@ -92,7 +95,7 @@ func (o *options) check() error {
 		return errors.New("--pvclaimbinder-sync-period must be longer than 0")
 	}
 	var err error
-	if o.set, err = o.plugins.plugins(); err != nil {
+	if o.inTree, err = o.plugins.newSet(); err != nil {
 		return err
 	}
 	if err := o.serving.Complete(o.Kubeconfig); err != nil {

@@ -45,8 +45,8 @@ func (o *pluginOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.Int32Var(&o.hostPods.increment, "pv-recycler-timeout-increment-hostpath", o.hostPods.increment, fmt.Sprintf(increment, "host-path"))
 }
 
-// plugins returns the in-tree plugins that the flags configure.
-func (o *pluginOptions) plugins() (*intree.Set, error) {
+// newSet returns the in-tree plugins that the flags configure.
+func (o *pluginOptions) newSet() (*intree.Set, error) {
 	nfs, err := o.nfsPods.recycling("nfs")
 	if err != nil {
 		return nil, err

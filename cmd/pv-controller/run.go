@@ -160,7 +160,7 @@ func newControllers(options *options, clients *program.Clients, caches *pvcache.
 	}
 	c := &controllers{operations: metrics.NewOperations(), waiting: waiting.New(clock.RealClock{}, blockers...), unprotected: waiting.NewUnprotected()}
 	c.Controllers, err = pvcontroller.New(pvcontroller.Config{
-		Clients: loops, Caches: caches, Reporter: reporter, Plugins: options.set,
+		Clients: loops, Caches: caches, Reporter: reporter, Plugins: options.inTree,
 		Operations: c.operations, Waiting: c.waiting, Unprotected: c.unprotected,
 		Dynamic: options.dynamic, Honor: options.Honor(), RequeueAfter: options.resyncPeriod,
 		Leading: c.leading,

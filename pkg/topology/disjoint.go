@@ -7,7 +7,9 @@ import (
 )
 
 // Disjoint reports whether certainly no node matches both node affinities: every term of
-// one contradicts every term of the other. An affinity without terms, which the API server refuses, proves nothing.
+// one contradicts every term of the other. In doubt it returns false: two directories of one
+// path count as one, and wait for each other. An affinity without terms, which the API server
+// refuses, proves nothing.
 func Disjoint(a, b *v1.VolumeNodeAffinity) bool {
 	if a == nil || a.Required == nil || b == nil || b.Required == nil {
 		return false
@@ -25,8 +27,8 @@ func Disjoint(a, b *v1.VolumeNodeAffinity) bool {
 	return true
 }
 
-// contradict reports whether no node matches both terms: both require one label, with
-// no common value. Operators other than In count as matching.
+// contradict reports whether no node matches both terms: both require a value of one label, and
+// have no value in common. An expression with another operator than In contradicts nothing.
 func contradict(a, b v1.NodeSelectorTerm) bool {
 	for _, one := range a.MatchExpressions {
 		for _, other := range b.MatchExpressions {

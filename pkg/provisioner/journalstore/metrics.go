@@ -9,9 +9,10 @@ import (
 
 // Metrics are the metrics of the journal.
 type Metrics struct {
-	commits, bytes             prometheus.Counter
-	entries, unresolved, since prometheus.Gauge
-	// byState has the number of entries by driver and state.
+	commits, bytes prometheus.Counter
+	// open and unresolved are the numbers of entries; oldestUnresolved is a time.
+	open, unresolved, oldestUnresolved prometheus.Gauge
+	// byState has both numbers under one name, by driver and state, for a dashboard of all drivers.
 	byState *prometheus.GaugeVec
 	// Bypassed counts volumes created without the journal, by reason.
 	Bypassed *prometheus.CounterVec
@@ -26,11 +27,11 @@ func NewMetrics() *Metrics {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "exeunt", Subsystem: "provisioning_journal", Name: name, Help: help})
 	}
 	m := &Metrics{
-		commits:    counter("commits_total", "Writes of the journal's Leases."),
-		bytes:      counter("commit_bytes_total", "Size of the entries in all writes, in bytes."),
-		entries:    gauge("entries", "CreateVolume calls whose outcome is not recorded yet."),
-		unresolved: gauge("unresolved_entries", "Entries that only an administrator can end: see exeunt journal list."),
-		since:      gauge("unresolved_oldest_timestamp_seconds", "When the oldest unresolved entry became unresolved, in seconds since 1970; 0 if there is none."),
+		commits:          counter("commits_total", "Writes of the journal's Leases."),
+		bytes:            counter("commit_bytes_total", "Size of the entries in all writes, in bytes."),
+		open:             gauge("entries", "CreateVolume calls whose outcome is not recorded yet."),
+		unresolved:       gauge("unresolved_entries", "Entries that only an administrator can end: see exeunt journal list."),
+		oldestUnresolved: gauge("unresolved_oldest_timestamp_seconds", "When the oldest unresolved entry became unresolved, in seconds since 1970; 0 if there is none."),
 		byState: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "exeunt", Name: "journal_entries", Help: "Entries of the provisioning journal by driver and state: open or unresolved.",
 		}, []string{"driver_name", "state"}),
@@ -47,7 +48,7 @@ func NewMetrics() *Metrics {
 
 // Collectors returns the metrics for a registry.
 func (m *Metrics) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.commits, m.bytes, m.entries, m.unresolved, m.since, m.byState, m.Bypassed}
+	return []prometheus.Collector{m.commits, m.bytes, m.open, m.unresolved, m.oldestUnresolved, m.byState, m.Bypassed}
 }
 
 // countCommit counts one write of a Lease.
@@ -62,12 +63,12 @@ func (m *Metrics) countCommit(entries map[types.UID]string) {
 
 // updateGauges updates the gauges. The caller holds the lock.
 func (s *Store) updateGauges() {
-	s.Metrics.entries.Set(float64(len(s.leaseOf)))
+	open := float64(len(s.leaseOf)) // one entry per claim
 	count, oldest := 0, time.Time{}
 	for _, lease := range s.unresolved {
 		for _, entry := range lease.entries {
 			count++
-			if entry.Unresolved == nil {
+			if entry.Unresolved == nil { // edited by hand: it has no time
 				continue
 			}
 			if since := time.Unix(entry.Unresolved.Since, 0); oldest.IsZero() || since.Before(oldest) {
@@ -75,11 +76,12 @@ func (s *Store) updateGauges() {
 			}
 		}
 	}
+	s.Metrics.open.Set(open)
 	s.Metrics.unresolved.Set(float64(count))
-	s.Metrics.byState.WithLabelValues(s.Journal.Driver, "open").Set(float64(len(s.leaseOf)))
+	s.Metrics.byState.WithLabelValues(s.Journal.Driver, "open").Set(open)
 	s.Metrics.byState.WithLabelValues(s.Journal.Driver, "unresolved").Set(float64(count))
-	s.Metrics.since.Set(0)
+	s.Metrics.oldestUnresolved.Set(0)
 	if !oldest.IsZero() {
-		s.Metrics.since.Set(float64(oldest.Unix()))
+		s.Metrics.oldestUnresolved.Set(float64(oldest.Unix()))
 	}
 }
