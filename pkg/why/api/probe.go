@@ -28,7 +28,8 @@ func (t target) probe(ctx context.Context, e chain.Explorer) ([]blocker.Blocker,
 			continue
 		}
 		status := statusOf(err)
-		refused, answered := t.refused(ctx, e, finalizer, status)
+		fact := evidence(blocker.FromProbe, "a dry run that removes the finalizer %s is refused: %s", finalizer, status.Message)
+		refused, answered := t.refused(ctx, e, fact, status)
 		if !answered {
 			e.Reader().Note("the probe of %s gave no answer: %s", cluster.ObjectOf(t.object), oneLine(err))
 			return nil, false
@@ -58,8 +59,7 @@ func (t target) dryRun(ctx context.Context, e chain.Explorer, finalizer string) 
 
 // refused returns the blocker for an answer of the API server, and false if the answer tells
 // nothing about the object.
-func (t target) refused(ctx context.Context, e chain.Explorer, finalizer string, status metav1.Status) (blocker.Blocker, bool) {
-	fact := evidence(blocker.FromProbe, "a dry run that removes the finalizer %s is refused: %s", finalizer, status.Message)
+func (t target) refused(ctx context.Context, e chain.Explorer, fact blocker.Evidence, status metav1.Status) (blocker.Blocker, bool) {
 	found := blocker.Blocker{Object: cluster.ObjectOf(t.object), Verdict: blocker.Stuck, Since: askedAt(t.object), Evidence: []blocker.Evidence{fact}}
 	switch refusal.Classify(status) {
 	case refusal.SchemaViolated:

@@ -3,8 +3,11 @@ package api
 import (
 	"context"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/api/schema"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/holder"
 )
 
 // target is an object that is being deleted, and how to write to it.
@@ -21,18 +25,49 @@ type target struct {
 }
 
 // Refusals returns why the API server refuses the writes that end the object's deletion:
-// admission, or an invalid object. Without probes admission is read, and at most unknown.
+// admission, or an invalid object. Without probes and events admission is read, and at most unknown.
 func Refusals(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
 	t, known := targetOf(e, object)
 	if !known {
 		return nil
 	}
+	answered := false
 	if e.Probe() && len(object.GetFinalizers()) > 0 && t.isLocal(ctx, e) {
-		if found, answered := t.probe(ctx, e); answered {
+		var found []blocker.Blocker
+		if found, answered = t.probe(ctx, e); len(found) > 0 {
 			return found
 		}
 	}
+	if found := t.reported(ctx, e); len(found) > 0 || answered {
+		return found
+	}
 	return slices.Concat(t.schemaErrors(ctx, e), t.silentWebhooks(ctx, e))
+}
+
+// writeRefused is the reason of the event with which a controller of Exeunt reports a refused write.
+const writeRefused = "WriteRefused"
+
+// reported returns the blocker of a write of which a controller of Exeunt reports now that it is refused or undone.
+func (t target) reported(ctx context.Context, e chain.Explorer) []blocker.Blocker {
+	events, _ := cluster.EventsOf(ctx, e.Reader(), t.object.GetKind(), t.object)
+	events = slices.DeleteFunc(events, func(event corev1.Event) bool {
+		at := cluster.EventTime(event)
+		return event.Reason != writeRefused || at.Before(t.object.GetDeletionTimestamp().Time) || e.Reader().Now().Sub(at) > holder.FreshError
+	})
+	if len(events) == 0 {
+		return nil
+	}
+	last := events[len(events)-1]
+	fact := evidence(blocker.FromEvent, "%s of %s, last at %s: %s", last.Reason, cluster.Component(&last), blocker.Time(cluster.EventTime(last)), strings.Join(strings.Fields(last.Message), " "))
+	found, known := t.refused(ctx, e, fact, metav1.Status{Message: last.Message})
+	switch {
+	case !known:
+		found.Reason, found.Holder = blocker.AdmissionDenies, "the API server"
+		found.Next = cluster.Steps("mend what refuses or undoes the write, as the message says", e.Commands().Kubectl(t.object.GetNamespace(), "describe", t.word(), t.object.GetName()))
+	case found.Reason == blocker.AdmissionDenies: // to the controller itself, not in a dry run
+		found.Verdict, found.Evidence = blocker.Stuck, []blocker.Evidence{fact}
+	}
+	return []blocker.Blocker{found}
 }
 
 // targetOf returns how to write to the object, and false if its kind is not known.

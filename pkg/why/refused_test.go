@@ -1,0 +1,71 @@
+package why
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
+)
+
+// A controller reports that its own write is refused: no probe is needed.
+func TestReportedRefusalIsStuck(t *testing.T) {
+	const removes = "Removing the finalizer kubernetes.io/pvc-protection failed, and is repeated with backoff: "
+	deleted := metav1.NewTime(time.Now().Add(-time.Hour))
+	for name, tc := range map[string]struct {
+		message string
+		ago     time.Duration
+		want    blocker.Reason // NoReason for none
+		holder  string
+	}{
+		"webhook denies":          {`admission webhook "w.example" denied the request: no`, time.Minute, blocker.AdmissionDenies, "webhook w.example of ValidatingWebhookConfiguration guard"},
+		"policy denies":           {`claim is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'b' denied request: no`, time.Minute, blocker.AdmissionDenies, "ValidatingAdmissionPolicy keep"},
+		"webhook undoes":          {"another program, such as an admission webhook, undoes this write each time", time.Minute, blocker.AdmissionDenies, "the API server"},
+		"webhook does not answer": {`failed calling webhook "w.example": failed to call webhook: Post "https://w.ns.svc:443/?timeout=10s": EOF`, time.Minute, blocker.AdmissionUnreachable, "webhook w.example"},
+		"long ago":                {"no", 11 * time.Minute, blocker.Reason(0), ""},
+		"before the deletion":     {"no", 2 * time.Hour, blocker.Reason(0), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "c", DeletionTimestamp: &deleted, Finalizers: []string{"kubernetes.io/pvc-protection"}},
+			}
+			event := &corev1.Event{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "e"}, InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: "c"},
+				Type: corev1.EventTypeWarning, Reason: "WriteRefused", Message: removes + tc.message, Source: corev1.EventSource{Component: "persistentvolume-controller"},
+				LastTimestamp: metav1.NewTime(time.Now().Add(-tc.ago)),
+			}
+			guard := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "guard"}, Webhooks: []admissionv1.ValidatingWebhook{{
+				Name: "w.example", Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{"*"}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumeclaims"}}}},
+			}}}
+			served := clustertest.Discovery{
+				Served: map[string][]metav1.APIResource{"v1": {{Name: "persistentvolumeclaims", Namespaced: true, Kind: "PersistentVolumeClaim"}}},
+				Next:   clustertest.Objects{"persistentvolumeclaims": {claim}, "events": {event}, "validatingwebhookconfigurations": {guard}},
+			}
+			e := NewExplorer(clustertest.NewReader(t, served.ServeHTTP), cluster.Commands{}, false)
+			report, err := e.Explain(t.Context(), refTo("persistentvolumeclaims", "PersistentVolumeClaim", "n", "c"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found *blocker.Blocker
+			for i, b := range report.Blockers {
+				if len(b.Evidence) > 0 && strings.Contains(b.Evidence[0].Text, "WriteRefused") {
+					found = &report.Blockers[i]
+				}
+			}
+			switch {
+			case tc.holder == "" && found == nil:
+			case found == nil || tc.holder == "" || found.Reason != tc.want || found.Holder != tc.holder || !strings.Contains(found.Evidence[0].Text, tc.message) || found.Next == "":
+				t.Errorf("the report is %+v", report)
+			case found.Verdict != blocker.Stuck && tc.want == blocker.AdmissionDenies:
+				t.Errorf("the verdict is %v", found.Verdict)
+			}
+		})
+	}
+}
