@@ -17,7 +17,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/pkg/migration"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/audit"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
@@ -120,7 +119,7 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 		defer stopEvents()
 		election.Recorder = recorder
 		var err error
-		if election.Watched, err = access.MayWatch(ctx, w.clients.Objects, coordinationv1.Resource("leases"), election.ResourceNamespace); err != nil {
+		if election.Watched, err = controller.MayWatch(ctx, w.clients.Objects, coordinationv1.Resource("leases"), election.ResourceNamespace); err != nil {
 			klog.FromContext(ctx).Error(err, "Whether the leader Lease may be watched is unknown; it is read instead")
 		}
 	}

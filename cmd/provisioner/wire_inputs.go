@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 )
@@ -61,9 +61,9 @@ func (w *wiring) attributes(ctx context.Context) cache.SharedIndexInformer {
 		return nil
 	}
 	classes := storagev1.SchemeGroupVersion.WithResource("volumeattributesclasses")
-	usable, err := access.Serves(w.clients.Objects.Discovery(), classes)
+	usable, err := controller.Serves(w.clients.Objects.Discovery(), classes)
 	if usable && err == nil {
-		usable, err = access.MayWatch(ctx, w.clients.Objects, classes.GroupResource(), metav1.NamespaceAll)
+		usable, err = controller.MayWatch(ctx, w.clients.Objects, classes.GroupResource(), metav1.NamespaceAll)
 	}
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Whether VolumeAttributesClasses may be watched is unknown; claims that wait for one are retried with backoff")

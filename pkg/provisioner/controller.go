@@ -25,7 +25,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/leader"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
@@ -138,7 +137,7 @@ func (c *ProvisionController) lead(ctx context.Context, w *wiring, work *engine.
 	election.Recorder = w.recorder
 	if c.leaderElection {
 		var err error
-		if election.Watched, err = access.MayWatch(ctx, c.client, coordinationv1.Resource("leases"), w.namespace); err != nil {
+		if election.Watched, err = controller.MayWatch(ctx, c.client, coordinationv1.Resource("leases"), w.namespace); err != nil {
 			klog.FromContext(ctx).Error(err, "Whether the leader Lease may be watched is unknown; it is read instead")
 		}
 	}

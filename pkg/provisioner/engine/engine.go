@@ -15,7 +15,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/deletion"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
@@ -151,7 +150,7 @@ func (e *Engine) Started() <-chan struct{} { return e.started }
 
 // watchJournal follows the Leases of the journal, if that is allowed.
 func (e *Engine) watchJournal(ctx context.Context) {
-	may, err := access.MayWatch(ctx, e.Client, coordinationv1.Resource("leases"), e.Journal.Journal.Namespace)
+	may, err := controller.MayWatch(ctx, e.Client, coordinationv1.Resource("leases"), e.Journal.Journal.Namespace)
 	for pause := time.Second; err != nil; pause = min(2*pause, time.Minute) {
 		klog.FromContext(ctx).Error(err, "The leases of the provisioning journal are not watched yet; the list is retried", "wait", pause)
 		select {
@@ -159,7 +158,7 @@ func (e *Engine) watchJournal(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		may, err = access.MayWatch(ctx, e.Client, coordinationv1.Resource("leases"), e.Journal.Journal.Namespace)
+		may, err = controller.MayWatch(ctx, e.Client, coordinationv1.Resource("leases"), e.Journal.Journal.Namespace)
 	}
 	if !may {
 		return

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 // accountFile is the namespace of the pod, mounted by the kubelet.
@@ -44,7 +44,7 @@ func accountNamespace(ctx context.Context, client kubernetes.Interface) (string,
 	case apierrors.IsForbidden(err):
 		return "", nil
 	case apierrors.IsNotFound(err):
-		served, unknown := access.Serves(client.Discovery(), authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"))
+		served, unknown := controller.Serves(client.Discovery(), authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"))
 		if unknown == nil && !served { // an old API server
 			return "", nil
 		}

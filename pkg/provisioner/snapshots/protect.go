@@ -14,7 +14,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
 )
 
 // Resource is the resource of VolumeSnapshots.
@@ -73,7 +72,7 @@ func (c *Controller) mayNotWrite(ctx context.Context, namespace string, err erro
 		return false
 	}
 	for _, verb := range []string{"patch", "update"} {
-		if may, failed := access.May(ctx, c.Client, verb, Resource.GroupResource(), namespace); may || failed != nil {
+		if may, failed := controller.May(ctx, c.Client, verb, Resource.GroupResource(), namespace); may || failed != nil {
 			return false
 		}
 	}

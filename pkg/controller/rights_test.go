@@ -1,4 +1,4 @@
-package access_test
+package controller_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/exeunt-io/exeunt/pkg/provisioner/access"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
 var leases = coordinationv1.Resource("leases")
@@ -48,7 +48,7 @@ func TestMayWatchNeedsListAndWatch(t *testing.T) {
 		"API server is offline": {review(apierrors.NewServiceUnavailable("offline")), false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			may, err := access.MayWatch(t.Context(), tc.client, leases, "ns")
+			may, err := controller.MayWatch(t.Context(), tc.client, leases, "ns")
 			if may != tc.may || (err != nil) != tc.fails {
 				t.Errorf("MayWatch = %v, %v, want %v", may, err, tc.may)
 			}
@@ -70,7 +70,7 @@ func TestServesFindsResourceOfVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
 			client.Resources = []*metav1.APIResourceList{{GroupVersion: tc.version, APIResources: tc.served}}
-			if got, err := access.Serves(client.Discovery(), classes); err != nil || got != tc.want {
+			if got, err := controller.Serves(client.Discovery(), classes); err != nil || got != tc.want {
 				t.Errorf("Serves = %v, %v, want %v", got, err, tc.want)
 			}
 		})

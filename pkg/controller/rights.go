@@ -1,7 +1,4 @@
-// Package access asks the API server what the provisioner may watch. A cache of a
-// resource that this process must not watch is never synced, and every controller that
-// waits for the cache would wait as long.
-package access
+package controller
 
 import (
 	"context"
@@ -17,7 +14,8 @@ import (
 )
 
 // MayWatch reports whether this process may list and watch the resource in the
-// namespace, "" for all namespaces. Without the right to ask, the answer is false.
+// namespace, "" for all namespaces. Without the right to ask, the answer is false. A cache of a
+// resource that this process must not watch never syncs, and whoever waits for it never works.
 func MayWatch(ctx context.Context, client kubernetes.Interface, resource schema.GroupResource, namespace string) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
 		if may, err := May(ctx, client, verb, resource, namespace); !may || err != nil {
