@@ -14,10 +14,10 @@ import (
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/pkg/audit"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/pkg/migration"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/audit"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"

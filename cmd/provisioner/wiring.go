@@ -18,11 +18,10 @@ import (
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/internal/program"
-	storageaudit "github.com/exeunt-io/exeunt/pkg/audit"
+	"github.com/exeunt-io/exeunt/pkg/audit"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/migration"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/audit"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
@@ -224,7 +223,7 @@ func (w *wiring) wireAudit(ctx context.Context) error {
 		klog.FromContext(ctx).Info("No audits: the driver does not announce LIST_VOLUMES", "driver", w.driver.Name())
 		return nil
 	}
-	cluster, err := storageaudit.NewCluster("of the provisioner", rest.AddUserAgent(rest.CopyConfig(w.clients.Config), "audit"))
+	cluster, err := audit.NewCluster("of the provisioner", rest.AddUserAgent(rest.CopyConfig(w.clients.Config), "audit"))
 	if err != nil {
 		return err
 	}

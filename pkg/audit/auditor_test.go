@@ -5,30 +5,28 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"github.com/exeunt-io/exeunt/pkg/audit"
 )
 
 // namedDriver is a driver of which only the name is used.
-type namedDriver struct{ audit.Driver }
+type namedDriver struct{ Driver }
 
 func (namedDriver) Name() string { return "example.com" }
 
 func TestMetricHasOrphansOfCompleteAudits(t *testing.T) {
-	two := []audit.Orphan{{Handle: "a"}, {Handle: "b"}}
+	two := []Orphan{{Handle: "a"}, {Handle: "b"}}
 	a := &Auditor{Driver: namedDriver{}, Metrics: NewMetrics()}
 	for _, tc := range []struct {
 		name   string
-		report *audit.Report
+		report *Report
 		err    error
 		want   int
 	}{
-		{"complete", &audit.Report{Enumerated: true, Orphans: two}, nil, 2},
+		{"complete", &Report{Enumerated: true, Orphans: two}, nil, 2},
 		{"failed", nil, errors.New("no API server"), -1},
-		{"none", &audit.Report{Enumerated: true}, nil, 0},
-		{"not enumerated", &audit.Report{}, nil, -1},
-		{"again", &audit.Report{Enumerated: true, Orphans: two}, nil, 2},
-		{"incomplete", &audit.Report{Enumerated: true, Incomplete: []string{"no right to list pods"}}, nil, -1},
+		{"none", &Report{Enumerated: true}, nil, 0},
+		{"not enumerated", &Report{}, nil, -1},
+		{"again", &Report{Enumerated: true, Orphans: two}, nil, 2},
+		{"incomplete", &Report{Enumerated: true, Incomplete: []string{"no right to list pods"}}, nil, -1},
 	} {
 		a.record(t.Context(), tc.report, tc.err)
 		count := testutil.CollectAndCount(a.Metrics.orphans)

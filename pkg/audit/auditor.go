@@ -1,6 +1,3 @@
-// Package audit counts the orphaned volumes of the driver, from time to time while the
-// provisioner leads. It decides with pkg/audit and deletes nothing: the metric tells an
-// administrator to run "exeunt audit".
 package audit
 
 import (
@@ -9,14 +6,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/klog/v2"
-
-	"github.com/exeunt-io/exeunt/pkg/audit"
 )
 
 // settle is the time between the two passes of one audit.
 const settle = 10 * time.Second
 
-// Metrics is the metric of the audits.
+// Metrics is the metric of an [Auditor].
 type Metrics struct{ orphans *prometheus.GaugeVec }
 
 // NewMetrics returns a metric that is not registered yet.
@@ -30,10 +25,11 @@ func NewMetrics() *Metrics {
 // Collectors returns the metric for a registry.
 func (m *Metrics) Collectors() []prometheus.Collector { return []prometheus.Collector{m.orphans} }
 
-// Auditor audits one driver.
+// Auditor counts the orphaned volumes of one driver from time to time, and deletes nothing: the metric
+// tells an administrator to run "exeunt audit".
 type Auditor struct {
-	Driver  audit.Driver
-	Cluster *audit.Cluster
+	Driver  Driver
+	Cluster *Cluster
 	// Interval is the time between two audits.
 	Interval time.Duration
 	Metrics  *Metrics
@@ -46,7 +42,7 @@ func (a *Auditor) Run(ctx context.Context) {
 	ticker := time.NewTicker(a.Interval)
 	defer ticker.Stop()
 	for {
-		report, err := audit.Run(ctx, audit.Config{Driver: a.Driver, Clusters: []*audit.Cluster{a.Cluster}, Settle: settle})
+		report, err := Run(ctx, Config{Driver: a.Driver, Clusters: []*Cluster{a.Cluster}, Settle: settle})
 		if ctx.Err() != nil {
 			return
 		}
@@ -60,7 +56,7 @@ func (a *Auditor) Run(ctx context.Context) {
 }
 
 // record sets the metric, or removes its value if the number of orphans is unknown.
-func (a *Auditor) record(ctx context.Context, report *audit.Report, err error) {
+func (a *Auditor) record(ctx context.Context, report *Report, err error) {
 	logger := klog.FromContext(ctx).WithValues("driver", a.Driver.Name())
 	switch {
 	case err != nil:
