@@ -28,7 +28,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/nodes"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
 )
@@ -112,7 +111,7 @@ func (w *wiring) wire(ctx context.Context) error {
 // --node-deployment nothing is watched.
 func (w *wiring) nodes() (cached, registered cache.SharedIndexInformer, err error) {
 	if w.options.node.enabled {
-		return nodes.Served(w.driver.Name(), w.options.node.name(), w.topology)
+		return engine.ServedNode(w.driver.Name(), w.options.node.name(), w.topology)
 	}
 	cached, registered = w.factory.Core().V1().Nodes().Informer(), w.factory.Storage().V1().CSINodes().Informer()
 	if err := cached.SetTransform(controller.TrimNode); err != nil {
@@ -122,8 +121,8 @@ func (w *wiring) nodes() (cached, registered cache.SharedIndexInformer, err erro
 }
 
 // selectedNodes returns the reader of the nodes that the scheduler selects.
-func (w *wiring) selectedNodes() nodes.Selected {
-	selected := nodes.Selected{Client: w.clients.Objects, HasTopology: w.driver.HasTopology(), Served: w.options.node.name(), Topology: w.topology}
+func (w *wiring) selectedNodes() engine.SelectedNodes {
+	selected := engine.SelectedNodes{Client: w.clients.Objects, HasTopology: w.driver.HasTopology(), Served: w.options.node.name(), Topology: w.topology}
 	if selected.HasTopology && selected.Served == "" {
 		selected.Cached = w.factory.Core().V1().Nodes().Lister()
 	}

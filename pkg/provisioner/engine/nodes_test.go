@@ -1,4 +1,4 @@
-package nodes_test
+package engine
 
 import (
 	"errors"
@@ -13,8 +13,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-
-	"github.com/exeunt-io/exeunt/pkg/provisioner/nodes"
 )
 
 func inZone(name, zone string) *v1.Node {
@@ -24,20 +22,20 @@ func inZone(name, zone string) *v1.Node {
 var forbidden = apierrors.NewForbidden(v1.Resource("nodes"), "there", errors.New("no right"))
 
 var selectedCases = map[string]struct {
-	nodes  nodes.Selected
+	nodes  SelectedNodes
 	live   []runtime.Object
 	denied error
 	zone   string
 	wrong  func(error) bool
 	reads  int
 }{
-	"live read":                            {nodes.Selected{HasTopology: true}, []runtime.Object{inZone("there", "live")}, nil, "live", nil, 1},
-	"deleted node":                         {nodes.Selected{HasTopology: true}, nil, nil, "", apierrors.IsNotFound, 1},
-	"driver without topology":              {nodes.Selected{}, nil, nil, "", nil, 0},
-	"driver without topology, served node": {nodes.Selected{Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "", nil, 0},
-	"served node":                          {nodes.Selected{HasTopology: true, Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "served", nil, 0},
-	"reading forbidden, cached":            {nodes.Selected{HasTopology: true}, nil, forbidden, "cached", nil, 1},
-	"reading forbidden, not cached":        {nodes.Selected{HasTopology: true, Served: "other"}, nil, forbidden, "", apierrors.IsForbidden, 1},
+	"live read":                            {SelectedNodes{HasTopology: true}, []runtime.Object{inZone("there", "live")}, nil, "live", nil, 1},
+	"deleted node":                         {SelectedNodes{HasTopology: true}, nil, nil, "", apierrors.IsNotFound, 1},
+	"driver without topology":              {SelectedNodes{}, nil, nil, "", nil, 0},
+	"driver without topology, served node": {SelectedNodes{Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "", nil, 0},
+	"served node":                          {SelectedNodes{HasTopology: true, Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "served", nil, 0},
+	"reading forbidden, cached":            {SelectedNodes{HasTopology: true}, nil, forbidden, "cached", nil, 1},
+	"reading forbidden, not cached":        {SelectedNodes{HasTopology: true, Served: "other"}, nil, forbidden, "", apierrors.IsForbidden, 1},
 }
 
 // A live read costs one request for each claim, and a deleted node sends the claim back
@@ -79,11 +77,11 @@ func TestCachedNodeCostsNoRequest(t *testing.T) {
 	if err := informer.Informer().GetStore().Add(inZone("there", "cached")); err != nil {
 		t.Fatal(err)
 	}
-	selected := nodes.Selected{Client: client, HasTopology: true, Cached: informer.Lister()}
+	selected := SelectedNodes{Client: client, HasTopology: true, Cached: informer.Lister()}
 	if node := selected.FromCache("there"); node == nil || node.Labels["zone"] != "cached" {
 		t.Errorf("node = %v", node)
 	}
-	if selected.FromCache("elsewhere") != nil || (nodes.Selected{HasTopology: true}).FromCache("there") != nil {
+	if selected.FromCache("elsewhere") != nil || (SelectedNodes{HasTopology: true}).FromCache("there") != nil {
 		t.Error("FromCache returns a node that is not cached")
 	}
 	if got := len(client.Actions()); got != 0 {
@@ -92,7 +90,7 @@ func TestCachedNodeCostsNoRequest(t *testing.T) {
 }
 
 func TestServedNodeIsTheOnlyCachedNode(t *testing.T) {
-	cached, registered, err := nodes.Served("driver", "node", map[string]string{"zone": "a", "rack": "1"})
+	cached, registered, err := ServedNode("driver", "node", map[string]string{"zone": "a", "rack": "1"})
 	if err != nil {
 		t.Fatal(err)
 	}

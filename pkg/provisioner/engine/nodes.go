@@ -1,4 +1,4 @@
-package nodes
+package engine
 
 import (
 	"context"
@@ -15,8 +15,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Selected reads the nodes that the scheduler selected for claims.
-type Selected struct {
+// SelectedNodes reads the nodes that the scheduler selected for claims:
+//
+//	driver has topology  node                 source
+//	no                   any                  the name alone, no request
+//	yes                  the served node      the topology of the driver, no request
+//	yes                  any other            a live read; the cache if reading is forbidden
+type SelectedNodes struct {
 	Client kubernetes.Interface
 	// HasTopology is false for a driver without topology: the selected node then makes
 	// no difference, even if the node was deleted.
@@ -30,7 +35,7 @@ type Selected struct {
 }
 
 // Read returns the current node.
-func (s Selected) Read(ctx context.Context, name string) (*v1.Node, error) {
+func (s SelectedNodes) Read(ctx context.Context, name string) (*v1.Node, error) {
 	switch {
 	case !s.HasTopology:
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
@@ -46,7 +51,7 @@ func (s Selected) Read(ctx context.Context, name string) (*v1.Node, error) {
 
 // FromCache returns the cached node, nil if the cache lacks the node or nodes are not
 // watched.
-func (s Selected) FromCache(name string) *v1.Node {
+func (s SelectedNodes) FromCache(name string) *v1.Node {
 	if s.Cached == nil {
 		return nil
 	}
@@ -57,10 +62,10 @@ func (s Selected) FromCache(name string) *v1.Node {
 	return node
 }
 
-// Served returns caches of Nodes and CSINodes that hold the served node only, with the
+// ServedNode returns caches of Nodes and CSINodes that hold the served node only, with the
 // topology that the driver reports. The informers are never started, so that their
 // handlers are never called.
-func Served(driver, node string, topology map[string]string) (nodes, csiNodes cache.SharedIndexInformer, err error) {
+func ServedNode(driver, node string, topology map[string]string) (nodes, csiNodes cache.SharedIndexInformer, err error) {
 	served := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: topology}}
 	registered := storagev1.CSINodeDriver{Name: driver, NodeID: node, TopologyKeys: slices.Sorted(maps.Keys(topology))}
 	csiNode := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{registered}}}
