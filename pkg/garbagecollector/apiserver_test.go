@@ -143,8 +143,8 @@ func connected(t *testing.T, s *apiServer, config Config) *Collector {
 	}
 	c := New(config)
 	watching, stop := context.WithCancel(context.Background())
-	c.watching = watching
-	t.Cleanup(func() { stop(); c.monitoring.Wait() })
+	c.watches.watching = watching
+	t.Cleanup(func() { stop(); c.watches.monitoring.Wait() })
 	c.change(func(g *graph.Graph) { g.Serve(configMaps) })
 	return c
 }

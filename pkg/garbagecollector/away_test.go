@@ -61,17 +61,17 @@ func TestBarrierAwaitsAPIServerThatLeft(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					client := &leavingReads{left: time.Now(), back: time.Now().Add(away), dependent: configMap("dependent", "6", "owner")}
 					c := New(Config{Clock: clock.RealClock{}, Barriers: client, UnreadableAfter: 10 * time.Second, Recorder: record.NewFakeRecorder(10)})
-					defer c.queue.ShutDown()
+					defer c.worker.queue.ShutDown()
 					for _, kind := range []*graph.Kind{configMaps, secrets} {
 						c.graph.Serve(kind)
-						c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind}
+						c.watches.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind}
 					}
-					c.unread = unread
+					c.barriers.unread = unread
 					c.observe(terminating(configMap("owner", "1"), metav1.FinalizerDeleteDependents))
-					c.await([]types.UID{"owner"})
-					c.runBarrier(t.Context(), c.takePending())
-					if !c.graph.HasPassed("owner", time.Now()) || !c.graph.Has("dependent") || len(c.unread) > 0 {
-						t.Errorf("passed %v without having read the dependent, unread %v, after %v", c.graph.HasPassed("owner", time.Now()), c.unread, time.Since(client.left))
+					c.barriers.await([]types.UID{"owner"})
+					c.barriers.runBarrier(t.Context(), c.barriers.takePending())
+					if !c.graph.HasPassed("owner", time.Now()) || !c.graph.Has("dependent") || len(c.barriers.unread) > 0 {
+						t.Errorf("passed %v without having read the dependent, unread %v, after %v", c.graph.HasPassed("owner", time.Now()), c.barriers.unread, time.Since(client.left))
 					}
 				})
 			})
@@ -92,14 +92,14 @@ func TestBarrierAwaitsDiscoveryWhileAPIServerIsAway(t *testing.T) {
 			}
 		}
 		c := New(Config{Clock: clock.RealClock{}, Barriers: client, Discovery: discovery, UnreadableAfter: 10 * time.Second, Recorder: record.NewFakeRecorder(10)})
-		defer c.queue.ShutDown()
+		defer c.worker.queue.ShutDown()
 		c.graph.Serve(configMaps)
-		c.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps}
-		c.outdated = true
-		run := barrier.Begin[*graph.Kind](c.UnreadableAfter)
-		c.run = run
-		r := &reads{Collector: c, run: run, slots: make(chan struct{}, maxReads)}
-		c.addKinds(run, func(kind *graph.Kind) bool { return kind == configMaps })
+		c.watches.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps}
+		c.watches.outdated = true
+		run := barrier.Begin[*graph.Kind](c.barriers.unreadableAfter)
+		c.watches.run = run
+		r := &reads{barriers: c.barriers, run: run, slots: make(chan struct{}, maxReads)}
+		c.barriers.addKinds(run, func(kind *graph.Kind) bool { return kind == configMaps })
 		ctx, stop := context.WithTimeout(t.Context(), 24*time.Second)
 		defer stop()
 		if result, _ := r.follow(ctx, nil); result != barrier.Running {
@@ -117,15 +117,15 @@ func TestBarrierPassesWithoutAggregatedKindAfterLimit(t *testing.T) {
 		widgets, _ := aggregatedWidgets()
 		client := &refusingReads{refused: widgets.Resource}
 		c := New(Config{Clock: clock.RealClock{}, Barriers: client, UnreadableAfter: 10 * time.Second, Recorder: record.NewFakeRecorder(10)})
-		defer c.queue.ShutDown()
+		defer c.worker.queue.ShutDown()
 		for _, kind := range []*graph.Kind{configMaps, widgets} {
 			c.graph.Serve(kind)
-			c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind}
+			c.watches.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind}
 		}
 		for _, want := range []time.Duration{10 * time.Second, 0} {
-			c.runBarrier(t.Context(), nil)
-			if took := time.Since(began); took != want || !slices.Equal(c.unread, []*graph.Kind{widgets}) {
-				t.Errorf("after %v instead of %v, unread %v", took, want, c.unread)
+			c.barriers.runBarrier(t.Context(), nil)
+			if took := time.Since(began); took != want || !slices.Equal(c.barriers.unread, []*graph.Kind{widgets}) {
+				t.Errorf("after %v instead of %v, unread %v", took, want, c.barriers.unread)
 			}
 			began = time.Now()
 		}

@@ -45,7 +45,7 @@ func (r *reads) first(ctx context.Context, kind *graph.Kind) error {
 // probe reads the present version of the kind. If there are few objects, this is a whole list
 // already.
 func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
-	if err := r.Throttle.Wait(ctx); err != nil {
+	if err := r.throttle.Wait(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -65,19 +65,19 @@ func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if isOlder(list.ResourceVersion, r.run.ReachedBefore(kind)) {
-		return r.doubt(kind)
+		return r.watches.doubt(kind)
 	}
 	position := ""
-	if m := r.monitors[kind.GroupKind()]; m != nil {
+	if m := r.watches.monitors[kind.GroupKind()]; m != nil {
 		position = m.position
 	}
-	r.run.Probed(kind, list.ResourceVersion, position, r.Clock.Now())
+	r.run.Probed(kind, list.ResourceVersion, position, r.clock.Now())
 	return nil
 }
 
 // check finds out whether the API server answers a read of a kind that it answered before.
 func (r *reads) check(ctx context.Context, kind *graph.Kind) {
-	err := r.Throttle.Wait(ctx)
+	err := r.throttle.Wait(ctx)
 	if err == nil {
 		reading, cancel := context.WithTimeout(ctx, probeTimeout)
 		defer cancel()
@@ -88,7 +88,7 @@ func (r *reads) check(ctx context.Context, kind *graph.Kind) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.run.Checked(err == nil, r.Clock.Now())
+	r.run.Checked(err == nil, r.clock.Now())
 }
 
 // list lists the kind consistently into the graph, each page within the time. Pages that expire begin anew.
@@ -119,7 +119,7 @@ func (r *reads) list(ctx context.Context, kind *graph.Kind, timeout time.Duratio
 }
 
 func (r *reads) timedPage(ctx context.Context, kind *graph.Kind, options metav1.ListOptions, timeout time.Duration) (*metav1.PartialObjectMetadataList, error) {
-	if err := r.Throttle.Wait(ctx); err != nil {
+	if err := r.throttle.Wait(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -129,8 +129,8 @@ func (r *reads) timedPage(ctx context.Context, kind *graph.Kind, options metav1.
 
 // page reads a page; without resourceVersion, the read is consistent.
 func (r *reads) page(ctx context.Context, kind *graph.Kind, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	list, err := r.checkedList(kind, func() (*metav1.PartialObjectMetadataList, error) {
-		return r.Barriers.Resource(kind.GroupVersionResource()).Namespace(r.namespaceOf(kind)).List(ctx, options)
+	list, err := r.watches.checkedList(kind, func() (*metav1.PartialObjectMetadataList, error) {
+		return r.client.Resource(kind.GroupVersionResource()).Namespace(r.namespaceOf(kind)).List(ctx, options)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", kind.GroupResource(), err)
@@ -148,7 +148,7 @@ func (r *reads) see(kind *graph.Kind) {
 func (r *reads) noteReached(kind *graph.Kind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m := r.monitors[kind.GroupKind()]; m != nil && m.kind == kind {
+	if m := r.watches.monitors[kind.GroupKind()]; m != nil && m.kind == kind {
 		r.run.NoteReached(kind, m.reached)
 	}
 }
@@ -158,14 +158,14 @@ func (r *reads) noteReached(kind *graph.Kind) {
 func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialObjectMetadata) error {
 	var err error
 	r.change(func(g *graph.Graph) {
-		m := r.monitors[kind.GroupKind()]
+		m := r.watches.monitors[kind.GroupKind()]
 		if m == nil || m.kind != kind {
 			err = fmt.Errorf("record the list of %s: %w", kind.GroupResource(), errUnwatched)
 			return
 		}
 		contradicts := func(item metav1.PartialObjectMetadata) bool { return g.Contradicts(kind, &item, version) }
 		if isOlder(version, r.run.ReachedBefore(kind)) || slices.ContainsFunc(items, contradicts) {
-			err = r.doubt(kind)
+			err = r.watches.doubt(kind)
 			return
 		}
 		if order, known := graph.Compare(m.position, version); known && order >= 0 {

@@ -18,7 +18,7 @@ func (c *Collector) readsSince(kind *graph.Kind, reached string) *reads {
 	run := barrier.Begin[*graph.Kind](time.Hour)
 	run.Add(kind)
 	run.NoteReached(kind, reached)
-	return &reads{Collector: c, run: run}
+	return &reads{barriers: c.barriers, run: run}
 }
 
 // Discovery may replace the watch of a kind, or end it, while a barrier lists the kind. The barrier must
@@ -42,7 +42,7 @@ func TestListOfKindThatIsWatchedOtherwiseIsNotTaken(t *testing.T) {
 			c.graph.Serve(listed)
 			reached := ""
 			if tc.watched != nil {
-				c.monitors[listed.GroupKind()] = tc.watched
+				c.watches.monitors[listed.GroupKind()] = tc.watched
 				tc.watched.watches, reached = c.watches, tc.watched.reached
 			}
 			r := c.readsSince(listed, reached)

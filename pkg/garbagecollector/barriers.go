@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/garbage/barrier"
@@ -18,54 +19,77 @@ import (
 // waiting for etcd, so that few in flight would leave it idle.
 const maxReads = 30
 
-// await has a barrier begin for the deletions.
-func (c *Collector) await(deletions []types.UID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, uid := range deletions {
-		c.pending[uid] = struct{}{}
+// barriers find out when the graph has seen every kind as of a read that began after a deletion was observed. Without
+// that, a dependent that the watch has not shown yet is overlooked: its owner would be released before it.
+type barriers struct {
+	*sharedGraph
+	watches   *watches
+	discovery *kindDiscovery
+	passes    *passes
+	// client lists kinds.
+	client   metadata.Interface
+	throttle *Throttle
+	metrics  *counters
+	// unreadableAfter is how long a barrier waits for kinds that cannot be read.
+	unreadableAfter time.Duration
+
+	// The mutex of the graph guards the fields below.
+
+	// pending are the deletions that need a barrier.
+	pending map[types.UID]struct{}
+	// unread are the kinds that the last barrier passed without; hiddenExcused: so it did without hidden groups.
+	unread        []*graph.Kind
+	hiddenExcused bool
+}
+
+func newBarriers(config *Config, discovery *kindDiscovery, passes *passes, metrics *counters) *barriers {
+	return &barriers{
+		sharedGraph: discovery.sharedGraph, watches: discovery.watches, discovery: discovery, passes: passes,
+		client: config.Barriers, throttle: config.Throttle, metrics: metrics, unreadableAfter: config.UnreadableAfter,
+		pending: map[types.UID]struct{}{},
 	}
-	c.awaited.wake()
+}
+
+// await has a barrier begin for the deletions.
+func (b *barriers) await(deletions []types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, uid := range deletions {
+		b.pending[uid] = struct{}{}
+	}
+	b.watches.awaited.wake()
 }
 
 // runBarriers runs barriers, one at a time, until the context ends. While kinds are unread and no deletion
 // waits, a barrier now and then finds out when they can be read again.
-func (c *Collector) runBarriers(ctx context.Context) {
+func (b *barriers) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if owners := c.takePending(); len(owners) > 0 {
-			c.runBarrier(ctx, owners)
+		if owners := b.takePending(); len(owners) > 0 {
+			b.runBarrier(ctx, owners)
 			continue
 		}
 		select {
 		case <-ctx.Done():
-		case <-c.awaited:
-		case <-c.dueForUnread():
-			c.runBarrier(ctx, nil)
+		case <-b.watches.awaited:
+		case <-b.dueForUnread():
+			b.runBarrier(ctx, nil)
 		}
 	}
 }
 
 // takePending returns the deletions that a barrier is to serve, with their epochs. Dependents may ask for a
 // barrier of their owner while the one for it runs.
-func (c *Collector) takePending() map[types.UID]deletion {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (b *barriers) takePending() map[types.UID]deletion {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	owners := map[types.UID]deletion{}
-	for uid := range c.pending {
-		if epoch, namespace, found := c.graph.Epoch(uid); found && !c.graph.HasPassed(uid, c.Clock.Now()) {
-			owners[uid] = deletion{epoch, namespace, c.beganWaiting(uid, epoch)}
+	for uid := range b.pending {
+		if epoch, namespace, found := b.graph.Epoch(uid); found && !b.graph.HasPassed(uid, b.clock.Now()) {
+			owners[uid] = deletion{epoch, namespace, b.passes.beganWaiting(uid, epoch)}
 		}
 	}
-	clear(c.pending)
+	clear(b.pending)
 	return owners
-}
-
-// deletion is a deletion that a barrier serves.
-type deletion struct {
-	epoch     uint64
-	namespace string
-	// since is when the first barrier for the deletion began.
-	since time.Time
 }
 
 // scope returns the namespace of all deletions, "" if they have several or none.
@@ -82,38 +106,42 @@ func scope(owners map[types.UID]deletion) string {
 
 // runBarrier runs one barrier. The known kinds are read at once. The definitions of kinds tell
 // which others there are.
-func (c *Collector) runBarrier(ctx context.Context, owners map[types.UID]deletion) {
-	began := c.Clock.Now()
-	run := barrier.Begin[*graph.Kind](c.UnreadableAfter)
-	c.mu.Lock()
-	c.run = run
-	r := &reads{Collector: c, run: run, namespace: scope(owners), slots: make(chan struct{}, maxReads)}
-	defining := c.addKinds(run, defines)
-	c.addKinds(run, r.inScope)
-	for _, kind := range c.unread {
+func (b *barriers) runBarrier(ctx context.Context, owners map[types.UID]deletion) {
+	began := b.clock.Now()
+	run := barrier.Begin[*graph.Kind](b.unreadableAfter)
+	b.mu.Lock()
+	b.watches.run = run
+	r := &reads{barriers: b, run: run, namespace: scope(owners), slots: make(chan struct{}, maxReads)}
+	defining := b.addKinds(run, defines)
+	b.addKinds(run, r.inScope)
+	for _, kind := range b.unread {
 		run.Excuse(kind)
 	}
-	c.mu.Unlock()
+	b.mu.Unlock()
 	reading, stop := context.WithCancel(ctx)
 	result, unread := r.follow(reading, defining)
 	stop()
 	r.running.Wait()
-	c.mu.Lock()
-	c.run = nil
-	c.unread = append(unread, c.unreadOutside(r)...)
-	c.hiddenExcused = result == barrier.PassedWithout && len(c.discovery.hidden) > 0
-	c.mu.Unlock()
+	b.mu.Lock()
+	b.watches.run = nil
+	b.unread = append(unread, b.unreadOutside(r)...)
+	b.hiddenExcused = result == barrier.PassedWithout && len(b.discovery.hidden) > 0
+	b.mu.Unlock()
 	if result == barrier.Running || ctx.Err() != nil { // or etcd was restored
 		return
 	}
-	c.metrics.barriers.Observe(c.Clock.Since(began).Seconds())
-	c.pass(ctx, owners, result, unread)
+	b.metrics.barriers.Observe(b.clock.Since(began).Seconds())
+	if result == barrier.PassedWithout {
+		b.passes.passWithout(ctx, owners, b.describeUnseen(unread))
+		return
+	}
+	b.passes.pass(owners)
 }
 
 // addKinds adds the collected kinds for which the function returns true. The caller holds the
 // lock.
-func (c *Collector) addKinds(run *barrier.Run[*graph.Kind], wanted func(*graph.Kind) bool) (added []*graph.Kind) {
-	for _, m := range c.monitors {
+func (b *barriers) addKinds(run *barrier.Run[*graph.Kind], wanted func(*graph.Kind) bool) (added []*graph.Kind) {
+	for _, m := range b.watches.monitors {
 		if wanted(m.kind) {
 			run.Add(m.kind)
 			added = append(added, m.kind)
@@ -123,7 +151,7 @@ func (c *Collector) addKinds(run *barrier.Run[*graph.Kind], wanted func(*graph.K
 		return strings.Compare(a.GroupResource().String(), b.GroupResource().String())
 	})
 	for _, kind := range added {
-		if !c.mayBeAggregated(kind) {
+		if !b.watches.mayBeAggregated(kind) {
 			run.Vouch(kind)
 		}
 	}
@@ -132,7 +160,7 @@ func (c *Collector) addKinds(run *barrier.Run[*graph.Kind], wanted func(*graph.K
 
 // reads are the reads of one barrier.
 type reads struct {
-	*Collector
+	*barriers
 	run       *barrier.Run[*graph.Kind]
 	namespace string
 	slots     chan struct{}
@@ -146,7 +174,7 @@ func (r *reads) follow(ctx context.Context, defining []*graph.Kind) (barrier.Res
 	for {
 		r.sealAfter(ctx, defining)
 		r.mu.Lock()
-		now := r.Clock.Now()
+		now := r.clock.Now()
 		result, unread := r.run.Result(now)
 		requests, next := r.run.Next(now)
 		r.mu.Unlock()
@@ -158,14 +186,14 @@ func (r *reads) follow(ctx context.Context, defining []*graph.Kind) (barrier.Res
 		}
 		var timer <-chan time.Time
 		if !next.IsZero() {
-			timer = r.Clock.After(next.Sub(now))
+			timer = r.clock.After(next.Sub(now))
 		}
 		select {
 		case <-ctx.Done():
 			return barrier.Running, nil
-		case <-r.restored:
+		case <-r.watches.restored:
 			return barrier.Running, nil
-		case <-r.awaited:
+		case <-r.watches.awaited:
 		case <-timer:
 		}
 	}
@@ -175,9 +203,9 @@ func (r *reads) follow(ctx context.Context, defining []*graph.Kind) (barrier.Res
 // looking for them as long as some may be unknown.
 func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
 	r.mu.Lock()
-	complete, late := r.run.IsComplete(), r.run.IsLate(r.Clock.Now())
+	complete, late := r.run.IsComplete(), r.run.IsLate(r.clock.Now())
 	r.mu.Unlock()
-	if complete || r.Clock.Now().Before(r.sealable) {
+	if complete || r.clock.Now().Before(r.sealable) {
 		return
 	}
 	seen, ready := r.sawDefinitions(defining, late)
@@ -195,7 +223,7 @@ func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
 	}
 	complete = seen && err == nil && len(r.discovery.hidden) == 0
 	if !complete {
-		r.sealable = r.Clock.Now().Add(barrier.RetryTime)
+		r.sealable = r.clock.Now().Add(barrier.RetryTime)
 		r.running.Start(func() { r.wakeAfter(ctx, barrier.RetryTime) })
 	}
 	if complete || late || err == nil && r.hiddenExcused {
@@ -225,8 +253,8 @@ func (r *reads) inScope(kind *graph.Kind) bool { return r.namespace == "" || kin
 func (r *reads) wakeAfter(ctx context.Context, after time.Duration) {
 	select {
 	case <-ctx.Done():
-	case <-r.Clock.After(after):
-		r.awaited.wake()
+	case <-r.clock.After(after):
+		r.watches.awaited.wake()
 	}
 }
 
@@ -243,7 +271,7 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 	}
 	r.metrics.reads.WithLabelValues(strings.ToLower(request.String())).Inc()
 	var err error
-	began := r.Clock.Now()
+	began := r.clock.Now()
 	switch request {
 	case barrier.Check:
 		r.check(ctx, kind)
@@ -255,24 +283,24 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 	if err != nil && ctx.Err() == nil {
 		r.fail(ctx, kind, began, err)
 	}
-	r.awaited.wake()
+	r.watches.awaited.wake()
 }
 
 // fail records the failure of a read of the kind. An overloaded API server says nothing about the kind.
 func (r *reads) fail(ctx context.Context, kind *graph.Kind, began time.Time, err error) {
 	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
-	overload, refused := r.Throttle.remaining(), r.Throttle.hasRefused(kind.Group, began)
+	overload, refused := r.throttle.remaining(), r.throttle.hasRefused(kind.Group, began)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	busy := refused && !r.mayBeAggregated(kind)
+	busy := refused && !r.watches.mayBeAggregated(kind)
 	if busy {
 		overload = max(overload, barrier.RetryTime)
 	}
 	if overload > 0 {
-		r.run.Postponed(kind, r.Clock.Now().Add(overload))
+		r.run.Postponed(kind, r.clock.Now().Add(overload))
 		return
 	}
-	r.run.Failed(kind, r.Clock.Now())
+	r.run.Failed(kind, r.clock.Now())
 }
 
 // namespaceOf returns the namespace in which the kind is read.

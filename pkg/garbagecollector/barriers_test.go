@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/exeunt-io/exeunt/pkg/garbage/barrier"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -67,11 +66,11 @@ func TestKnownKindsAreReadBesideDefinitions(t *testing.T) {
 		definitions, services,
 	} {
 		c.graph.Serve(kind)
-		c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind}
+		c.watches.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c.runBarrier(ctx, map[types.UID]deletion{"owner": {namespace: "ns"}})
+	c.barriers.runBarrier(ctx, map[types.UID]deletion{"owner": {namespace: "ns"}})
 	if ctx.Err() != nil || !client.definitionsRead.Load() {
 		t.Errorf("the barrier ended: %v, definitions read: %v", ctx.Err() == nil, client.definitionsRead.Load())
 	}
@@ -82,15 +81,15 @@ func TestPassedDeletionNeedsNoSecondBarrier(t *testing.T) {
 	c := New(Config{Clock: clock.RealClock{}})
 	c.change(func(g *graph.Graph) { g.Serve(configMaps) })
 	c.observe(terminating(configMap("owner", "1"), metav1.FinalizerDeleteDependents))
-	c.await([]types.UID{"owner"})
-	c.pass(t.Context(), c.takePending(), barrier.Passed, nil)
-	c.await([]types.UID{"owner"})
-	if owners := c.takePending(); len(owners) > 0 {
+	c.barriers.await([]types.UID{"owner"})
+	c.barriers.passes.pass(c.barriers.takePending())
+	c.barriers.await([]types.UID{"owner"})
+	if owners := c.barriers.takePending(); len(owners) > 0 {
 		t.Errorf("a barrier for %v", owners)
 	}
 	c.observe(terminating(configMap("owner", "2"), metav1.FinalizerOrphanDependents))
-	c.await([]types.UID{"owner"})
-	if owners := c.takePending(); len(owners) != 1 {
+	c.barriers.await([]types.UID{"owner"})
+	if owners := c.barriers.takePending(); len(owners) != 1 {
 		t.Error("no barrier after the policy was changed")
 	}
 }
@@ -99,13 +98,13 @@ func TestUnreadKindIsReadAgainWithoutDeletions(t *testing.T) {
 	client := &awaitingReads{podsRead: make(chan struct{})}
 	fake := clocktesting.NewFakeClock(time.Unix(0, 0))
 	c := New(Config{Clock: fake, Barriers: client, UnreadableAfter: time.Hour})
-	if c.dueForUnread() != nil {
+	if c.barriers.dueForUnread() != nil {
 		t.Error("a barrier is due although all kinds were read")
 	}
 	c.graph.Serve(configMaps)
-	c.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps, listed: true}
-	c.unread = []*graph.Kind{configMaps}
-	due := c.dueForUnread()
+	c.watches.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps, listed: true}
+	c.barriers.unread = []*graph.Kind{configMaps}
+	due := c.barriers.dueForUnread()
 	fake.Step(unreadRecheck - 1)
 	select {
 	case <-due:
@@ -113,13 +112,13 @@ func TestUnreadKindIsReadAgainWithoutDeletions(t *testing.T) {
 	default:
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	c.monitoring.StartWithContext(ctx, c.runBarriers)
+	c.watches.monitoring.StartWithContext(ctx, c.barriers.run)
 	eventually(t, "the kind is read", func() bool {
 		fake.Step(unreadRecheck)
-		return len(c.unreadKinds()) == 0
+		return len(c.barriers.unreadKinds()) == 0
 	})
 	stop()
-	c.monitoring.Wait()
+	c.watches.monitoring.Wait()
 }
 
 // pagedReads answers each first page of definitions with the promise of others. Other kinds are empty; their reads wait
@@ -178,11 +177,11 @@ func runPaged(t *testing.T, kinds, atOnce int) bool {
 	}
 	for _, kind := range served {
 		c.graph.Serve(kind)
-		c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, position: "5", reached: "5"}
+		c.watches.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, position: "5", reached: "5"}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	c.runBarrier(ctx, map[types.UID]deletion{"owner": {namespace: "ns"}})
+	c.barriers.runBarrier(ctx, map[types.UID]deletion{"owner": {namespace: "ns"}})
 	return ctx.Err() == nil
 }
 

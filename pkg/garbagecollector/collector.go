@@ -16,20 +16,10 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
-
-	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-const (
-	// queueName is upstream's, so that the metrics of the queue have upstream's names.
-	queueName = "garbage_collector_attempt_to_delete"
-	// minRetry and maxRetry bound the backoff of an object.
-	minRetry, maxRetry = 5 * time.Millisecond, 30 * time.Second
-	// SyncTimeout is how long the collection waits for the first list of every kind.
-	SyncTimeout = 30 * time.Second
-	// remembered is the number of remembered events about owners in other namespaces.
-	remembered = 4096
-)
+// SyncTimeout is how long the collection waits for the first list of every kind.
+const SyncTimeout = 30 * time.Second
 
 // Config configures a collector.
 type Config struct {
@@ -61,84 +51,84 @@ type Config struct {
 	OrphanUnreadableAfter time.Duration
 }
 
-// Collector collects garbage. It is safe for concurrent use.
+// Collector collects garbage. It composes the parts, and is safe for concurrent use.
 type Collector struct {
-	Config
 	*sharedGraph
-	*restore
-	*watches
+	restore   *restore
+	watches   *watches
 	discovery *kindDiscovery
 	live      *liveReads
 	writer    *writer
+	barriers  *barriers
+	worker    *worker
+	cycles    *cycles
+	progress  *progressReports
 	others    *otherCollectors
-	queue     workqueue.TypedRateLimitingInterface[types.UID]
-	invalid   *lru.Cache
 	metrics   *counters
-	started   time.Time
-	// cyclic wakes the search for cycles.
-	cyclic signal
-
-	// pending are the deletions that need a barrier.
-	pending map[types.UID]struct{}
-	// unread are the kinds that the last barrier passed without.
-	unread []*graph.Kind
-	// hiddenExcused: the last barrier passed without the kinds that discovery knows the group of only.
-	hiddenExcused bool
-	// unreadSince are, for orphaning owners that wait for such kinds, their deletions with the time of the first barrier.
-	unreadSince map[types.UID]deletion
-	told        map[types.UID]*progress
+	// workers is the number of objects that are judged at once.
+	workers int
+	started time.Time
 }
 
 // New returns a collector that does nothing yet.
-func New(config Config) *Collector {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](minRetry, maxRetry)
+func New(config Config) *Collector { return newCollector(&config, newQueue(config.Clock)) }
+
+func newCollector(config *Config, queue workqueue.TypedRateLimitingInterface[types.UID]) *Collector {
 	c := &Collector{
-		Config:  config,
-		queue:   workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.UID]{Name: queueName, Clock: config.Clock}),
-		invalid: lru.New(remembered),
-		metrics: newCounters(),
-		started: config.Clock.Now(),
-		cyclic:  newSignal(),
-		pending: map[types.UID]struct{}{}, unreadSince: map[types.UID]deletion{}, told: map[types.UID]*progress{},
+		sharedGraph: newSharedGraph(config.Clock, queue.Add), restore: newRestore(), others: newOtherCollectors(config),
+		metrics: newCounters(), workers: config.Workers, started: config.Clock.Now(),
 	}
-	c.sharedGraph = newSharedGraph(config.Clock, func(uid types.UID) { c.queue.Add(uid) })
-	c.restore, c.others = newRestore(), newOtherCollectors(&c.Config)
 	c.watches = newWatches(c.sharedGraph, c.restore, config.Reads)
-	c.discovery = newKindDiscovery(&c.Config, c.sharedGraph, c.watches, c.metrics)
-	c.live = newLiveReads(&c.Config, c.sharedGraph, c.watches)
-	c.writer = newWriter(&c.Config, c.watches, c.live, c.metrics)
-	c.graph.SetVirtualLifetime(virtualLifetime)
+	c.discovery = newKindDiscovery(config, c.sharedGraph, c.watches, c.metrics)
+	c.live = newLiveReads(config, c.sharedGraph, c.watches)
+	c.writer = newWriter(config, c.watches, c.live, c.metrics)
+	c.cycles = &cycles{
+		sharedGraph: c.sharedGraph, live: c.live, writer: c.writer, recorder: config.Recorder, wanted: newSignal(),
+	}
+	passes := &passes{
+		sharedGraph: c.sharedGraph, recorder: config.Recorder, enqueueAfter: queue.AddAfter, cycles: c.cycles.wanted,
+		orphanUnreadableAfter: config.OrphanUnreadableAfter, unreadSince: map[types.UID]deletion{},
+	}
+	c.barriers = newBarriers(config, c.discovery, passes, c.metrics)
+	c.cycles.barriers = c.barriers
+	c.worker = &worker{
+		sharedGraph: c.sharedGraph, queue: queue, live: c.live, writer: c.writer, barriers: c.barriers, others: c.others,
+		recorder: config.Recorder, cycles: c.cycles.wanted, displaced: lru.New(remembered),
+	}
+	c.progress = &progressReports{
+		sharedGraph: c.sharedGraph, barriers: c.barriers, recorder: config.Recorder, told: map[types.UID]*progress{},
+	}
 	return c
 }
 
 // Watch discovers the kinds and fills the graph until the context ends. It writes nothing. The error is [ErrRestored].
 func (c *Collector) Watch(ctx context.Context) error {
-	ctx, end := c.untilRestored(ctx)
-	c.watchWithin(ctx)
+	ctx, end := c.restore.untilRestored(ctx)
+	c.watches.watchWithin(ctx)
 	c.discovery.discoverRepeatedly(ctx)
-	c.monitoring.Wait()
+	c.watches.monitoring.Wait()
 	return end()
 }
 
 // Collect deletes garbage until the context ends. Watch must be running. The error is [ErrRestored].
 func (c *Collector) Collect(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
-	ctx, end := c.untilRestored(ctx)
+	ctx, end := c.restore.untilRestored(ctx)
 	if !c.waitForSync(ctx) {
 		return end()
 	}
-	logger.Info("Collecting garbage", "workers", c.Workers, "dryRun", c.DryRun)
+	logger.Info("Collecting garbage", "workers", c.workers, "dryRun", c.writer.dryRun)
 	var running wait.Group
-	for range c.Workers {
-		running.StartWithContext(ctx, c.work)
+	for range c.workers {
+		running.StartWithContext(ctx, c.worker.run)
 	}
-	running.StartWithContext(ctx, c.runBarriers)
-	running.StartWithContext(ctx, c.releaseCycles)
-	running.StartWithContext(ctx, c.reportProgress)
+	running.StartWithContext(ctx, c.barriers.run)
+	running.StartWithContext(ctx, c.cycles.run)
+	running.StartWithContext(ctx, c.progress.run)
 	running.StartWithContext(ctx, c.others.detect)
 	c.begin()
 	<-ctx.Done()
-	c.queue.ShutDown()
+	c.worker.queue.ShutDown()
 	running.Wait()
 	return end()
 }
@@ -146,7 +136,8 @@ func (c *Collector) Collect(ctx context.Context) error {
 // waitForSync waits until all kinds are listed, at most for the timeout. It returns false if
 // the context ended.
 func (c *Collector) waitForSync(ctx context.Context) bool {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, SyncTimeout, true, func(context.Context) (bool, error) { return c.discovery.unlisted() == nil, nil })
+	listed := func(context.Context) (bool, error) { return c.discovery.unlisted() == nil, nil }
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, SyncTimeout, true, listed)
 	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Info("Not all kinds are listed; collecting without them", "reason", c.discovery.unlisted())
 	}
@@ -155,7 +146,7 @@ func (c *Collector) waitForSync(ctx context.Context) bool {
 
 // Ready returns nil once all kinds are listed, or the timeout has passed since the start.
 func (c *Collector) Ready() error {
-	if c.Clock.Since(c.started) >= SyncTimeout {
+	if c.clock.Since(c.started) >= SyncTimeout {
 		return nil
 	}
 	return c.discovery.unlisted()

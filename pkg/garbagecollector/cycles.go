@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -24,25 +25,36 @@ const (
 	cycleShare = 10
 )
 
-// releaseCycles releases owners that wait for each other, until the context ends.
-func (c *Collector) releaseCycles(ctx context.Context) {
+// cycles releases owners that wait for each other. It has no mutex of its own.
+type cycles struct {
+	*sharedGraph
+	live     *liveReads
+	writer   *writer
+	barriers *barriers
+	recorder record.EventRecorder
+	// wanted wakes the search.
+	wanted signal
+}
+
+// run releases owners that wait for each other, until the context ends.
+func (c *cycles) run(ctx context.Context) {
 	delays := newCycleDelays()
 	for {
 		var retry <-chan time.Time
 		if next, failed := delays.next(); failed {
-			retry = c.Clock.After(next.Sub(c.Clock.Now()))
+			retry = c.clock.After(next.Sub(c.clock.Now()))
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.cyclic:
+		case <-c.wanted:
 		case <-retry:
 		}
 		pause := c.releaseFound(ctx, delays)
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.Clock.After(pause):
+		case <-c.clock.After(pause):
 		}
 	}
 }
@@ -87,24 +99,24 @@ func (d *cycleDelays) forgetOthers(exists map[types.UID]bool) {
 }
 
 // releaseFound searches for cycles once, and returns the pause until the next search.
-func (c *Collector) releaseFound(ctx context.Context, delays *cycleDelays) (pause time.Duration) {
-	began := c.Clock.Now()
+func (c *cycles) releaseFound(ctx context.Context, delays *cycleDelays) (pause time.Duration) {
+	began := c.clock.Now()
 	c.mu.Lock()
 	components := c.graph.Components()
 	c.mu.Unlock()
-	pause = max(cyclePause, cycleShare*c.Clock.Since(began))
+	pause = max(cyclePause, cycleShare*c.clock.Since(began))
 	exists := map[types.UID]bool{}
 	for _, component := range components {
 		name := component.Members[0].UID
 		exists[name] = true
-		if c.Clock.Now().Before(delays.until[name]) {
+		if c.clock.Now().Before(delays.until[name]) {
 			continue
 		}
 		err := c.releaseComponent(ctx, component)
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("Owners that wait for each other are retried", "err", err)
 		}
-		delays.record(name, err, c.Clock.Now())
+		delays.record(name, err, c.clock.Now())
 	}
 	delays.forgetOthers(exists)
 	return pause
@@ -115,14 +127,14 @@ func stateOf(component graph.Component) garbage.ComponentState {
 }
 
 // releaseComponent carries out the decisions on one component.
-func (c *Collector) releaseComponent(ctx context.Context, component graph.Component) error {
+func (c *cycles) releaseComponent(ctx context.Context, component graph.Component) error {
 	state := stateOf(component)
 	for {
 		switch action := garbage.DecideComponent(state); action {
 		case garbage.AwaitOutside:
 			return nil
 		case garbage.AwaitMembers:
-			c.await(unseen(component))
+			c.barriers.await(unseen(component))
 			return nil
 		case garbage.ReadMembers:
 			changed, err := c.readMembers(ctx, component)
@@ -131,7 +143,7 @@ func (c *Collector) releaseComponent(ctx context.Context, component graph.Compon
 			}
 			state.Read, state.Changed = true, changed
 		case garbage.Recompute:
-			c.cyclic.wake()
+			c.wanted.wake()
 			return nil
 		case garbage.ReleaseMembers:
 			return c.releaseMembers(ctx, component)
@@ -150,7 +162,7 @@ func unseen(component graph.Component) []types.UID {
 }
 
 // readMembers reads every member live, and reports whether one has changed.
-func (c *Collector) readMembers(ctx context.Context, component graph.Component) (changed bool, err error) {
+func (c *cycles) readMembers(ctx context.Context, component graph.Component) (changed bool, err error) {
 	for _, member := range component.Members {
 		unchanged, err := c.live.isUnchanged(ctx, member.Object)
 		if err != nil {
@@ -162,7 +174,7 @@ func (c *Collector) readMembers(ctx context.Context, component graph.Component) 
 }
 
 // isBlockedByOther reports whether a dependent that is no member blocks the owner.
-func (c *Collector) isBlockedByOther(owner types.UID, members map[types.UID]bool) bool {
+func (c *cycles) isBlockedByOther(owner types.UID, members map[types.UID]bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.graph.IsBlockedByOther(owner, members)
@@ -170,7 +182,7 @@ func (c *Collector) isBlockedByOther(owner types.UID, members map[types.UID]bool
 
 // releaseMembers removes the finalizer of every member. The first removal may delete a member,
 // so that the others wait for nothing: a crash in between leaves no cycle.
-func (c *Collector) releaseMembers(ctx context.Context, component graph.Component) error {
+func (c *cycles) releaseMembers(ctx context.Context, component graph.Component) error {
 	names := make([]string, 0, len(component.Members))
 	for _, member := range component.Members {
 		names = append(names, member.Kind.Kind+" "+member.Name)
@@ -187,11 +199,11 @@ func (c *Collector) releaseMembers(ctx context.Context, component graph.Componen
 			return err
 		}
 		if next != done {
-			c.cyclic.wake()
+			c.wanted.wake()
 			return nil
 		}
-		if i < maxEvents && !c.DryRun {
-			c.Recorder.Eventf(referenceTo(member.Object), v1.EventTypeWarning, blocker.CycleEvent, "Released from a cycle of %d owners that block each other: %s", len(names), cycle)
+		if i < maxEvents && !c.writer.dryRun {
+			c.recorder.Eventf(referenceTo(member.Object), v1.EventTypeWarning, blocker.CycleEvent, "Released from a cycle of %d owners that block each other: %s", len(names), cycle)
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestNoEventAboutMemberThatChanged(t *testing.T) {
 			answer = func(name string) any { return partial(terminating(configMap(name, "9"), "example.com/held")) }
 		}
 		c, _ := cycle(t, Config{Recorder: recorder}, status, answer)
-		c.releaseFound(t.Context(), newCycleDelays())
+		c.cycles.releaseFound(t.Context(), newCycleDelays())
 		if got := len(recorder.Events); got != want {
 			t.Errorf("%d events after answers %d, want %d", got, status, want)
 		}
@@ -57,7 +57,7 @@ func TestRefusedReleaseIsDelayedLongerEachTime(t *testing.T) {
 	c, s := cycle(t, Config{Clock: clock}, http.StatusForbidden, refusedWith(http.StatusForbidden, metav1.StatusReasonForbidden))
 	delays := newCycleDelays()
 	for range 240 {
-		c.releaseFound(t.Context(), delays)
+		c.cycles.releaseFound(t.Context(), delays)
 		clock.Step(cyclePause)
 	}
 	if got := s.count("GET " + configMapPath + "one"); got < 5 || got > 10 {
@@ -79,7 +79,7 @@ func TestDependentThatCameDuringDelayIsAwaited(t *testing.T) {
 		c.observe(terminating(configMap("one", "1"), finalizer))
 		pass(c, "one")
 		for _, owner := range owners {
-			if err := c.reconcile(t.Context(), owner); err != nil {
+			if err := c.worker.reconcile(t.Context(), owner); err != nil {
 				t.Error(err)
 			}
 		}
@@ -89,7 +89,7 @@ func TestDependentThatCameDuringDelayIsAwaited(t *testing.T) {
 	}
 	c, s := cycle(t, Config{}, http.StatusOK, func(name string) any { return partial(configMap(name, "9")) })
 	c.writer.limiter = hookLimiter{admit: func() { c.observe(configMap("late", "5", "one", "two")) }}
-	c.releaseFound(t.Context(), newCycleDelays())
+	c.cycles.releaseFound(t.Context(), newCycleDelays())
 	if s.count("PATCH "+configMapPath+"one")+s.count("PATCH "+configMapPath+"two") > 0 {
 		t.Error("a member is released before the dependent that came is gone")
 	}
@@ -102,11 +102,11 @@ func TestObjectIsRetriedWithinAMinute(t *testing.T) {
 		c := New(Config{Clock: clock})
 		refused := failure(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "configmaps", "one")
 		refused.Details.RetryAfterSeconds = seconds
-		c.finish(t.Context(), "one", &apierrors.StatusError{ErrStatus: *refused})
+		c.worker.finish(t.Context(), "one", &apierrors.StatusError{ErrStatus: *refused})
 		eventually(t, "the object is delayed", clock.HasWaiters)
 		clock.Step(want + time.Millisecond)
-		eventually(t, "the object is due", func() bool { return c.queue.Len() == 1 })
-		c.queue.ShutDown()
+		eventually(t, "the object is due", func() bool { return c.worker.queue.Len() == 1 })
+		c.worker.queue.ShutDown()
 	}
 	header := http.Header{"Retry-After": {"86400"}}
 	if boundRetryAfter(header); header.Get("Retry-After") != "60" {

@@ -42,7 +42,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 			OtherCollector bool `json:"otherCollector"`
 			// UnreadKinds are kinds, and groups, that owners may wait for because they cannot be read.
 			UnreadKinds []string `json:"unreadKinds"`
-		}{vertices, edges, c.others.hasFound(), append([]string{}, c.unreadKinds()...)})
+		}{vertices, edges, c.others.hasFound(), append([]string{}, c.barriers.unreadKinds()...)})
 	case "", "dot":
 		w.Header().Set("Content-Type", "text/vnd.graphviz")
 		writeDOT(w, vertices, edges)

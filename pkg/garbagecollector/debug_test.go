@@ -23,7 +23,7 @@ func TestDebuggingPageNamesUnreadKinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := New(Config{Clock: clocktesting.NewFakeClock(metav1.Now().Time)})
 			c.observe(terminating(configMap("owner", "1"), metav1.FinalizerOrphanDependents))
-			c.unread = tc.unread
+			c.barriers.unread = tc.unread
 			answer := httptest.NewRecorder()
 			c.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, DebugPath+"?format=json&uid=owner", http.NoBody))
 			if page := answer.Body.String(); !strings.Contains(page, tc.want) || !strings.Contains(page, `"uid":"owner"`) {

@@ -74,7 +74,7 @@ func TestKindFoundByBarrierStaysWatched(t *testing.T) {
 	eventually(t, "list widgets after the barrier", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.monitors[widgetKind].listed
+		return c.watches.monitors[widgetKind].listed
 	})
 }
 
@@ -93,9 +93,9 @@ func watchingWidgets(t *testing.T, s *apiServer) (*Collector, *fakeDiscovery) {
 func TestBarrierAwaitsKindInNewVersion(t *testing.T) {
 	c, d := watchingWidgets(t, newAPIServer(t))
 	c.mu.Lock()
-	c.run = barrier.Begin[*graph.Kind](c.UnreadableAfter)
-	c.addKinds(c.run, func(*graph.Kind) bool { return true })
-	c.run.Seal(true)
+	c.watches.run = barrier.Begin[*graph.Kind](c.barriers.unreadableAfter)
+	c.barriers.addKinds(c.watches.run, func(*graph.Kind) bool { return true })
+	c.watches.run.Seal(true)
 	c.mu.Unlock()
 	d.serveWidgets("v2", true)
 	if err := c.discovery.discover(t.Context()); err != nil {
@@ -103,8 +103,8 @@ func TestBarrierAwaitsKindInNewVersion(t *testing.T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	requests, _ := c.run.Next(c.Clock.Now())
-	if _, awaited := requests[c.monitors[widgetKind].kind]; !awaited || len(requests) != 1 {
+	requests, _ := c.watches.run.Next(c.clock.Now())
+	if _, awaited := requests[c.watches.monitors[widgetKind].kind]; !awaited || len(requests) != 1 {
 		t.Errorf("requests: %v", requests)
 	}
 }
@@ -129,7 +129,7 @@ func TestKindChangesScope(t *testing.T) {
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if kind := c.graph.Kind(widgetKind); kind == nil || kind.Namespaced || c.monitors[widgetKind].kind != kind {
+			if kind := c.graph.Kind(widgetKind); kind == nil || kind.Namespaced || c.watches.monitors[widgetKind].kind != kind {
 				t.Errorf("served: %+v", kind)
 			}
 			if c.graph.Has("former") {
@@ -199,7 +199,7 @@ func TestKindOfGroupThatCannotBeDiscoveredIsKept(t *testing.T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.monitors[widgetKind] == nil || c.graph.Kind(widgetKind) == nil {
+	if c.watches.monitors[widgetKind] == nil || c.graph.Kind(widgetKind) == nil {
 		t.Error("the kind was dropped")
 	}
 }
@@ -219,10 +219,10 @@ func TestKindDefinedUnderOtherName(t *testing.T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.monitors[widgetKind] != nil || c.graph.Has("former") {
+	if c.watches.monitors[widgetKind] != nil || c.graph.Has("former") {
 		t.Error("the former kind is still watched")
 	}
-	if c.monitors[schema.GroupKind{Group: "g", Kind: "Gadget"}] == nil {
+	if c.watches.monitors[schema.GroupKind{Group: "g", Kind: "Gadget"}] == nil {
 		t.Error("the present kind is not watched")
 	}
 }
@@ -238,7 +238,7 @@ func TestKindThatIsDefinedIsKept(t *testing.T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.monitors[widgetKind] == nil {
+	if c.watches.monitors[widgetKind] == nil {
 		t.Error("the kind was dropped")
 	}
 }
@@ -255,7 +255,7 @@ func TestKindIsGoneWithLastDefinitionOfItsGroup(t *testing.T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.monitors[widgetKind] != nil {
+	if c.watches.monitors[widgetKind] != nil {
 		t.Error("the kind is still watched")
 	}
 }

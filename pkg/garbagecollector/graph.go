@@ -2,6 +2,7 @@ package garbagecollector
 
 import (
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -9,6 +10,10 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
+
+// virtualLifetime is how long the first live read of an owner that is not in the graph keeps its dependents: its kind
+// is not collected, or not listed yet.
+const virtualLifetime = 10 * time.Second
 
 // sharedGraph is the graph behind its mutex. All parts of a collector share it.
 //
@@ -28,7 +33,9 @@ type sharedGraph struct {
 }
 
 func newSharedGraph(clock clock.WithTicker, enqueue func(types.UID)) *sharedGraph {
-	return &sharedGraph{clock: clock, enqueue: enqueue, graph: graph.New()}
+	s := &sharedGraph{clock: clock, enqueue: enqueue, graph: graph.New()}
+	s.graph.SetVirtualLifetime(virtualLifetime)
+	return s
 }
 
 // change changes the graph, and enqueues the objects to be judged again.

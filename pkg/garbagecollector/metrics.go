@@ -65,12 +65,12 @@ func (metricsOf) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect sends the metrics about the graph.
 func (m metricsOf) Collect(ch chan<- prometheus.Metric) {
-	count, oldest := m.counts()
+	count, oldest := m.progress.counts()
 	for policy, owners := range count {
 		ch <- prometheus.MustNewConstMetric(waitingMetric, prometheus.GaugeValue, float64(owners), policy)
 		ch <- prometheus.MustNewConstMetric(oldestMetric, prometheus.GaugeValue, oldest[policy].Seconds(), policy)
 	}
-	unread := m.unreadKinds()
+	unread := m.barriers.unreadKinds()
 	ch <- prometheus.MustNewConstMetric(unreadMetric, prometheus.GaugeValue, float64(len(unread)))
 	for _, resource := range unread {
 		ch <- prometheus.MustNewConstMetric(kindMetric, prometheus.GaugeValue, 1, resource)

@@ -81,7 +81,7 @@ func TestListOfReplacedMonitorIsNotRecorded(t *testing.T) {
 func (c *Collector) monitorOf(kind, resource string) *monitor {
 	m := &monitor{watches: c.watches, kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: resource, Namespaced: true}}
 	c.graph.Serve(m.kind)
-	c.monitors[m.kind.GroupKind()] = m
+	c.watches.monitors[m.kind.GroupKind()] = m
 	return m
 }
 
@@ -172,7 +172,7 @@ func TestDefinitionCreatedAgainStaysKnown(t *testing.T) {
 	c := New(Config{Clock: clock.RealClock{}})
 	m := &monitor{watches: c.watches, kind: definitions}
 	c.graph.Serve(m.kind)
-	c.monitors[m.kind.GroupKind()] = m
+	c.watches.monitors[m.kind.GroupKind()] = m
 	definition := func(uid types.UID, version string) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "widgets.g", UID: uid, ResourceVersion: version}}
 	}
@@ -187,7 +187,7 @@ func TestDefinitionCreatedAgainStaysKnown(t *testing.T) {
 	if err := errors.Join(m.Delete(definition("first", "100")), m.Add(definition("second", "113"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, known := c.definitions["widgets.g"]; !known {
+	if _, known := c.watches.definitions["widgets.g"]; !known {
 		t.Error("the definition is forgotten")
 	}
 }

@@ -249,7 +249,7 @@ func TestOwnTestLeaseIsNotCollected(t *testing.T) {
 	c.observe(object)
 	c.others.keep("test-lease")
 	for _, uid := range []types.UID{"test-lease", "other", "namesake"} {
-		if err := c.reconcile(t.Context(), uid); err != nil {
+		if err := c.worker.reconcile(t.Context(), uid); err != nil {
 			t.Error(err)
 		}
 	}
@@ -257,7 +257,7 @@ func TestOwnTestLeaseIsNotCollected(t *testing.T) {
 		t.Errorf("requests: %v", s.requests)
 	}
 	c.others.keep("")
-	if err := c.reconcile(t.Context(), "test-lease"); err != nil || s.count("DELETE "+path+"test-lease") != 1 {
+	if err := c.worker.reconcile(t.Context(), "test-lease"); err != nil || s.count("DELETE "+path+"test-lease") != 1 {
 		t.Errorf("the test Lease that was left is not collected: %v, %v", err, s.requests)
 	}
 }

@@ -36,50 +36,59 @@ type progress struct {
 	first, sent time.Time
 }
 
-// reportProgress tells what waiting owners wait for, until the context ends.
-func (c *Collector) reportProgress(ctx context.Context) {
-	ticker := c.Clock.NewTicker(progressTick)
+// progressReports are the events and counts about deletions that wait.
+type progressReports struct {
+	*sharedGraph
+	barriers *barriers
+	recorder record.EventRecorder
+	// told is what was told about waiting owners. Only the loop of the reports uses it.
+	told map[types.UID]*progress
+}
+
+// run tells what waiting owners wait for, until the context ends.
+func (p *progressReports) run(ctx context.Context) {
+	ticker := p.clock.NewTicker(progressTick)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			c.sendProgress()
+			p.sendProgress()
 		}
 	}
 }
 
 // sendProgress sends the events that are due: those about owners without an event first, then the least recent
 // ones. Owners whose owner waits itself get none: the events about that owner name them.
-func (c *Collector) sendProgress() {
-	now := c.Clock.Now()
-	c.mu.Lock()
-	owners, unread := c.graph.Waiting(), append(namesOf(c.unread), c.discovery.hidden...)
-	c.mu.Unlock()
-	due := c.due(owners, now)
+func (p *progressReports) sendProgress() {
+	now := p.clock.Now()
+	p.mu.Lock()
+	owners, unread := p.graph.Waiting(), p.barriers.unreadNames()
+	p.mu.Unlock()
+	due := p.due(owners, now)
 	for _, owner := range due[:min(len(due), maxEvents)] {
-		c.told[owner.UID].sent = now
-		c.sendWaiting(owner.UID, unread)
+		p.told[owner.UID].sent = now
+		p.sendWaiting(owner.UID, unread)
 	}
 }
 
 // due returns the owners about which an event is due, in the order of the events, and forgets others than these
 // owners.
-func (c *Collector) due(owners []graph.WaitingOwner, now time.Time) []graph.WaitingOwner {
+func (p *progressReports) due(owners []graph.WaitingOwner, now time.Time) []graph.WaitingOwner {
 	told := make(map[types.UID]*progress, len(owners))
 	var due []graph.WaitingOwner
 	for _, owner := range owners {
-		p := c.told[owner.UID]
-		if p == nil {
-			p = &progress{first: now}
+		last := p.told[owner.UID]
+		if last == nil {
+			last = &progress{first: now}
 		}
-		told[owner.UID] = p
-		if owner.Top && !now.Before(later(p.first, p.sent).Add(progressInterval)) {
+		told[owner.UID] = last
+		if owner.Top && !now.Before(later(last.first, last.sent).Add(progressInterval)) {
 			due = append(due, owner)
 		}
 	}
-	c.told = told
+	p.told = told
 	slices.SortStableFunc(due, func(a, b graph.WaitingOwner) int {
 		return cmp.Or(told[a.UID].sent.Compare(told[b.UID].sent), a.Deleted.Compare(b.Deleted))
 	})
@@ -87,12 +96,12 @@ func (c *Collector) due(owners []graph.WaitingOwner, now time.Time) []graph.Wait
 }
 
 // sendWaiting sends the event about one owner.
-func (c *Collector) sendWaiting(uid types.UID, unread []string) {
-	c.mu.Lock()
-	owner, found := c.graph.WaitingOwner(uid)
-	c.mu.Unlock()
+func (p *progressReports) sendWaiting(uid types.UID, unread []string) {
+	p.mu.Lock()
+	owner, found := p.graph.WaitingOwner(uid)
+	p.mu.Unlock()
 	if found {
-		c.Recorder.Event(referenceTo(owner.Object), v1.EventTypeNormal, blocker.EventName, describe(owner, unread))
+		p.recorder.Event(referenceTo(owner.Object), v1.EventTypeNormal, blocker.EventName, describe(owner, unread))
 	}
 }
 
@@ -123,11 +132,11 @@ func describe(owner graph.WaitingOwner, unread []string) string {
 }
 
 // counts returns the number of waiting owners, and the age of the oldest, by policy.
-func (c *Collector) counts() (count map[string]int, oldest map[string]time.Duration) {
-	now := c.Clock.Now()
-	c.mu.Lock()
-	owners := c.graph.Waiting()
-	c.mu.Unlock()
+func (p *progressReports) counts() (count map[string]int, oldest map[string]time.Duration) {
+	now := p.clock.Now()
+	p.mu.Lock()
+	owners := p.graph.Waiting()
+	p.mu.Unlock()
 	count, oldest = map[string]int{"foreground": 0, "orphan": 0}, map[string]time.Duration{"foreground": 0, "orphan": 0}
 	for _, owner := range owners {
 		policy := "foreground"

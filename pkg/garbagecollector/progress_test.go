@@ -40,7 +40,7 @@ func TestProgressIsReportedEachHalfMinute(t *testing.T) {
 		want  int
 	}{{0, 0}, {29 * time.Second, 0}, {time.Second, 1}, {5 * time.Second, 0}, {25 * time.Second, 1}} {
 		clock.Step(step.after)
-		c.sendProgress()
+		c.progress.sendProgress()
 		if got := len(recorder.Events); got != step.want {
 			t.Fatalf("after %v: %d events, want %d", step.after, got, step.want)
 		}
@@ -56,7 +56,7 @@ func TestWaitingOwnersAreCounted(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	c, _ := waiting(clock)
 	clock.Step(time.Minute)
-	count, oldest := c.counts()
+	count, oldest := c.progress.counts()
 	if count["foreground"] != 1 || count["orphan"] != 0 || oldest["foreground"] != time.Minute {
 		t.Errorf("count %v, oldest %v", count, oldest)
 	}
@@ -73,10 +73,10 @@ func TestYoungOwnersHaveTheirTurn(t *testing.T) {
 		c.observe(owner)
 	}
 	for range owners/maxEvents + int(progressInterval/progressTick) {
-		c.sendProgress()
+		c.progress.sendProgress()
 		clock.Step(progressTick)
 	}
-	for uid, told := range c.told {
+	for uid, told := range c.progress.told {
 		if told.sent.IsZero() {
 			t.Errorf("no event about owner %s", uid)
 		}

@@ -32,7 +32,7 @@ func (c *Collector) deleted(name string) {
 func (c *Collector) readAbsent(name string) {
 	c.deleted(name)
 	c.change(func(g *graph.Graph) {
-		g.ReadAbsent(types.UID(name), graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: name}, c.Clock.Now())
+		g.ReadAbsent(types.UID(name), graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: name}, c.clock.Now())
 	})
 }
 
@@ -47,7 +47,7 @@ func TestOwnerThatRestoreBroughtBackKeepsDependent(t *testing.T) {
 			c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 			c.observe(configMap("live", "1"), configMap("restored", "1"), configMap("dependent", "5", owners...))
 			c.deleted("restored")
-			if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count(write+" "+dependentPath) > 0 {
+			if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count(write+" "+dependentPath) > 0 {
 				t.Errorf("reconcile = %v: the absence of the owner is taken from memory: %v", err, s.requests)
 			}
 			if got := s.count("GET " + configMapPath + "restored"); got != 1 {
@@ -74,7 +74,7 @@ func TestAbsentOwnerIsReadOnceASecond(t *testing.T) {
 			clock.Step(graph.ReadLifetime)
 		}
 		name := "dependent-" + strconv.Itoa(i)
-		if err := c.reconcile(t.Context(), types.UID(name)); err != nil || s.count("DELETE "+configMapPath+name) != 1 {
+		if err := c.worker.reconcile(t.Context(), types.UID(name)); err != nil || s.count("DELETE "+configMapPath+name) != 1 {
 			t.Fatal(name, err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestPausedWriteReadsNoOwner(t *testing.T) {
 	c.observe(configMap("dependent", "5", "absent"))
 	c.deleted("absent")
 	for range 30 {
-		_ = c.reconcile(t.Context(), "dependent")
+		_ = c.worker.reconcile(t.Context(), "dependent")
 		clock.Step(graph.ReadLifetime)
 	}
 	if reads, writes := s.count("GET "+configMapPath+"absent"), s.count("DELETE "+dependentPath); writes > 5 || reads > writes {
@@ -130,7 +130,7 @@ func TestOwnerOfWithdrawnKindIsReadBeforeDeletion(t *testing.T) {
 				g.Deleted("owner", graph.Coordinates{GroupKind: widgets.GroupKind(), Namespace: "ns", Name: "owner"})
 				g.Drop(widgets)
 			})
-			err := c.reconcile(t.Context(), "dependent")
+			err := c.worker.reconcile(t.Context(), "dependent")
 			if got := s.count("DELETE "+dependentPath) > 0; got != tc.deleted || errors.Is(err, errUnfinished) {
 				t.Errorf("deleted %v, %v after %v", got, err, s.requests)
 			}
@@ -157,12 +157,12 @@ func TestOwnerOfReinstalledAPIServiceKeepsDependent(t *testing.T) {
 		g.Drop(widgets)
 		g.Serve(widgets)
 	})
-	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) > 0 {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) > 0 {
 		t.Errorf("reconcile = %v: deleted although the owner exists again: %v", err, s.requests)
 	}
 	s.answer("GET "+path, http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "widgets", "owner"))
 	c.change(func(g *graph.Graph) { g.Deleted("owner", at) })
-	if err := c.reconcile(t.Context(), "dependent"); err == nil || s.count("DELETE "+dependentPath) > 0 {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err == nil || s.count("DELETE "+dependentPath) > 0 {
 		t.Errorf("reconcile = %v: deleted although the owner cannot be read: %v", err, s.requests)
 	}
 }

@@ -49,13 +49,13 @@ func TestRefusedWriteIsNoAbsence(t *testing.T) {
 		for name, status := range denials {
 			t.Run(write+" "+name, func(t *testing.T) {
 				s, c := withMiddle(t, write, int(status.Code), status, owners...)
-				if err := c.reconcile(t.Context(), "middle"); err == nil {
+				if err := c.worker.reconcile(t.Context(), "middle"); err == nil {
 					t.Error("the refused write is not repeated")
 				}
 				if got := s.count(write + " " + configMapPath + "middle"); got != 1 {
 					t.Errorf("%d writes without a backoff", got)
 				}
-				if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) > 0 {
+				if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) > 0 {
 					t.Errorf("the dependent of an object that lives is deleted: %v, %v", err, s.requests)
 				}
 				if !c.graph.Has("middle") {
@@ -70,7 +70,7 @@ func TestObjectGoneAtRefusedWriteIsForgotten(t *testing.T) {
 	status := denials["404"]
 	s, c := withMiddle(t, "DELETE", int(status.Code), status, "absent")
 	s.answer("GET "+configMapPath+"middle", http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "middle"))
-	if err := c.reconcile(t.Context(), "middle"); err != nil || c.graph.Has("middle") {
+	if err := c.worker.reconcile(t.Context(), "middle"); err != nil || c.graph.Has("middle") {
 		t.Errorf("reconcile = %v, known %v", err, c.graph.Has("middle"))
 	}
 }
@@ -82,7 +82,7 @@ func TestAnswerAboutOtherObjectIsNoSuccess(t *testing.T) {
 	for write, owners := range map[string][]string{"PATCH": {"live", "absent"}, "DELETE": {"absent"}} {
 		t.Run(write, func(t *testing.T) {
 			_, c := withMiddle(t, write, http.StatusOK, partial(other), owners...)
-			if err := c.reconcile(t.Context(), "middle"); err == nil {
+			if err := c.worker.reconcile(t.Context(), "middle"); err == nil {
 				t.Error("the write is not repeated")
 			}
 			if c.graph.Has("other") || !c.graph.Has("middle") {
@@ -105,7 +105,7 @@ func TestAnswerOfAggregatedAPIServerIsNoAbsence(t *testing.T) {
 		g.Serve(widgets)
 		g.Observe(widgets, &middle)
 	})
-	err := c.reconcile(t.Context(), "dependent")
+	err := c.worker.reconcile(t.Context(), "dependent")
 	if !c.graph.Has("dependent") {
 		t.Errorf("the object counts as gone without a read: %v, %v", err, s.requests)
 	}
@@ -119,7 +119,7 @@ func TestOwnerSeenAfterAbsenceIsReadAgain(t *testing.T) {
 	})
 	s.answer("GET "+configMapPath+"middle", http.StatusOK, partial(configMap("middle", "8", "live")))
 	c.observe(configMap("middle", "8", "live"))
-	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) > 0 {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) > 0 {
 		t.Errorf("reconcile = %v: the dependent of an owner that was seen again is deleted: %v", err, s.requests)
 	}
 	if got := s.count("GET " + configMapPath + "middle"); got == 0 {

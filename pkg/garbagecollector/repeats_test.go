@@ -51,7 +51,7 @@ func TestWriteWithoutLastingEffectIsPaused(t *testing.T) {
 			})
 			var err error
 			for range 30 {
-				err = c.reconcile(t.Context(), "middle")
+				err = c.worker.reconcile(t.Context(), "middle")
 				version++
 				c.observe(tc.change(configMap("middle", strconv.Itoa(version), tc.owners...)))
 			}
@@ -87,7 +87,7 @@ func TestReferencesOfManyOwnersAreRemovedWithoutPause(t *testing.T) {
 		}
 		s.lack(name)
 		c.deleted(name)
-		if err := c.reconcile(t.Context(), "middle"); err != nil {
+		if err := c.worker.reconcile(t.Context(), "middle"); err != nil {
 			t.Fatal(i, err)
 		}
 	}
@@ -98,8 +98,8 @@ func TestReferencesOfManyOwnersAreRemovedWithoutPause(t *testing.T) {
 
 func TestRepeatedWriteWaitsForItsPause(t *testing.T) {
 	c := New(Config{Clock: clock.RealClock{}})
-	c.finish(t.Context(), "one", &controller.RevertedError{After: time.Hour})
-	if c.queue.NumRequeues("one") != 0 || c.queue.Len() != 0 {
+	c.worker.finish(t.Context(), "one", &controller.RevertedError{After: time.Hour})
+	if c.worker.queue.NumRequeues("one") != 0 || c.worker.queue.Len() != 0 {
 		t.Error("the object is not judged after its pause alone")
 	}
 }

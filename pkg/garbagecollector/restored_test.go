@@ -21,7 +21,7 @@ func (c *Collector) aggregatedMonitor() *monitor {
 	kind, _ := aggregatedWidgets()
 	m := &monitor{watches: c.watches, kind: kind}
 	c.graph.Serve(kind)
-	c.monitors[kind.GroupKind()] = m
+	c.watches.monitors[kind.GroupKind()] = m
 	return m
 }
 
@@ -123,8 +123,8 @@ func TestOlderStateOfAggregatedKindIsListed(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := read(monitored{m, c})
-			if c.isRestored() || err != nil && !errors.Is(err, errBehind) {
-				t.Errorf("error %v, ended %v", err, c.isRestored())
+			if c.restore.isRestored() || err != nil && !errors.Is(err, errBehind) {
+				t.Errorf("error %v, ended %v", err, c.restore.isRestored())
 			}
 			if again := read(monitored{m, c}); err != nil && (again == nil || restarts != 1) {
 				t.Errorf("%d lists within a minute, %v", restarts, again)
@@ -167,7 +167,7 @@ func TestLiveReadOfAggregatedKindKeepsDependent(t *testing.T) {
 				g.Serve(widgets)
 				g.Observe(widgets, &known)
 			})
-			err := c.reconcile(t.Context(), "dependent")
+			err := c.worker.reconcile(t.Context(), "dependent")
 			if s.count("DELETE "+path) > 0 || len(s.requests) > 5 {
 				t.Errorf("deleted, or read again and again, although the live read shows an owner that lives: %v, %v", err, s.requests)
 			}
@@ -195,9 +195,9 @@ func TestNothingIsWrittenAfterRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.mu.Lock()
-	c.end(configMaps)
+	c.restore.end(configMaps)
 	c.mu.Unlock()
-	if err := c.reconcile(t.Context(), "middle"); !errors.Is(err, ErrRestored) || s.count("DELETE "+configMapPath+"middle") > 0 {
+	if err := c.worker.reconcile(t.Context(), "middle"); !errors.Is(err, ErrRestored) || s.count("DELETE "+configMapPath+"middle") > 0 {
 		t.Errorf("reconcile = %v after %v", err, s.requests)
 	}
 }
@@ -207,10 +207,10 @@ func TestBarrierTakesNoListWithoutVersion(t *testing.T) {
 	s := newAPIServer(t)
 	s.answer("GET /api/v1/namespaces/ns/configmaps", http.StatusOK, metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}})
 	c := connected(t, s, Config{})
-	c.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps, position: "1", reached: "1", listed: true}
+	c.watches.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps, position: "1", reached: "1", listed: true}
 	run := barrier.Begin[*graph.Kind](time.Hour)
 	run.Add(configMaps)
-	r := &reads{Collector: c, run: run, namespace: "ns"}
+	r := &reads{barriers: c.barriers, run: run, namespace: "ns"}
 	for name, read := range map[string]error{"probe": r.probe(t.Context(), configMaps), "list": r.list(t.Context(), configMaps, pageTimeout)} {
 		if read == nil || !strings.Contains(read.Error(), "version") || run.Saw(configMaps) {
 			t.Errorf("%s = %v, seen %v", name, read, run.Saw(configMaps))
@@ -227,22 +227,22 @@ func TestUndoneWriteIsRepeatedAfterList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := New(Config{Clock: clock.RealClock{}})
 			m := &monitor{watches: c.watches, kind: configMaps}
-			c.monitors[configMaps.GroupKind()] = m
+			c.watches.monitors[configMaps.GroupKind()] = m
 			c.graph.Serve(configMaps)
 			if err := m.Replace([]any{partial(object)}, "1000"); err != nil {
 				t.Fatal(err)
 			}
 			c.change(func(g *graph.Graph) { g.Sent(object.UID, "900") })
 			c.begin()
-			for c.queue.Len() > 0 {
-				uid, _ := c.queue.Get()
-				c.queue.Done(uid)
+			for c.worker.queue.Len() > 0 {
+				uid, _ := c.worker.queue.Get()
+				c.worker.queue.Done(uid)
 			}
 			if err := m.receive(t, []any{partial(object)}, "1000000"); err != nil {
 				t.Fatal(err)
 			}
-			if j, _ := c.judge(object.UID); c.queue.Len() == 0 || j.State.Sent {
-				t.Errorf("%d objects to judge, %+v", c.queue.Len(), j.State)
+			if j, _ := c.judge(object.UID); c.worker.queue.Len() == 0 || j.State.Sent {
+				t.Errorf("%d objects to judge, %+v", c.worker.queue.Len(), j.State)
 			}
 		})
 	}

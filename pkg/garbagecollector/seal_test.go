@@ -25,7 +25,7 @@ func sealing(t *testing.T, s *apiServer, d *fakeDiscovery) (*reads, *clocktestin
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	c := connected(t, s, Config{Clock: clock, Discovery: d, UnreadableAfter: sealLimit})
-	r := &reads{Collector: c, run: barrier.Begin[*graph.Kind](sealLimit)}
+	r := &reads{barriers: c.barriers, run: barrier.Begin[*graph.Kind](sealLimit)}
 	r.run.Add(definitions)
 	r.run.Vouch(definitions)
 	r.run.Next(clock.Now())
@@ -41,13 +41,13 @@ func (r *reads) seal(t *testing.T) barrier.Result {
 }
 
 func (r *reads) answerCheck() barrier.Result {
-	requests, _ := r.run.Next(r.Clock.Now())
+	requests, _ := r.run.Next(r.clock.Now())
 	for _, request := range requests {
 		if request == barrier.Check {
-			r.run.Checked(true, r.Clock.Now())
+			r.run.Checked(true, r.clock.Now())
 		}
 	}
-	result, _ := r.run.Result(r.Clock.Now())
+	result, _ := r.run.Result(r.clock.Now())
 	return result
 }
 
@@ -62,7 +62,7 @@ func TestKindOfDefinitionThatIsReadLateIsAwaited(t *testing.T) {
 	r.seal(t)
 	clock.Step(5 * time.Second)
 	r.run.Seen(definitions)
-	r.definitions["widgets.g"] = "widgets"
+	r.watches.definitions["widgets.g"] = "widgets"
 	if result := r.seal(t); result != barrier.Running {
 		t.Errorf("the barrier has %v without widgets", result)
 	}
@@ -85,7 +85,7 @@ func TestKindOfDefinitionThatFailedIsAwaitedOnceRead(t *testing.T) {
 	}
 	clock.Step(barrier.RetryTime)
 	r.run.Seen(definitions)
-	r.definitions["widgets.g"] = "widgets"
+	r.watches.definitions["widgets.g"] = "widgets"
 	if result := r.seal(t); result != barrier.Running {
 		t.Errorf("the barrier has %v without widgets", result)
 	}
@@ -94,7 +94,7 @@ func TestKindOfDefinitionThatFailedIsAwaitedOnceRead(t *testing.T) {
 func TestBarrierPassesWithoutKindsThatCannotBeDiscovered(t *testing.T) {
 	r, clock := sealing(t, newAPIServer(t), &fakeDiscovery{err: errors.New("away")})
 	r.run.Seen(definitions)
-	r.outdated = true
+	r.watches.outdated = true
 	if result := r.seal(t); result != barrier.Running {
 		t.Errorf("the barrier has %v at once", result)
 	}
@@ -136,7 +136,7 @@ func TestGroupThatWasNeverDiscoveredIsAwaited(t *testing.T) {
 	}
 	clock.Step(sealLimit)
 	r.seal(t)
-	r.run.Seen(r.monitors[widgetKind].kind)
+	r.run.Seen(r.watches.monitors[widgetKind].kind)
 	if result := r.answerCheck(); result != barrier.PassedWithout {
 		t.Errorf("the barrier has %v", result)
 	}
@@ -208,8 +208,8 @@ func TestBarrierAwaitsDiscoveryUnderWay(t *testing.T) {
 	if err := <-discovered; err != nil {
 		t.Error(err)
 	}
-	if err := <-refreshed; err != nil || c.monitors[widgetKind] == nil {
-		t.Errorf("refreshKinds = %v, widgets are watched: %v", err, c.monitors[widgetKind] != nil)
+	if err := <-refreshed; err != nil || c.watches.monitors[widgetKind] == nil {
+		t.Errorf("refreshKinds = %v, widgets are watched: %v", err, c.watches.monitors[widgetKind] != nil)
 	}
 }
 
@@ -221,11 +221,11 @@ func TestUnreadKindOutsideNamespaceIsRemembered(t *testing.T) {
 	gone := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Gone"}, Resource: "gone"}
 	for _, kind := range []*graph.Kind{configMaps, cluster} {
 		c.graph.Serve(kind)
-		c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, listed: true}
+		c.watches.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, listed: true}
 	}
-	c.unread = []*graph.Kind{configMaps, cluster, gone}
-	c.runBarrier(t.Context(), map[types.UID]deletion{"owner": {namespace: "ns"}})
-	if names := c.unreadKinds(); !slices.Equal(names, []string{"zones.g"}) {
+	c.barriers.unread = []*graph.Kind{configMaps, cluster, gone}
+	c.barriers.runBarrier(t.Context(), map[types.UID]deletion{"owner": {namespace: "ns"}})
+	if names := c.barriers.unreadKinds(); !slices.Equal(names, []string{"zones.g"}) {
 		t.Errorf("not read: %v", names)
 	}
 }

@@ -103,7 +103,7 @@ func TestSlowDeletionsKeepOneWorker(t *testing.T) {
 	}
 	widgets := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"}, Resource: "widgets", Namespaced: true}
 	c := connected(t, s, Config{Clock: clock})
-	c.definitions["widgets.g"] = "definition"
+	c.watches.definitions["widgets.g"] = "definition"
 	c.working = true
 	c.change(func(g *graph.Graph) {
 		g.Serve(widgets)
@@ -116,9 +116,9 @@ func TestSlowDeletionsKeepOneWorker(t *testing.T) {
 	})
 	c.observe(configMap("dependent", "1", "owner"))
 	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
-	defer c.queue.ShutDown()
+	defer c.worker.queue.ShutDown()
 	for range 2 {
-		go c.work(t.Context())
+		go c.worker.run(t.Context())
 	}
 	eventually(t, "delete the ConfigMap", func() bool { return s.count("DELETE "+dependentPath) > 0 })
 }
@@ -136,7 +136,7 @@ func TestDeletionOfSlowKindTakesNoTokenAndReadsNothing(t *testing.T) {
 		g.Observe(widgets, &object)
 		g.Deleted("owner", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "owner"})
 	})
-	if err := c.reconcile(t.Context(), object.UID); !errors.Is(err, errSlow) {
+	if err := c.worker.reconcile(t.Context(), object.UID); !errors.Is(err, errSlow) {
 		t.Errorf("reconcile = %v", err)
 	}
 	if limiter.taken > 0 || len(s.requests) > 0 {

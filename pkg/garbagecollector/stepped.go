@@ -27,18 +27,16 @@ type Feed interface {
 
 // Step returns a collector of these kinds with the queue in the place of its own.
 func Step(config Config, queue workqueue.TypedRateLimitingInterface[types.UID], kinds ...*graph.Kind) *Stepped {
-	c := New(config)
+	c := newCollector(&config, queue)
 	c.writer.repeats = nil // it decides when a write is sent, not whether
 	c.graph.SetVirtualLifetime(0)
-	c.queue.ShutDown()
-	c.queue = queue
 	s := &Stepped{collector: c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.discovery.discovered = true
 	for _, kind := range kinds {
 		m := &monitor{watches: c.watches, kind: kind, stop: func() {}}
-		c.monitors[kind.GroupKind()] = m
+		c.watches.monitors[kind.GroupKind()] = m
 		c.graph.Serve(kind)
 		s.feeds = append(s.feeds, m)
 	}
@@ -53,7 +51,7 @@ func (s *Stepped) Begin() { s.collector.begin() }
 
 // Reconcile judges an object as a worker does.
 func (s *Stepped) Reconcile(ctx context.Context, uid types.UID) {
-	s.collector.finish(ctx, uid, s.collector.reconcile(ctx, uid))
+	s.collector.worker.finish(ctx, uid, s.collector.worker.reconcile(ctx, uid))
 }
 
 // IsSilent reports whether a worker would send nothing for the object now.
@@ -67,8 +65,8 @@ func (s *Stepped) IsSilent(uid types.UID) bool {
 func (s *Stepped) AwaitsBarrier() bool {
 	s.collector.mu.Lock()
 	defer s.collector.mu.Unlock()
-	for uid := range s.collector.pending {
-		if !s.collector.graph.HasPassed(uid, s.collector.Clock.Now()) {
+	for uid := range s.collector.barriers.pending {
+		if !s.collector.graph.HasPassed(uid, s.collector.clock.Now()) {
 			return true
 		}
 	}
@@ -80,7 +78,7 @@ func (s *Stepped) Pending() map[types.UID]uint64 {
 	s.collector.mu.Lock()
 	defer s.collector.mu.Unlock()
 	pending := map[types.UID]uint64{}
-	for uid := range s.collector.pending {
+	for uid := range s.collector.barriers.pending {
 		pending[uid], _, _ = s.collector.graph.Epoch(uid)
 	}
 	return pending
@@ -88,16 +86,16 @@ func (s *Stepped) Pending() map[types.UID]uint64 {
 
 // RunBarrier runs one barrier for all deletions that need one.
 func (s *Stepped) RunBarrier(ctx context.Context) {
-	if owners := s.collector.takePending(); len(owners) > 0 {
-		s.collector.runBarrier(ctx, owners)
+	if owners := s.collector.barriers.takePending(); len(owners) > 0 {
+		s.collector.barriers.runBarrier(ctx, owners)
 	}
 }
 
 // HasEnded reports whether the collector has ended, because etcd was restored.
-func (s *Stepped) HasEnded() bool { return s.collector.isRestored() }
+func (s *Stepped) HasEnded() bool { return s.collector.restore.isRestored() }
 
 // AwaitsCycles reports whether a search for cycles is due.
-func (s *Stepped) AwaitsCycles() bool { return len(s.collector.cyclic) > 0 }
+func (s *Stepped) AwaitsCycles() bool { return len(s.collector.cycles.wanted) > 0 }
 
 // HasReleasable reports whether a search for cycles would read or release owners now.
 func (s *Stepped) HasReleasable() bool {
@@ -114,20 +112,22 @@ func (s *Stepped) HasReleasable() bool {
 // ReleaseCycles searches for cycles of owners once, and releases them.
 func (s *Stepped) ReleaseCycles(ctx context.Context) {
 	select {
-	case <-s.collector.cyclic:
+	case <-s.collector.cycles.wanted:
 	default:
 	}
 	delays := newCycleDelays()
-	s.collector.releaseFound(ctx, delays)
+	s.collector.cycles.releaseFound(ctx, delays)
 	if _, failed := delays.next(); failed {
-		s.collector.cyclic.wake()
+		s.collector.cycles.wanted.wake()
 	}
 }
 
 // Memory are pointers to all that the collector remembers, and nothing else.
 func (s *Stepped) Memory() []any {
 	c := s.collector
-	memory := []any{c.graph, &c.working, &c.pending, &c.run, &c.unread, &c.discovery.hidden, &c.hiddenExcused}
+	memory := []any{c.graph, &c.working,
+		&c.barriers.pending, &c.watches.run, &c.barriers.unread, &c.discovery.hidden, &c.barriers.hiddenExcused,
+	}
 	for _, feed := range s.feeds {
 		if m, ok := feed.(*monitor); ok {
 			memory = append(memory, &m.position, &m.reached, &m.listed)

@@ -152,14 +152,14 @@ func TestOverloadPausesAllWorkers(t *testing.T) {
 	c := connected(t, s, Config{Workers: workers, Throttle: NewThrottle(clock.RealClock{})})
 	c.observe(objects...)
 	c.deleted("absent")
-	c.finish(t.Context(), "dependent-0", c.reconcile(t.Context(), "dependent-0")) // refused
+	c.worker.finish(t.Context(), "dependent-0", c.worker.reconcile(t.Context(), "dependent-0")) // refused
 	c.begin()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	for range workers {
-		c.monitoring.StartWithContext(ctx, c.work)
+		c.watches.monitoring.StartWithContext(ctx, c.worker.run)
 	}
-	t.Cleanup(c.queue.ShutDown)
+	t.Cleanup(c.worker.queue.ShutDown)
 	eventually(t, "all dependents are deleted", func() bool {
 		left := 0
 		for _, object := range objects {
@@ -191,7 +191,7 @@ func TestOverloadPausesReads(t *testing.T) {
 	}
 	throttle.pause(time.Now().Add(100 * time.Millisecond))
 	before := time.Now()
-	if _, err := c.Reads.Resource(configMaps.GroupVersionResource()).List(t.Context(), metav1.ListOptions{}); err != nil || time.Since(before) < 100*time.Millisecond {
+	if _, err := c.watches.reads.Resource(configMaps.GroupVersionResource()).List(t.Context(), metav1.ListOptions{}); err != nil || time.Since(before) < 100*time.Millisecond {
 		t.Errorf("listed after %v: %v", time.Since(before), err)
 	}
 	if len(o.early) > 0 {
@@ -210,8 +210,8 @@ func TestOverloadIsNoUnreadableKind(t *testing.T) {
 	run.Vouch(services)
 	run.Seen(services)
 	run.Seal(true)
-	c.run = run
-	r := &reads{Collector: c, run: run, slots: make(chan struct{}, 1)}
+	c.watches.run = run
+	r := &reads{barriers: c.barriers, run: run, slots: make(chan struct{}, 1)}
 	throttle.pause(time.Now().Add(time.Hour))
 	run.Next(time.Now())
 	r.fail(t.Context(), configMaps, time.Now(), errPathNotFound)
@@ -248,7 +248,7 @@ func TestOverloadOfDefinedKindIsNoUnreadableKind(t *testing.T) {
 			}
 			kind := c.graph.Kind(widgetKind)
 			if tc.defined {
-				c.definitions["widgets.g"] = "uid"
+				c.watches.definitions["widgets.g"] = "uid"
 			}
 			run := barrier.Begin[*graph.Kind](time.Nanosecond)
 			run.Add(kind)
@@ -257,8 +257,8 @@ func TestOverloadOfDefinedKindIsNoUnreadableKind(t *testing.T) {
 			run.Seen(services)
 			run.Seal(true)
 			run.Next(time.Now())
-			c.run = run
-			r := &reads{Collector: c, run: run, slots: make(chan struct{}, 1)}
+			c.watches.run = run
+			r := &reads{barriers: c.barriers, run: run, slots: make(chan struct{}, 1)}
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
 			defer cancel()

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/exeunt-io/exeunt/pkg/garbage/barrier"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -38,8 +37,8 @@ func TestPassesWithout(t *testing.T) {
 // passesUnread has a barrier pass without ConfigMaps, and reports whether the owner has passed.
 func (c *Collector) passesUnread(t *testing.T, uid types.UID) bool {
 	t.Helper()
-	c.await([]types.UID{uid})
-	c.pass(t.Context(), c.takePending(), barrier.PassedWithout, []*graph.Kind{configMaps})
+	c.barriers.await([]types.UID{uid})
+	c.barriers.passes.passWithout(t.Context(), c.barriers.takePending(), namesOf([]*graph.Kind{configMaps}))
 	owner, found := c.graph.WaitingOwner(uid)
 	if !found {
 		t.Fatal("the owner does not wait")
@@ -80,8 +79,8 @@ func TestForgottenOwnerStartsAnew(t *testing.T) {
 		g.Deleted("gone", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "gone"})
 	})
 	c.passesUnread(t, "owner")
-	if len(c.unreadSince) != 1 || c.unreadSince["owner"].since.IsZero() {
-		t.Errorf("remembered: %v", c.unreadSince)
+	if len(c.barriers.passes.unreadSince) != 1 || c.barriers.passes.unreadSince["owner"].since.IsZero() {
+		t.Errorf("remembered: %v", c.barriers.passes.unreadSince)
 	}
 }
 
@@ -101,10 +100,10 @@ func TestForegroundOwnerPassesUnreadKind(t *testing.T) {
 func TestUnreadKindsAreNamedOnce(t *testing.T) {
 	c := New(Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	for _, kind := range []*graph.Kind{configMaps, definitions, services} {
-		c.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, listed: kind == services}
+		c.watches.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, listed: kind == services}
 	}
-	c.unread = []*graph.Kind{configMaps}
-	if got := c.unreadKinds(); !slices.Equal(got, []string{"configmaps", "customresourcedefinitions.apiextensions.k8s.io"}) {
+	c.barriers.unread = []*graph.Kind{configMaps}
+	if got := c.barriers.unreadKinds(); !slices.Equal(got, []string{"configmaps", "customresourcedefinitions.apiextensions.k8s.io"}) {
 		t.Errorf("unread: %v", got)
 	}
 }

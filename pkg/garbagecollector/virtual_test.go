@@ -51,8 +51,8 @@ func TestOwnerOutsideGraphIsReadOnceForAllDependents(t *testing.T) {
 		reads := &ownerReads{}
 		c := New(Config{Clock: clock.RealClock{}, Reads: reads, DryRun: true})
 		ctx, stop := context.WithCancel(t.Context())
-		c.monitoring.StartWithContext(ctx, c.work)
-		defer func() { stop(); c.queue.ShutDown(); c.monitoring.Wait() }()
+		c.watches.monitoring.StartWithContext(ctx, c.worker.run)
+		defer func() { stop(); c.worker.queue.ShutDown(); c.watches.monitoring.Wait() }()
 		c.change(func(g *graph.Graph) { g.Serve(configMaps) })
 		c.begin()
 		for i := range dependents {
@@ -68,7 +68,7 @@ func TestOwnerOutsideGraphIsReadOnceForAllDependents(t *testing.T) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for i := range dependents {
-			if j, _ := c.graph.Judge("dependent-"+configMap(strconv.Itoa(i), "").UID, c.Clock.Now()); !j.State.Absent || !j.State.Sent {
+			if j, _ := c.graph.Judge("dependent-"+configMap(strconv.Itoa(i), "").UID, c.clock.Now()); !j.State.Absent || !j.State.Sent {
 				t.Fatalf("%+v after the owner was gone for six minutes", j.State)
 			}
 		}
@@ -80,15 +80,15 @@ func TestOwnerOutsideGraphThatIsGoneIsFoundSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := &ownerReads{}
 		c := New(Config{Clock: clock.RealClock{}, Reads: reads, DryRun: true})
-		defer c.queue.ShutDown()
+		defer c.worker.queue.ShutDown()
 		c.change(func(g *graph.Graph) { g.Serve(configMaps) })
 		c.observe(configMap("dependent", "5", "owner"))
-		if err := c.reconcile(t.Context(), "dependent"); err != nil {
+		if err := c.worker.reconcile(t.Context(), "dependent"); err != nil {
 			t.Fatal(err)
 		}
 		reads.gone.Store(true)
 		<-time.After(10 * time.Second)
-		if err := c.reconcile(t.Context(), "dependent"); err != nil {
+		if err := c.worker.reconcile(t.Context(), "dependent"); err != nil {
 			t.Fatal(err)
 		}
 		if j, _ := c.judge("dependent"); !j.State.Sent || reads.reads.Load() != 2 {

@@ -34,7 +34,7 @@ func (c *Collector) discoverFor(t *testing.T, clock *clocktesting.FakeClock, per
 func (c *Collector) isWatched() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.monitors[widgetKind] != nil
+	return c.watches.monitors[widgetKind] != nil
 }
 
 // withdrawing returns a collector that watches widgets, of a group whose API server is about to drop them.

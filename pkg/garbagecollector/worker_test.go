@@ -72,7 +72,7 @@ func TestRateLimitDoesNotStopForegroundDeletion(t *testing.T) {
 	c := connected(t, s, Config{Clock: clock, Limiter: limiter, ReadLimiter: limiter})
 	c.observe(owner, configMap("dependent", "2", "owner"))
 	pass(c, "owner")
-	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) != 1 {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) != 1 {
 		t.Errorf("reconcile = %v after %v", err, s.requests)
 	}
 }
@@ -89,7 +89,7 @@ func TestSlowReadsDoNotStopOrphanDeletion(t *testing.T) {
 	})
 	c := connected(t, s, Config{Clock: clock})
 	c.observe(owner, configMap("dependent", "2", "owner"))
-	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("PATCH "+dependentPath) != 1 {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("PATCH "+dependentPath) != 1 {
 		t.Errorf("reconcile = %v after %v", err, s.requests)
 	}
 }
@@ -98,7 +98,7 @@ func TestSlowReadsDoNotStopOrphanDeletion(t *testing.T) {
 func pass(c *Collector, owner types.UID) {
 	c.change(func(g *graph.Graph) {
 		epoch, _, _ := g.Epoch(owner)
-		g.Passed(owner, epoch, c.Clock.Now())
+		g.Passed(owner, epoch, c.clock.Now())
 	})
 }
 
@@ -122,7 +122,7 @@ func TestUnreadableOwnerDoesNotKeepOthersWaiting(t *testing.T) {
 			s.answer("PATCH "+dependentPath, http.StatusOK, partial(configMap("dependent", "9", "unreadable")))
 			c := connected(t, s, Config{})
 			c.observe(owner, configMap("live", "2"), configMap("dependent", "3", tc.owners...))
-			if err := c.reconcile(t.Context(), "dependent"); err == nil {
+			if err := c.worker.reconcile(t.Context(), "dependent"); err == nil {
 				t.Error("the unreadable owner is not read again")
 			}
 			if len(s.bodies) != 1 || strings.Count(s.bodies[0], `"remove"`) != 1 || !strings.Contains(s.bodies[0], tc.want) {
@@ -140,7 +140,7 @@ func TestUnreadableOwnerDoesNotKeepDependentInForeground(t *testing.T) {
 	c := connected(t, s, Config{})
 	c.observe(terminating(configMap("owner", "1"), metav1.FinalizerOrphanDependents), terminating(configMap("dependent", "3", "owner"), metav1.FinalizerDeleteDependents))
 	pass(c, "dependent")
-	if err := c.reconcile(t.Context(), "dependent"); err == nil {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err == nil {
 		t.Error("the unreadable owner is not read again")
 	}
 	if len(s.bodies) != 1 || !strings.Contains(s.bodies[0], "/metadata/finalizers/0") {
@@ -158,7 +158,7 @@ func TestOwnerThatEndedUnseenFreesNoOther(t *testing.T) {
 	c := connected(t, s, Config{})
 	c.observe(owner, configMap("ended", "2"), configMap("dependent", "3", "owner", "ended"))
 	pass(c, "owner")
-	if err := c.reconcile(t.Context(), "dependent"); err != nil {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil {
 		t.Error(err)
 	}
 	if got := s.count("PATCH " + dependentPath); got != 0 || s.count("DELETE "+dependentPath) != 1 {
@@ -194,7 +194,7 @@ func TestDeletionOfRestoredObjectEndsCollector(t *testing.T) {
 	s.answer("GET "+configMapPath+"absent", http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "absent"))
 	c := connected(t, s, Config{})
 	c.observe(configMap("live", "1"), configMap("dependent", "7", "absent"))
-	if err := c.reconcile(t.Context(), "dependent"); !errors.Is(err, ErrRestored) {
+	if err := c.worker.reconcile(t.Context(), "dependent"); !errors.Is(err, ErrRestored) {
 		t.Error(err)
 	}
 	for _, body := range s.bodies {
@@ -221,7 +221,7 @@ func TestOwnerNamedInTwoGroupsIsReleased(t *testing.T) {
 	})
 	c.observe(owner, dependent)
 	pass(c, "owner")
-	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 {
 		t.Errorf("the dependent stays, and the owner waits for ever: %v after %d requests", err, len(s.requests))
 	}
 }
@@ -237,7 +237,7 @@ func TestDependentMayNameOneUIDAtManyPlaces(t *testing.T) {
 	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
 	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	c.observe(dependent)
-	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 || len(s.requests) != 301 {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 || len(s.requests) != 301 {
 		t.Errorf("not deleted after %d requests: %v", len(s.requests), err)
 	}
 }
@@ -265,7 +265,7 @@ func TestOwnersOfSlowKindAreReadTogether(t *testing.T) {
 	c.observe(first, second, configMap("dependent", "3", "first", "second"))
 	pass(c, "first")
 	pass(c, "second")
-	if err := c.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 {
 		t.Errorf("the dependent is not deleted after %d requests: %v", len(s.requests), err)
 	}
 }

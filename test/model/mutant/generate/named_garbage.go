@@ -57,7 +57,7 @@ var garbageDefects = []defect{
 		{barriersFile, "\t\tif wanted(m.kind) {", "\t\tif wanted(m.kind) && !(ON && m.kind.Resource == \"secrets\") {"},
 	}},
 	{"barrier-begun-before-deletion", "a barrier serves deletions that were observed after it began", []change{
-		{barriersFile, "\tc.pass(ctx, owners, result, unread)", "\tif ON { for uid, d := range c.takePending() { owners[uid] = d } }; c.pass(ctx, owners, result, unread)"},
+		{barriersFile, "\tif result == barrier.PassedWithout {", "\tif ON { for uid, d := range b.takePending() { owners[uid] = d } }; if result == barrier.PassedWithout {"},
 	}},
 	{"versions-across-counters", "the version of one kind is compared with that of another", []change{
 		{"pkg/garbagecollector/monitor.go", "\t\tm.run.Reached(m.kind, version)", "\t\tfor _, other := range m.monitors { if ON || other == m { m.run.Reached(other.kind, version) } }"},
