@@ -92,6 +92,8 @@ type Config struct {
 	FormerLeaders bool
 	// Excused are violations that a program of upstream causes.
 	Excused []Excuse
+	// UntilExcused: the exploration ends once every excuse was needed.
+	UntilExcused bool
 }
 
 // diskPrefix and the name of a disk are its handle.

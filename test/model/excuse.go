@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/exeunt-io/exeunt/test/model/check"
+	"github.com/exeunt-io/exeunt/test/model/explore"
 )
 
 // Excuse is a violation that a program of upstream causes in a configuration. The exploration does
@@ -33,9 +34,9 @@ func (x Excuse) String() string {
 
 // excuse returns the excuse of the configuration for what the actor broke, "" for one at rest, and adds
 // its number to the needed ones.
-func (w *world) excuse(actor check.Actor, f finding, needed map[int]bool) (Excuse, bool) {
+func (w *world) excuse(actor check.Actor, f explore.Finding, needed map[int]bool) (Excuse, bool) {
 	for i, excuse := range w.config.Excused {
-		if excuse.Rule.String() == f.rule && excuse.Actor == actor && strings.Contains(f.sentence, excuse.Sentence) {
+		if excuse.Rule.String() == f.Rule && excuse.Actor == actor && strings.Contains(f.Sentence, excuse.Sentence) {
 			needed[i] = true
 			return excuse, true
 		}
@@ -44,24 +45,24 @@ func (w *world) excuse(actor check.Actor, f finding, needed map[int]bool) (Excus
 }
 
 // unexcused returns what is wrong with a state at rest and has no excuse.
-func (w *world) unexcused(found []finding, needed map[int]bool) []finding {
+func (w *world) unexcused(found []explore.Finding, needed map[int]bool) []explore.Finding {
 	var excused []string
 	for _, f := range found {
 		if excuse, ok := w.excuse("", f, needed); ok {
-			excused = append(excused, f.rule)
+			excused = append(excused, f.Rule)
 			for _, rule := range excuse.Also {
 				excused = append(excused, rule.String())
 			}
 		}
 	}
-	return slices.DeleteFunc(found, func(f finding) bool { return slices.Contains(excused, f.rule) })
+	return slices.DeleteFunc(found, func(f explore.Finding) bool { return slices.Contains(excused, f.Rule) })
 }
 
 // unneeded returns the excuses that no violation needed.
-func (e *explorer) unneeded() []Excuse {
+func (c Config) unneeded(needed map[int]bool) []Excuse {
 	var all []Excuse
-	for i, excuse := range e.config.Excused {
-		if !e.excused[i] {
+	for i, excuse := range c.Excused {
+		if !needed[i] {
 			all = append(all, excuse)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/test/model/explore"
 )
 
 // TestExcuses explores a world in which upstream's loops leak a disk.
@@ -22,7 +24,7 @@ func TestExcuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			world.Excused = tc.excuses
-			explore(t, Limits{}, []Config{world}, func(r Result) {
+			exploreAll(t, explore.Limits{}, []Config{world}, func(r Result) {
 				if len(r.Violations) != tc.broken || len(r.Unneeded) != tc.unneeded {
 					t.Errorf("violations %v, unneeded excuses %v; want %d and %d", r.Violations, r.Unneeded, tc.broken, tc.unneeded)
 				}
@@ -51,10 +53,10 @@ func TestExcusesAreUpstreams(t *testing.T) {
 			continue
 		}
 		world = upstreamPair(world)
-		world.Name, world.Excused, world.Admission = world.Name+", upstream alone", own, true
+		world.Name, world.Excused, world.UntilExcused, world.Admission = world.Name+", upstream alone", own, true, true
 		t.Run(world.Name, func(t *testing.T) {
 			t.Parallel()
-			explore(t, Limits{States: 3_000_000, Needed: true}, []Config{world}, func(r Result) {
+			exploreAll(t, explore.Limits{States: 3_000_000}, []Config{world}, func(r Result) {
 				r.Violations = nil // the last line counts those of our programs
 				count(r)
 				if len(r.Unneeded) > 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/exeunt-io/exeunt/test/model/explore"
 	"github.com/exeunt-io/exeunt/test/model/process"
 	"github.com/exeunt-io/exeunt/test/model/programs"
 )
@@ -18,7 +19,7 @@ func TestRulesKnowTheGates(t *testing.T) {
 		return programs.Provisioner(env)
 	}
 	var broken []string
-	explore(t, Limits{}, []Config{config}, func(r Result) {
+	exploreAll(t, explore.Limits{}, []Config{config}, func(r Result) {
 		for _, v := range r.Violations {
 			broken = append(broken, v.Rule)
 		}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/exeunt-io/exeunt/test/model/explore"
 )
 
 // TestKnownBugsAreFound explores each known bug until the model finds it, and the same world with
@@ -13,7 +15,7 @@ func TestKnownBugsAreFound(t *testing.T) {
 	for _, bug := range KnownBugs() {
 		t.Run(bug.Name, func(t *testing.T) {
 			var found []string
-			explore(t, Limits{States: 3_000_000, Until: bug.Rules}, []Config{bug.Config}, func(r Result) {
+			exploreAll(t, explore.Limits{States: 3_000_000, Until: bug.Rules}, []Config{bug.Config}, func(r Result) {
 				for _, v := range r.Violations {
 					found = append(found, v.Rule)
 					if slices.Contains(bug.Rules, v.Rule) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/exeunt-io/exeunt/test/model/explore"
 )
 
 var (
@@ -21,8 +23,20 @@ var (
 	violations   = flag.Int("violations", 3, "after how many violations the exploration of a configuration ends")
 )
 
-// explore explores the configurations one after the other, in one lab until it is large.
-func explore(t *testing.T, limits Limits, configs []Config, found func(Result)) {
+// exploreAll explores the configurations one after the other, in one lab until it is large.
+func exploreAll(t *testing.T, limits explore.Limits, configs []Config, found func(Result)) {
+	t.Helper()
+	exploreTolerant(t, limits, configs, func(r Result) {
+		if r.Err != nil {
+			t.Error(r.Err)
+			return
+		}
+		found(r)
+	})
+}
+
+// exploreTolerant explores as exploreAll does, and takes what a program cannot do for a violation.
+func exploreTolerant(t *testing.T, limits explore.Limits, configs []Config, found func(Result)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		lab := NewLab()
@@ -34,13 +48,10 @@ func explore(t *testing.T, limits Limits, configs []Config, found func(Result)) 
 			}
 			began := realTime()
 			result, err := lab.Explore(config, limits)
-			if err != nil && !limits.Tolerant {
-				t.Error(err)
-				return
-			}
 			if err != nil {
 				result.Err = err
-				result.Violations = append(result.Violations, Violation{Rule: "Error", Sentence: err.Error()})
+				finding := explore.Finding{Rule: "Error", Sentence: err.Error()}
+				result.Violations = append(result.Violations, explore.Violation{Finding: finding})
 			}
 			result.Took = realTime().Sub(began)
 			found(result)
@@ -62,7 +73,7 @@ func TestDeep(t *testing.T) {
 					configs = append(configs, config)
 				}
 			}
-			explore(t, Limits{States: *maxStates, Violations: *violations}, configs, func(r Result) { report(t, r) })
+			exploreAll(t, explore.Limits{States: *maxStates, Violations: *violations}, configs, func(r Result) { report(t, r) })
 		})
 	}
 }
@@ -71,7 +82,7 @@ func TestDeep(t *testing.T) {
 func report(t *testing.T, r Result) {
 	t.Helper()
 	count(r)
-	fmt.Fprintf(os.Stderr, "| %s | %d | %d | %d | %d | %d | %s |\n", r.Config, r.States, r.Steps, r.Depth, r.Locals, r.Ended, r.Took.Round(100*time.Millisecond))
+	fmt.Fprintf(os.Stderr, "| %s | %d | %d | %d | %d | %d | %s |\n", r.Config, r.States, r.Steps, r.Depth, r.Locals, r.Resting, r.Took.Round(100*time.Millisecond))
 	if !r.Complete && !r.Bounded && len(r.Violations) == 0 {
 		t.Errorf("%s: %d states, and not all of them", r.Config, r.States)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/exeunt-io/exeunt/test/model/explore"
 	"github.com/exeunt-io/exeunt/test/model/mutant"
 	"github.com/exeunt-io/exeunt/test/model/process"
 )
@@ -35,7 +36,7 @@ func TestWorldsOfMutantsAreSafe(t *testing.T) {
 				t.Errorf("two worlds are called %q", config.Name)
 			}
 			names[config.Name] = true
-			explore(t, Limits{Violations: 1, States: 20_000}, []Config{config}, func(r Result) { report(t, r) })
+			exploreAll(t, explore.Limits{Violations: 1, States: 20_000}, []Config{config}, func(r Result) { report(t, r) })
 		}
 	}
 }
@@ -64,7 +65,7 @@ func (s *stage) open(t *testing.T) {
 		}
 	})
 	defer mutant.Record(nil)
-	explore(t, Limits{}, []Config{s.Config}, func(r Result) {
+	exploreAll(t, explore.Limits{}, []Config{s.Config}, func(r Result) {
 		s.states = r.States
 		report(t, r)
 	})
@@ -75,7 +76,7 @@ func (s *stage) kill(t *testing.T, m mutant.Mutant) (by string) {
 	t.Helper()
 	mutant.Select(m.ID)
 	defer mutant.Select(0)
-	explore(t, Limits{States: 2*s.states + 1000, Violations: 1, Tolerant: true}, []Config{s.Config}, func(r Result) {
+	exploreTolerant(t, explore.Limits{States: 2*s.states + 1000, Violations: 1}, []Config{s.Config}, func(r Result) {
 		switch {
 		case errors.Is(r.Err, process.ErrNotRepeated): // the unit tests judge it
 		case len(r.Violations) > 0:

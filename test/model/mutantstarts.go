@@ -14,6 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/model/check"
+	"github.com/exeunt-io/exeunt/test/model/explore"
 	"github.com/exeunt-io/exeunt/test/model/process"
 )
 
@@ -132,18 +133,12 @@ func (l *Lab) startAt(c Config, moment restart) Config {
 	if err != nil {
 		panic(err.Error())
 	}
-	e := &explorer{world: w, ids: map[string]int32{}, rules: map[string]bool{}}
-	e.add(w.initial(), -1, 0)
-	for i := 0; i < len(e.nodes); i++ {
-		s := parse(e.nodes[i].key, len(c.Programs))
-		if moment.is(w.snapshot(s)) {
-			return w.begun(s, "restart: "+moment.name)
-		}
-		if err := e.expand(int32(i)); err != nil {
-			panic(err.Error())
-		}
+	p := packed{world: w, needed: map[int]bool{}}
+	found, err := explore.Find(p, func(state string) bool { return moment.is(w.snapshot(p.unpack(state))) })
+	if err != nil {
+		panic(fmt.Sprintf("%s never comes to %s: %v", c.Name, moment.name, err))
 	}
-	panic(fmt.Sprintf("%s never comes to %s", c.Name, moment.name))
+	return w.begun(p.unpack(found), "restart: "+moment.name)
 }
 
 // begun returns the world that begins with what the state has.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/exeunt-io/exeunt/test/model/explore"
 )
 
 // TestRandomWalksFindKnownBugs walks through large worlds in which something is known to be wrong.
@@ -21,7 +23,7 @@ func TestRandomWalksFindKnownBugs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &walks{t: t, rules: []string{test.rule}, disturbances: 15, shrink: 30 * time.Second}
-			var v *Violation
+			var v *explore.Violation
 			seed := test.seed
 			for ; v == nil && seed < test.seed+300; seed++ {
 				v = w.walk(test.config, seed)

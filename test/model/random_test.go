@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/exeunt-io/exeunt/test/model/explore"
 )
 
 var (
@@ -53,12 +55,12 @@ type walks struct {
 	// count and steps are the walks and steps so far.
 	count, steps int
 	// found is the broken rule of the present walk.
-	found *Violation
+	found *explore.Violation
 }
 
 // walk walks through the world, by the seed. It returns the broken rule with the shortest story
 // that rapid finds.
-func (w *walks) walk(config Config, seed uint64) *Violation {
+func (w *walks) walk(config Config, seed uint64) *explore.Violation {
 	for name, value := range map[string]any{"seed": seed, "checks": 1, "steps": w.disturbances, "nofailfile": true, "shrinktime": w.shrink} {
 		if err := flag.Set("rapid."+name, fmt.Sprint(value)); err != nil {
 			w.t.Fatal(err)
@@ -116,7 +118,7 @@ func (w *walks) along(t *rapid.T, walker *Walker) {
 	}
 }
 
-func (w *walks) fail(t *rapid.T, v *Violation) {
+func (w *walks) fail(t *rapid.T, v *explore.Violation) {
 	w.found = v
 	t.Fatal(v.Rule)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/exeunt-io/exeunt/test/model/explore"
 	"github.com/exeunt-io/exeunt/test/model/process"
 )
 
@@ -67,7 +68,7 @@ type Walker struct {
 	// Steps counts the steps.
 	Steps int
 	// Violation is what the walk ended with, nil for nothing wrong.
-	Violation *Violation
+	Violation *explore.Violation
 }
 
 // NewWalker returns a walker at the start of the world. It is used within a bubble of
@@ -96,9 +97,9 @@ func (w *Walker) Close() {
 // isOver reports whether a rule is broken.
 func (w *Walker) isOver() bool { return w.Violation != nil }
 
-func (w *Walker) fail(f finding) {
-	if w.Violation == nil && (w.Rules == nil || slices.Contains(w.Rules, f.rule)) {
-		w.Violation = &Violation{Rule: f.rule, Sentence: f.sentence, Story: w.story}
+func (w *Walker) fail(f explore.Finding) {
+	if w.Violation == nil && (w.Rules == nil || slices.Contains(w.Rules, f.Rule)) {
+		w.Violation = &explore.Violation{Finding: f, Story: w.story}
 	}
 }
 
@@ -109,7 +110,7 @@ var marks = map[bool]string{true: "  ", false: "! "}
 // whether nothing was wrong.
 func (w *Walker) Disturb(d Disturbance) bool {
 	if err := w.disturb(d); err != nil {
-		w.fail(finding{rule: "Error", sentence: err.Error()})
+		w.fail(explore.Finding{Rule: "Error", Sentence: err.Error()})
 	}
 	return !w.isOver()
 }
@@ -297,7 +298,7 @@ func (w *Walker) refresh() {
 // until nothing has an effect any more. It reports whether nothing was wrong.
 func (w *Walker) Rest() bool {
 	if err := w.rest(); err != nil {
-		w.fail(finding{rule: "Error", sentence: err.Error()})
+		w.fail(explore.Finding{Rule: "Error", Sentence: err.Error()})
 	}
 	return !w.isOver()
 }
@@ -330,7 +331,7 @@ func (w *Walker) rest() error {
 			clear(taken)
 		}
 	}
-	w.fail(finding{rule: "Restless", sentence: fmt.Sprintf("the world does not come to rest within %d steps", restSteps)})
+	w.fail(explore.Finding{Rule: "Restless", Sentence: fmt.Sprintf("the world does not come to rest within %d steps", restSteps)})
 	return nil
 }
 

@@ -207,7 +207,7 @@ func (w *world) servePatch(s *State, call Call, o *Object, age int) Answer {
 	changed, err := w.patched(o, call.Body)
 	switch {
 	case errors.Is(err, errForeign):
-		s.broken = append(s.broken, Finding{"ForeignChange", w.name(o) + " is changed: " + call.Body})
+		s.broken = append(s.broken, brokenRule("ForeignChange", w.name(o)+" is changed: "+call.Body))
 		return Answer{Outcome: broken}
 	case err != nil:
 		return Answer{Outcome: invalid}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/exeunt-io/exeunt/test/model/explore"
 	"github.com/exeunt-io/exeunt/test/model/mutant"
 )
 
@@ -81,7 +82,7 @@ func differences(t *testing.T) map[int][]string {
 			defer lock.Unlock()
 			differs[i][id] = differs[i][id] || differ
 		})
-		sizes[i] = exploreFor(t, c, Limits{}).States
+		sizes[i] = exploreFor(t, c, explore.Limits{}).States
 	}
 	mutant.Record(nil)
 	order := make([]int, len(quick))
@@ -135,8 +136,10 @@ func TestMutantIsJudged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var result Result
-		synctest.Test(t, func(*testing.T) { result, err = Explore(quick[number], Limits{Violations: 1, States: maxMutantStates}) })
+		var result explore.Result
+		synctest.Test(t, func(*testing.T) {
+			result, err = Explore(quick[number], explore.Limits{Violations: 1, States: maxMutantStates})
+		})
 		switch {
 		case errors.Is(err, ErrNotRepeated):
 			continue

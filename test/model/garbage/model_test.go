@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/test/model/explore"
 )
 
 var (
@@ -65,7 +67,7 @@ func TestPromisesHold(t *testing.T) {
 	for _, c := range clusters() {
 		t.Run(c.Name, func(t *testing.T) {
 			began := time.Now()
-			result := exploreFor(t, c, Limits{Violations: 1})
+			result := exploreFor(t, c, explore.Limits{Violations: 1})
 			fmt.Printf("| %s%s | %d | %d | %d | %.1f |\n", c.Name, map[bool]string{false: " –"}[result.Complete], result.States, result.Depth, result.Resting, time.Since(began).Seconds())
 			totals.configurations++
 			totals.states += result.States
@@ -88,7 +90,7 @@ func TestClustersHaveNamesOfTheirOwn(t *testing.T) {
 }
 
 // exploreFor explores a cluster.
-func exploreFor(t *testing.T, c *Config, limits Limits) (result Result) {
+func exploreFor(t *testing.T, c *Config, limits explore.Limits) (result explore.Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var err error

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/exeunt-io/exeunt/test/model/explore"
 	"github.com/exeunt-io/exeunt/test/model/mutant"
 )
 
@@ -47,7 +48,7 @@ func TestDefectsAreFound(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			mutant.Select(idOf(t, d.name))
 			defer mutant.Select(0)
-			result := exploreFor(t, clusterNamed(t, d.cluster), Limits{Violations: 1})
+			result := exploreFor(t, clusterNamed(t, d.cluster), explore.Limits{Violations: 1})
 			if len(result.Violations) == 0 || result.Violations[0].Rule != d.rule {
 				t.Fatalf("%d states, want a broken rule %s, got %v", result.States, d.rule, result.Violations)
 			}

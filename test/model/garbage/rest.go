@@ -1,6 +1,10 @@
 package garbage
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/exeunt-io/exeunt/test/model/explore"
+)
 
 // The rules for a cluster at rest: no fault is left, and nothing more happens.
 const (
@@ -14,11 +18,16 @@ const (
 	CycleLeft = "CycleLeft"
 	// ReferenceLeft: an object with a live owner refers to an owner that is absent or waits.
 	ReferenceLeft = "ReferenceLeft"
+	// Restless: the cluster never comes to rest.
+	Restless = "Restless"
 )
 
-// atRest returns what is wrong with a cluster at rest.
-func (w *world) atRest(s *State) []Finding {
-	var found []Finding
+// AtRest returns what is wrong with a cluster at rest.
+func (w *world) AtRest(s *State, restless bool) []explore.Finding {
+	if restless {
+		return []explore.Finding{brokenRule(Restless, "the cluster never comes to rest")}
+	}
+	var found []explore.Finding
 	all, blocking := w.references(s)
 	for slot, o := range s.objects {
 		if o == nil {
@@ -27,25 +36,25 @@ func (w *world) atRest(s *State) []Finding {
 		found = append(found, w.referencesAtRest(s, o)...)
 		switch {
 		case o.orphans():
-			found = append(found, Finding{OwnerStuck, fmt.Sprintf("%s waits, dependents: %v", w.name(o), all.dependents(slot))})
+			found = append(found, brokenRule(OwnerStuck, fmt.Sprintf("%s waits, dependents: %v", w.name(o), all.dependents(slot))))
 		case o.inForeground() && len(blocking.dependents(slot)) == 0:
-			found = append(found, Finding{OwnerStuck, w.name(o) + " waits without a blocker"})
+			found = append(found, brokenRule(OwnerStuck, w.name(o)+" waits without a blocker"))
 		case o.inForeground() && !w.endsElsewhere(s, blocking, slot):
-			found = append(found, Finding{CycleLeft, w.name(o) + " waits for a cycle"})
+			found = append(found, brokenRule(CycleLeft, w.name(o)+" waits for a cycle"))
 		}
 		if !o.inForeground() {
 			continue
 		}
 		for _, d := range blocking.dependents(slot) {
 			if blocker := s.objects[d]; !blocker.Deleting {
-				found = append(found, Finding{BlockerLives, fmt.Sprintf("%s waits for %s", w.name(o), w.name(blocker))})
+				found = append(found, brokenRule(BlockerLives, fmt.Sprintf("%s waits for %s", w.name(o), w.name(blocker))))
 			}
 		}
 	}
 	return found
 }
 
-func (w *world) referencesAtRest(s *State, o *Object) []Finding {
+func (w *world) referencesAtRest(s *State, o *Object) []explore.Finding {
 	live, gone := false, 0
 	for _, r := range o.Refs {
 		owner := w.ownerOf(s, o, r)
@@ -65,9 +74,9 @@ func (w *world) referencesAtRest(s *State, o *Object) []Finding {
 	switch {
 	case o.Deleting:
 	case len(o.Refs) > 0 && absent == len(o.Refs):
-		return []Finding{{GarbageLeft, w.name(o) + " remains"}}
+		return []explore.Finding{brokenRule(GarbageLeft, w.name(o)+" remains")}
 	case live && gone > 0:
-		return []Finding{{ReferenceLeft, w.name(o) + " remains"}}
+		return []explore.Finding{brokenRule(ReferenceLeft, w.name(o)+" remains")}
 	}
 	return nil
 }

@@ -3,12 +3,9 @@ package garbage
 import (
 	"fmt"
 	"slices"
-)
 
-// Finding is a broken rule.
-type Finding struct {
-	Rule, Sentence string
-}
+	"github.com/exeunt-io/exeunt/test/model/explore"
+)
 
 // The rules for the writes of the collector. The ages are those of the calls: a write may be
 // under way for any time, so that the evidence for it is judged at the moment when it was sent.
@@ -38,17 +35,21 @@ const (
 	ForeignChange = "ForeignChange"
 )
 
+func brokenRule(rule, sentence string) explore.Finding {
+	return explore.Finding{Rule: rule, Sentence: sentence}
+}
+
 // judgeDelete returns the rules that a deletion broke; after is what is left of the object.
-func (w *world) judgeDelete(s *State, o, after *Object, age int) []Finding {
+func (w *world) judgeDelete(s *State, o, after *Object, age int) []explore.Finding {
 	if o.Deleting {
 		if after == nil || after.Foreground != o.Foreground || after.Orphan != o.Orphan {
-			return []Finding{{PolicyChanged, w.name(o) + " is being deleted, and becomes " + w.name(after)}}
+			return []explore.Finding{brokenRule(PolicyChanged, w.name(o)+" is being deleted, and becomes "+w.name(after))}
 		}
 		return nil
 	}
-	var found []Finding
+	var found []explore.Finding
 	if len(o.Refs) == 0 {
-		found = append(found, Finding{DeletedWithOwner, w.name(o) + " is deleted, and has no owner"})
+		found = append(found, brokenRule(DeletedWithOwner, w.name(o)+" is deleted, and has no owner"))
 	}
 	waited := false
 	for _, r := range o.Refs {
@@ -58,7 +59,7 @@ func (w *world) judgeDelete(s *State, o, after *Object, age int) []Finding {
 		}
 		waited = waited || owner.inForeground()
 		if !owner.inForeground() && s.sinceForeground[owner.Slot]-age >= 1 {
-			found = append(found, Finding{DeletedWithOwner, fmt.Sprintf("%s is deleted, and its owner is %s", w.name(o), w.name(owner))})
+			found = append(found, brokenRule(DeletedWithOwner, fmt.Sprintf("%s is deleted, and its owner is %s", w.name(o), w.name(owner))))
 		}
 	}
 	if waited && (after == nil || !after.Foreground && !after.Orphan) {
@@ -68,8 +69,8 @@ func (w *world) judgeDelete(s *State, o, after *Object, age int) []Finding {
 }
 
 // judgeChildless judges a deletion in the background of an object that an owner waits for.
-func (w *world) judgeChildless(s *State, o *Object) []Finding {
-	var found []Finding
+func (w *world) judgeChildless(s *State, o *Object) []explore.Finding {
+	var found []explore.Finding
 	for _, r := range o.Refs {
 		owner := w.ownerOf(s, o, r)
 		if owner == nil || !owner.inForeground() {
@@ -77,7 +78,7 @@ func (w *world) judgeChildless(s *State, o *Object) []Finding {
 		}
 		for _, d := range s.blockers[owner.Slot].dependents(o.Slot) {
 			if d != owner.Slot && d != o.Slot && !s.unread[w.config.Slots[d].Kind] {
-				found = append(found, Finding{JudgedChildless, fmt.Sprintf("%s is deleted in the background, %s blocks it", w.name(o), w.name(s.objects[d]))})
+				found = append(found, brokenRule(JudgedChildless, fmt.Sprintf("%s is deleted in the background, %s blocks it", w.name(o), w.name(s.objects[d]))))
 			}
 		}
 	}
@@ -85,28 +86,28 @@ func (w *world) judgeChildless(s *State, o *Object) []Finding {
 }
 
 // judgePatch returns the rules that a patch broke.
-func (w *world) judgePatch(s *State, o, after *Object, age int) []Finding {
+func (w *world) judgePatch(s *State, o, after *Object, age int) []explore.Finding {
 	found := w.judgeReferences(s, o, after, age)
 	if o.Foreground && !after.Foreground {
 		found = append(found, w.judgeRelease(s, o)...)
 	}
 	if o.Orphan && !after.Orphan {
 		if !o.Deleting {
-			found = append(found, Finding{ForeignChange, w.name(o) + " is not deleted, and loses orphan"})
+			found = append(found, brokenRule(ForeignChange, w.name(o)+" is not deleted, and loses orphan"))
 		}
 		for _, d := range s.before[o.Slot].dependents(o.Slot) {
-			found = append(found, Finding{OrphanedEarly, fmt.Sprintf("%s loses orphan, %s refers to it", w.name(o), w.name(s.objects[d]))})
+			found = append(found, brokenRule(OrphanedEarly, fmt.Sprintf("%s loses orphan, %s refers to it", w.name(o), w.name(s.objects[d]))))
 		}
 	}
 	if after.Foreground && !o.Foreground || after.Orphan && !o.Orphan || after.Foreign != o.Foreign {
-		found = append(found, Finding{ForeignChange, w.name(o) + " becomes " + w.name(after)})
+		found = append(found, brokenRule(ForeignChange, w.name(o)+" becomes "+w.name(after)))
 	}
 	return found
 }
 
 // judgeReferences judges the references that a patch removed.
-func (w *world) judgeReferences(s *State, o, after *Object, age int) []Finding {
-	var found []Finding
+func (w *world) judgeReferences(s *State, o, after *Object, age int) []explore.Finding {
+	var found []explore.Finding
 	orphaned, kept := false, 0
 	var waiting *Object
 	for _, r := range o.Refs {
@@ -125,12 +126,12 @@ func (w *world) judgeReferences(s *State, o, after *Object, age int) []Finding {
 	}
 	switch {
 	case kept != len(after.Refs):
-		return append(found, Finding{ForeignChange, w.name(o) + " becomes " + w.name(after)})
+		return append(found, brokenRule(ForeignChange, w.name(o)+" becomes "+w.name(after)))
 	case !orphaned && len(o.Refs) > 0 && kept == 0:
-		found = append(found, Finding{OrphanedByMistake, w.name(o) + " loses its last reference"})
+		found = append(found, brokenRule(OrphanedByMistake, w.name(o)+" loses its last reference"))
 	}
 	if waiting != nil && !w.hasLivingOwner(s, after, age) {
-		found = append(found, Finding{WaitingReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(waiting))})
+		found = append(found, brokenRule(WaitingReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(waiting))))
 	}
 	return found
 }
@@ -141,12 +142,12 @@ func (w *world) isOrphaned(s *State, owner *Object, r Ref, age int) bool {
 }
 
 // judgeLive judges the removal of one reference: its owner does not live.
-func (w *world) judgeLive(s *State, o, owner *Object, r Ref, age int) []Finding {
+func (w *world) judgeLive(s *State, o, owner *Object, r Ref, age int) []explore.Finding {
 	slot := w.slotOf(s, r)
 	if owner == nil || owner.waits() || s.sinceOrphan[slot]-age < 1 || s.sinceForeground[slot]-age < 1 {
 		return nil
 	}
-	return []Finding{{LiveReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(owner))}}
+	return []explore.Finding{brokenRule(LiveReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(owner)))}
 }
 
 // hasLivingOwner reports whether an owner of the object lives, or did within a second before the call.
@@ -170,14 +171,14 @@ func (w *world) slotOf(s *State, r Ref) int {
 }
 
 // judgeRelease judges the removal of foregroundDeletion.
-func (w *world) judgeRelease(s *State, o *Object) []Finding {
+func (w *world) judgeRelease(s *State, o *Object) []explore.Finding {
 	if !o.Deleting || o.Orphan {
-		return []Finding{{ForeignChange, w.name(o) + " loses foregroundDeletion"}}
+		return []explore.Finding{brokenRule(ForeignChange, w.name(o)+" loses foregroundDeletion")}
 	}
-	var found []Finding
+	var found []explore.Finding
 	for _, d := range s.blockers[o.Slot].dependents(o.Slot) {
 		if s.witness[o.Slot]&(1<<d) == 0 && !s.unread[w.config.Slots[d].Kind] {
-			found = append(found, Finding{ReleasedEarly, fmt.Sprintf("%s loses foregroundDeletion, %s blocks it", w.name(o), w.name(s.objects[d]))})
+			found = append(found, brokenRule(ReleasedEarly, fmt.Sprintf("%s loses foregroundDeletion, %s blocks it", w.name(o), w.name(s.objects[d]))))
 		}
 	}
 	return found

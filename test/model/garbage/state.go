@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/exeunt-io/exeunt/test/model/explore"
 )
 
 // The greatest numbers of slots and kinds of a cluster.
@@ -84,7 +86,7 @@ type State struct {
 	// stock is what upstream's collector sees.
 	stock [maxSlots]*Object
 	// broken are the rules that the last step broke; it is no part of the key.
-	broken []Finding
+	broken []explore.Finding
 }
 
 // longAgo is more seconds than any age that makes a difference.

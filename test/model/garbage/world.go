@@ -2,6 +2,8 @@ package garbage
 
 import (
 	"fmt"
+
+	"github.com/exeunt-io/exeunt/test/model/explore"
 )
 
 // Faults are faults that are still to come, and how often.
@@ -56,15 +58,10 @@ type world struct {
 }
 
 // Step is what can happen next.
-type Step struct {
-	Says  string
-	After *State
-	// Free: the step needs no fault and no user.
-	Free bool
-}
+type Step = explore.Step[*State]
 
-// initial returns the first state: the collector does not run yet.
-func (w *world) initial() *State {
+// Initial returns the first state: the collector does not run yet.
+func (w *world) Initial() *State {
 	s := &State{faults: w.config.Faults}
 	for k, kind := range w.config.Kinds {
 		s.counters[k] = kind.First
@@ -108,6 +105,16 @@ func (w *world) create(s *State, slot int, o Object) {
 	w.commit(s, slot, &o)
 }
 
+// Steps returns what can happen next. Nothing is explored behind a step that breaks a rule.
+func (w *world) Steps(s *State) ([]Step, error) {
+	all, err := w.steps(s)
+	for i := range all {
+		all[i].Broken = all[i].After.broken
+		all[i].Ends = len(all[i].Broken) > 0
+	}
+	return all, err
+}
+
 // steps returns what can happen next. A pass of a worker goes on until its end, unless it is
 // interrupted: then others work before its call is answered.
 func (w *world) steps(s *State) ([]Step, error) {
@@ -119,7 +126,7 @@ func (w *world) steps(s *State) ([]Step, error) {
 		after := s.clone()
 		after.stop()
 		if !s.restored {
-			after.broken = []Finding{{EndedInVain, "the collector ends, and etcd was not restored"}}
+			after.broken = []explore.Finding{brokenRule(EndedInVain, "the collector ends, and etcd was not restored")}
 		}
 		return []Step{{Says: "the collector ends", After: after, Free: true}}, nil
 	}

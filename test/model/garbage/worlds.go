@@ -229,7 +229,7 @@ func restoreConfigs() []*Config {
 }
 
 // deepStates bounds the states of a large cluster.
-const deepStates = 50000
+const deepStates = 49_999
 
 // Deep are the clusters that take minutes. Those that are larger are explored up to a number of states.
 func Deep() []*Config {
