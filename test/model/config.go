@@ -1,13 +1,11 @@
 package model
 
 import (
-	"net/http"
-	"slices"
-	"strings"
-
 	"google.golang.org/grpc/codes"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/test/model/check"
+	"github.com/exeunt-io/exeunt/test/model/process"
 	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
@@ -113,97 +111,28 @@ type UserAction struct {
 	Certain bool
 }
 
-// initial returns the first state.
-func (w *world) initial() *State {
-	s := &State{
-		instances: make([]instance, len(w.config.Programs)),
-		crashes:   int8(w.config.Crashes), losses: int8(w.config.Losses), errors: int8(w.config.Errors), hours: int8(w.config.Hours),
-		denials: int8(w.config.Denials), undos: int8(w.config.Undos),
-		restores: int8(w.config.Restores), backups: int8(w.config.Backups),
-		wrongAnswers: int8(w.config.WrongAnswers), switches: int8(w.config.Switches),
-		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls), oldLists: int8(w.config.OldLists), delays: int8(w.config.Delays),
-	}
-	for _, object := range w.config.Objects {
-		s = w.put(s, w.slot(object.Key), w.intern(object))
-	}
-	s = w.backedUp(s)
-	for i := range s.instances {
-		s.instances[i].terms = w.config.Terms
-	}
-	for _, handle := range w.config.Disks {
-		s.disks = union(s.disks, w.internDisk(disk{handle: handle, name: strings.TrimPrefix(handle, diskPrefix)}))
-	}
-	for _, handle := range w.config.Kept {
-		s.kept = union(s.kept, w.diskWith(s, handle))
-	}
-	if w.config.GivenUp {
-		s.givenUp = slices.Clone(s.disks)
-	}
-	if w.config.Filled {
-		s.filled = slices.Clone(s.disks)
-	}
-	return s
+// Program is a program of a configuration.
+type Program struct {
+	// Name is how stories call the program. A lab has one program of a name.
+	Name  string
+	Build process.Build
+	// Loops are the numbers of its loops that run, nil for all.
+	Loops []int
+	// Caches are the resources that it caches.
+	Caches []string
+	// Actor is whose rules its writes have.
+	Actor check.Actor
+	// Honor and Journaled are its gates.
+	Honor, Journaled bool
+	// Concurrent: its loops work at the same time, one pass each, and CreateVolume may take effect
+	// long after its pass began.
+	Concurrent bool
 }
 
-// userSteps returns what users can still do.
-func (w *world) userSteps(s *State) []Step {
-	var all []Step
-	for i := range w.config.Users {
-		if step, possible := w.userStep(s, i); possible {
-			all = append(all, step)
-		}
+// machine names the machine that runs the program.
+func (p Program) machine() string {
+	if p.Concurrent {
+		return p.Name + ", concurrent"
 	}
-	return all
-}
-
-// userStep returns what a user does; false if it is impossible.
-func (w *world) userStep(s *State, i int) (Step, bool) {
-	action := w.config.Users[i]
-	if s.done&(1<<i) != 0 || w.config.Ordered && s.done != 1<<i-1 {
-		return Step{}, false
-	}
-	request, possible := action.Request(w.cluster(s))
-	if !possible {
-		return Step{}, false
-	}
-	after, result, err := w.serve(s, request)
-	if err != nil || result.response.Code >= http.StatusBadRequest {
-		return Step{}, false
-	}
-	after = after.clone()
-	after.done |= 1 << i
-	if action.Disk != "" {
-		after.disks = union(after.disks, w.internDisk(disk{handle: action.Disk}))
-	}
-	w.giveUpDeleted(s, after)
-	if action.GivesUp {
-		after.givenUp = w.givenUp(s, after.givenUp, request)
-	}
-	return Step{After: after, Says: action.Says, Free: action.Certain}, true
-}
-
-// givenUp returns the disks that are given up once a user has changed a volume by the request,
-// besides those that were given up before. The disk may have been deleted a moment ago.
-func (w *world) givenUp(s *State, before []diskID, request server.Request) []diskID {
-	name := strings.TrimPrefix(request.Path, volumesPath+"/")
-	for _, volume := range w.snapshot(s).Volumes {
-		if volume.Name == name && volume.Spec.CSI != nil {
-			for _, id := range slices.Concat(s.disks, s.deleted) {
-				if w.disks[id].handle == volume.Spec.CSI.VolumeHandle {
-					before = union(before, id)
-				}
-			}
-		}
-	}
-	return before
-}
-
-// diskWith returns the disk with the handle.
-func (w *world) diskWith(s *State, handle string) diskID {
-	for _, id := range s.disks {
-		if w.disks[id].handle == handle {
-			return id
-		}
-	}
-	return 0
+	return p.Name
 }

@@ -1,8 +1,3 @@
-// Package model explores every interleaving of small clusters: the real controllers of our
-// programs, stepped by test/model/process, on an API server and a storage system that are
-// functions. A state is everything that can make a difference: API objects, volumes in
-// storage, what each program caches, remembers and has in flight, who leads, and which
-// faults and users' actions are still to come.
 package model
 
 import (
@@ -13,45 +8,6 @@ import (
 
 // objectID numbers a version of an API object; 0 is none.
 type objectID int32
-
-// slotID numbers the name of an API object.
-type slotID int
-
-// diskID numbers a volume in the storage system.
-type diskID int32
-
-// instance is a program in a state.
-type instance struct {
-	// local is what the program remembers, caches and has in flight; process.Off if it does not run.
-	local process.State
-	// former is the process that led before and has not ended its last pass.
-	former process.State
-	// terms counts the leaders that the program has had.
-	terms int32
-	// present is what the steps of the running process rest on, past that of the former leader.
-	present, past basis
-	// seen are the versions that the caches show, by slot.
-	seen []objectID
-	// switched: the gate HonorPVReclaimPolicy is not that of the configuration.
-	switched bool
-}
-
-// basis are the API objects that the steps of a process rest on.
-type basis struct {
-	// read are the API objects as the pass has read them live, the others as they were at its
-	// first live read; nil for none.
-	read []objectID
-	// sent are the API objects when the open call to the storage system was sent, nil for none.
-	sent []objectID
-}
-
-// process returns the running process, or the former leader.
-func (i *instance) process(former bool) (process.State, *basis) {
-	if former {
-		return i.former, &i.past
-	}
-	return i.local, &i.present
-}
 
 // State is a state of the whole world. It is not changed after its creation.
 type State struct {
@@ -87,6 +43,45 @@ type State struct {
 	current int8
 }
 
+// instance is a program in a state.
+type instance struct {
+	// local is what the program remembers, caches and has in flight; process.Off if it does not run.
+	local process.State
+	// former is the process that led before and has not ended its last pass.
+	former process.State
+	// terms counts the leaders that the program has had.
+	terms int32
+	// present is what the steps of the running process rest on, past that of the former leader.
+	present, past basis
+	// seen are the versions that the caches show, by slot.
+	seen []objectID
+	// switched: the gate HonorPVReclaimPolicy is not that of the configuration.
+	switched bool
+}
+
+// slotID numbers the name of an API object.
+type slotID int
+
+// diskID numbers a volume in the storage system.
+type diskID int32
+
+// basis are the API objects that the steps of a process rest on.
+type basis struct {
+	// read are the API objects as the pass has read them live, the others as they were at its
+	// first live read; nil for none.
+	read []objectID
+	// sent are the API objects when the open call to the storage system was sent, nil for none.
+	sent []objectID
+}
+
+// process returns the running process, or the former leader.
+func (i *instance) process(former bool) (process.State, *basis) {
+	if former {
+		return i.former, &i.past
+	}
+	return i.local, &i.present
+}
+
 // stalledWatch is a watch that delivers nothing.
 type stalledWatch struct {
 	// program is the number of the program plus one, 0 for no watch.
@@ -95,6 +90,14 @@ type stalledWatch struct {
 
 func (w stalledWatch) is(program int, slot slotID) bool {
 	return int(w.program) == program+1 && int(w.slot) == int(slot)
+}
+
+// delayedWrite is a write whose sender got no answer, and which the API server may execute later.
+type delayedWrite struct {
+	// program is the number of the program plus one, 0 for no write.
+	program int8
+	// request is the number of the request.
+	request uint16
 }
 
 // clone returns a copy whose slices can be changed.

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/exeunt-io/exeunt/test/model/check"
 	"github.com/exeunt-io/exeunt/test/model/process"
-	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
 // Step is one step of the world.
@@ -65,6 +63,22 @@ func (w *world) programSteps(s *State) (all []Step, forced bool, err error) {
 	return all, false, nil
 }
 
+// stepsOf returns the steps of one program and of its former leader.
+func (w *world) stepsOf(s *State, i int) ([]Step, error) {
+	var all []Step
+	for n, add := range []func(*State, int) ([]Step, error){w.sights, w.passes, w.starts, w.answers, w.formerAnswers, w.ends, w.waits} {
+		steps, err := add(s, i)
+		if err != nil {
+			return nil, err
+		}
+		if n < 2 && slices.ContainsFunc(steps, func(step Step) bool { return step.Local }) {
+			return slices.DeleteFunc(steps, func(step Step) bool { return !step.Local }), nil
+		}
+		all = append(all, steps...)
+	}
+	return all, nil
+}
+
 // scheduled drops the steps that would interrupt the pass of another program once too often, and
 // records whose pass goes on. An interrupted pass goes on at any time between the passes of others.
 func (w *world) scheduled(s *State, program int, steps []Step) []Step {
@@ -88,25 +102,41 @@ func (w *world) scheduled(s *State, program int, steps []Step) []Step {
 	return steps
 }
 
-// stepsOf returns the steps of one program and of its former leader.
-func (w *world) stepsOf(s *State, i int) ([]Step, error) {
+// userSteps returns what users can still do.
+func (w *world) userSteps(s *State) []Step {
 	var all []Step
-	for n, add := range []func(*State, int) ([]Step, error){w.sights, w.passes, w.starts, w.answers, w.formerAnswers, w.ends, w.waits} {
-		steps, err := add(s, i)
-		if err != nil {
-			return nil, err
+	for i := range w.config.Users {
+		if step, possible := w.userStep(s, i); possible {
+			all = append(all, step)
 		}
-		if n < 2 && slices.ContainsFunc(steps, func(step Step) bool { return step.Local }) {
-			return slices.DeleteFunc(steps, func(step Step) bool { return !step.Local }), nil
-		}
-		all = append(all, steps...)
 	}
-	return all, nil
+	return all
 }
 
-// local returns what is known of the running process.
-func (w *world) local(s *State, i int) *process.Local {
-	return w.machines[i].Local(s.instances[i].local)
+// userStep returns what a user does; false if it is impossible.
+func (w *world) userStep(s *State, i int) (Step, bool) {
+	action := w.config.Users[i]
+	if s.done&(1<<i) != 0 || w.config.Ordered && s.done != 1<<i-1 {
+		return Step{}, false
+	}
+	request, possible := action.Request(w.cluster(s))
+	if !possible {
+		return Step{}, false
+	}
+	after, result, err := w.serve(s, request)
+	if err != nil || result.response.Code >= http.StatusBadRequest {
+		return Step{}, false
+	}
+	after = after.clone()
+	after.done |= 1 << i
+	if action.Disk != "" {
+		after.disks = union(after.disks, w.internDisk(disk{handle: action.Disk}))
+	}
+	w.giveUpDeleted(s, after)
+	if action.GivesUp {
+		after.givenUp = w.givenUp(s, after.givenUp, request)
+	}
+	return Step{After: after, Says: action.Says, Free: action.Certain}, true
 }
 
 // move returns the state after a process took an input.
@@ -154,88 +184,4 @@ func (w *world) settleBasis(s *State, i int, former bool) {
 	case len(here.sent) == 0:
 		here.sent = s.objects
 	}
-}
-
-// isBusy reports whether a pass of the program has not ended.
-func (s *State) isBusy(w *world, i int) bool {
-	return w.local(s, i).Busy || w.machines[i].Local(s.instances[i].former).Busy
-}
-
-// recordRead records what a program reads live: what it does next rests on it, and on what the
-// pass has read of other objects. Where nothing can happen in between, that is the state before. A
-// read of a secret takes time: what was read before it is old then.
-func (w *world) recordRead(s *State, i int, former bool, call process.Call) *State {
-	if call.Request.Method != http.MethodGet {
-		return s
-	}
-	after := s.clone()
-	_, here := after.instances[i].process(former)
-	switch {
-	case s.interruptions == 0 && !w.config.FormerLeaders && len(here.read) == 0:
-	case strings.Contains(call.Request.Path, "/secrets/"):
-		here.read = nil
-	case len(here.read) == 0:
-		here.read = s.objects
-	default:
-		here.read = w.readAgain(here.read, s.objects, call.Request.Path)
-	}
-	return after
-}
-
-// readAgain returns what a pass has read live once it also reads the path.
-func (w *world) readAgain(read, now []objectID, path string) []objectID {
-	both := slices.Clone(now)
-	for slot := range both {
-		if key := w.slots[slot]; slot < len(read) && !isAt(key, path) {
-			both[slot] = read[slot]
-		}
-	}
-	return both
-}
-
-// isAt reports whether a read of the path returns the object with the key.
-func isAt(key server.Key, path string) bool {
-	if key.Namespace != "" && strings.Contains(path, "/namespaces/") && !strings.Contains(path, "/namespaces/"+key.Namespace+"/") {
-		return false
-	}
-	return strings.HasSuffix(path, "/"+key.Resource) || strings.HasSuffix(path, "/"+key.Resource+"/"+key.Name)
-}
-
-// answers returns the answers that the calls of a program can get.
-func (w *world) answers(s *State, i int) ([]Step, error) {
-	if s.instances[i].local == process.Off {
-		return nil, nil
-	}
-	return w.answersTo(s, i, newCalls(nil, w.local(s, i).Calls), false)
-}
-
-// formerAnswers returns the late answers to the calls of a former leader.
-func (w *world) formerAnswers(s *State, i int) ([]Step, error) {
-	former := s.instances[i].former
-	if former == process.Off {
-		return nil, nil
-	}
-	return w.answersTo(s, i, newCalls(nil, w.machines[i].Local(former).Calls), true)
-}
-
-func (w *world) answersTo(s *State, i int, calls []numbered, former bool) ([]Step, error) {
-	var all []Step
-	for _, call := range calls {
-		replies, err := w.replies(s, i, former, call.Call)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range replies {
-			after, stuck, err := w.move(w.recordRead(r.state, i, former, call.Call), i, former, process.Input{Answer: &process.Answered{Call: call.number, Answer: r.answer}}, r.text(call.number))
-			if err != nil {
-				return nil, err
-			}
-			who := w.config.Programs[i].Name
-			if former {
-				who, stuck = "the former "+who, "" // it may end at any time
-			}
-			all = append(all, Step{After: after, Says: who + ": " + call.String() + r.says, Free: r.free, Effect: r.effect, Plain: r.plain, Program: i, Former: former, Stuck: stuck})
-		}
-	}
-	return all, nil
 }

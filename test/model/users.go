@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
-// deleteVolumes deletes the first volume whose name has the prefix.
+// deleteVolume deletes the first volume whose name has the prefix.
 func deleteVolume(prefix string) UserAction {
 	return UserAction{Says: "a user deletes the volume", Request: func(c server.Cluster) (server.Request, bool) {
 		object, found := first(c, "persistentvolumes", prefix)
@@ -102,7 +103,7 @@ func create(resource string, c creation) UserAction {
 
 func volumeComes(volume creation) UserAction { return create("persistentvolumes", volume) }
 
-// podComes and podGoes are a pod that uses the claim.
+// podComes creates a pod that uses the claim; podGoes deletes it.
 func podComes(claim string) UserAction {
 	return UserAction{Says: "a user creates a pod", Request: func(c server.Cluster) (server.Request, bool) {
 		object, _ := c.Get(claimKey(claim))
@@ -155,10 +156,6 @@ func mergePatch(path string, change map[string]any) server.Request {
 	return server.Request{Method: http.MethodPatch, Path: path, ContentType: "application/merge-patch+json", Body: string(body)}
 }
 
-func claimKey(name string) server.Key {
-	return server.Key{Resource: "persistentvolumeclaims", Namespace: namespace, Name: name}
-}
-
 // first returns the first object of the resource whose name has the prefix.
 func first(c server.Cluster, resource, prefix string) (server.Object, bool) {
 	for _, object := range c.Objects() {
@@ -173,5 +170,124 @@ func first(c server.Cluster, resource, prefix string) (server.Object, bool) {
 func createVolume(volume creation, handle string) UserAction {
 	return UserAction{Says: "an administrator creates a volume", Disk: handle, Request: func(server.Cluster) (server.Request, bool) {
 		return volume.request(), true
+	}}
+}
+
+// onNth is a request for the n-th volume.
+func onNth(n int, says string, request func(path string) server.Request) UserAction {
+	return UserAction{Says: fmt.Sprintf("a user %s (volume %d)", says, n), Request: func(c server.Cluster) (server.Request, bool) {
+		object, found := nth(c, "persistentvolumes", n)
+		return request(volumesPath + "/" + object.Name), found
+	}}
+}
+
+// nth returns the existing object of the resource with the number.
+func nth(c server.Cluster, resource string, n int) (server.Object, bool) {
+	for _, object := range c.Objects() {
+		if object.Resource != resource || object.JSON == "" {
+			continue
+		}
+		if n == 0 {
+			return object, true
+		}
+		n--
+	}
+	return server.Object{}, false
+}
+
+func deleteNth(n int) UserAction {
+	return onNth(n, "deletes the volume", func(path string) server.Request { return server.Request{Method: http.MethodDelete, Path: path} })
+}
+
+func policySetter(n int, policy v1.PersistentVolumeReclaimPolicy) UserAction {
+	return onNth(n, "sets the policy "+string(policy), func(path string) server.Request {
+		return mergePatch(path, map[string]any{"spec": map[string]any{"persistentVolumeReclaimPolicy": policy}})
+	})
+}
+
+// setNthPolicy sets the policy of a volume that is not being deleted.
+func setNthPolicy(n int, policy v1.PersistentVolumeReclaimPolicy) UserAction {
+	return policySetter(n, policy).unless(n, isDeleting)
+}
+
+// setNthLate sets the policy Delete of a volume that is being deleted. No finalizer can be added any
+// more, so the disk is reclaimed only if the provisioner sees the volume before its claim goes.
+func setNthLate(n int) UserAction {
+	action := policySetter(n, v1.PersistentVolumeReclaimDelete)
+	action.Says, action.GivesUp = action.Says+" too late", true
+	return action.unless(n, func(volume string) bool { return !isDeleting(volume) })
+}
+
+// setNthEarly sets the policy Delete of a volume that was never Bound. It gets its finalizer when
+// it is Bound: if a user deletes it before, its disk, which no claim used, stays.
+func setNthEarly(n int) UserAction {
+	action := policySetter(n, v1.PersistentVolumeReclaimDelete)
+	action.Says, action.GivesUp = action.Says+" early", true
+	return action.unless(n, func(volume string) bool { return isDeleting(volume) || !isNew(volume) })
+}
+
+// unless makes the action impossible for some states of the n-th volume.
+func (a UserAction) unless(n int, impossible func(volume string) bool) UserAction {
+	request := a.Request
+	a.Request = func(c server.Cluster) (server.Request, bool) {
+		object, _ := nth(c, "persistentvolumes", n)
+		r, possible := request(c)
+		return r, possible && !impossible(object.JSON)
+	}
+	return a
+}
+
+func isNew(volume string) bool {
+	return !strings.Contains(volume, `"phase"`) || strings.Contains(volume, `"phase":"Pending"`) || strings.Contains(volume, `"phase":"Available"`)
+}
+
+func isDeleting(volume string) bool { return strings.Contains(volume, "deletionTimestamp") }
+
+func stripNth(n int) UserAction {
+	action := onNth(n, "removes the finalizers", func(path string) server.Request {
+		return mergePatch(path, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	})
+	action.GivesUp = true
+	return action
+}
+
+// clearNthClaimRef lets another claim have a Released volume.
+func clearNthClaimRef(n int) UserAction {
+	action := onNth(n, "removes the claimRef", func(path string) server.Request {
+		return mergePatch(path, map[string]any{"spec": map[string]any{"claimRef": nil}})
+	})
+	action.GivesUp = true
+	return action.unless(n, func(volume string) bool { return !strings.Contains(volume, `"phase":"Released"`) })
+}
+
+// createPod creates a pod that uses the claim.
+func createPod(claim string) UserAction {
+	return UserAction{Says: "a user creates a pod with the claim " + claim, Request: func(c server.Cluster) (server.Request, bool) {
+		object, _ := c.Get(server.Key{Resource: "pods", Namespace: namespace, Name: claim})
+		return newPod(claim).request(), object.JSON == ""
+	}}
+}
+
+func deletePod(claim string) UserAction {
+	return UserAction{Says: "a user deletes the pod with the claim " + claim, Request: func(c server.Cluster) (server.Request, bool) {
+		object, _ := c.Get(server.Key{Resource: "pods", Namespace: namespace, Name: claim})
+		return server.Request{Method: http.MethodDelete, Path: podsPath + "/" + claim}, object.JSON != ""
+	}}
+}
+
+// attachNth attaches a Bound volume to a node.
+func attachNth(n int) UserAction {
+	return UserAction{Says: fmt.Sprintf("volume %d is attached", n), Request: func(c server.Cluster) (server.Request, bool) {
+		object, found := nth(c, "persistentvolumes", n)
+		attachment, _ := c.Get(server.Key{Resource: "volumeattachments", Name: "of-" + object.Name})
+		return newAttachment(object.Name).request(), found && attachment.JSON == "" && strings.Contains(object.JSON, `"phase":"Bound"`)
+	}}
+}
+
+// detach removes the first attachment.
+func detach() UserAction {
+	return UserAction{Says: "a volume is detached", Request: func(c server.Cluster) (server.Request, bool) {
+		object, found := nth(c, "volumeattachments", 0)
+		return server.Request{Method: http.MethodDelete, Path: attachmentsPath + "/" + object.Name}, found
 	}}
 }

@@ -159,26 +159,6 @@ func wholeWorlds() []Config {
 	}
 }
 
-// Changes of a world.
-
-// served is the world in which no class can be provisioned for every claim.
-func (c Config) served() Config {
-	c.Classes = nil
-	return c
-}
-
-// alone is the world with the provisioner alone.
-func (c Config) alone() Config {
-	c.Programs, c.Partial = []Program{provisioner()}, true
-	return c
-}
-
-// unresolved is the world in which an entry may need an administrator.
-func (c Config) unresolved() Config {
-	c.Upstream = true
-	return c
-}
-
 // Changes of a class.
 func changeClass(c creation, provisioner string) creation {
 	c.object.(*storagev1.StorageClass).Provisioner = cmp.Or(provisioner, process.DriverName)
@@ -193,12 +173,4 @@ func waiting(c creation) creation {
 func defaultClass(c creation) creation {
 	annotate(&c.object.(*storagev1.StorageClass).ObjectMeta, "storageclass.kubernetes.io/is-default-class", "true")
 	return c
-}
-
-func withoutClass(claim *v1.PersistentVolumeClaim) { claim.Spec.StorageClassName = nil }
-
-// missingPlugin has the volume belong to an in-tree plugin that no program has.
-func missingPlugin(volume *v1.PersistentVolume) {
-	volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: "server", Path: "/disk"}}
-	annotate(&volume.ObjectMeta, storage.AnnDynamicallyProvisioned, "kubernetes.io/nfs")
 }

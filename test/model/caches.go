@@ -7,6 +7,84 @@ import (
 	"github.com/exeunt-io/exeunt/test/model/process"
 )
 
+// put returns the state with another version of an object. The version before is kept for the
+// caches that have not seen it.
+func (w *world) put(s *State, slot slotID, now objectID) *State {
+	after := s.clone()
+	for len(after.objects) <= int(slot) {
+		after.objects = append(after.objects, 0)
+	}
+	for len(after.older) <= int(slot) {
+		after.older = append(after.older, nil)
+	}
+	if before := after.objects[slot]; before != 0 && w.config.EveryVersion {
+		after.older[slot] = append(slices.Clone(after.older[slot]), before)
+	}
+	after.objects[slot] = now
+	w.trim(after, slot)
+	return after
+}
+
+// trim drops the older versions that every running program has seen.
+func (w *world) trim(s *State, slot slotID) {
+	if !w.config.EveryVersion || len(at(s.older, int(slot))) == 0 || s.oldLists > 0 && w.mayStall(slot) {
+		return
+	}
+	first := len(s.older[slot])
+	for i, program := range w.config.Programs {
+		if s.instances[i].local == process.Off || !slices.Contains(program.Caches, w.slots[slot].Resource) {
+			continue
+		}
+		first = min(first, w.position(s, i, slot)+1)
+	}
+	s.older[slot] = s.older[slot][first:]
+}
+
+func (w *world) trimAll(s *State) {
+	for slot := range s.older {
+		w.trim(s, slotID(slot))
+	}
+}
+
+// position returns which of the older versions a program has seen last, -1 for none of them, and
+// their number for the present one.
+func (w *world) position(s *State, program int, slot slotID) int {
+	seen := at(s.instances[program].seen, int(slot))
+	if seen == s.objects[slot] {
+		return len(s.older[slot])
+	}
+	return slices.Index(s.older[slot], seen)
+}
+
+// unseen returns the versions of a slot that a program can see next.
+func (w *world) unseen(s *State, program int, slot slotID) []objectID {
+	now := s.objects[slot]
+	if now == 0 || at(s.instances[program].seen, int(slot)) == now || !slices.Contains(w.config.Programs[program].Caches, w.slots[slot].Resource) {
+		return nil
+	}
+	versions := []objectID{now}
+	if older := at(s.older, int(slot)); len(older) > 0 {
+		if next := w.position(s, program, slot) + 1; next < len(older) {
+			versions = append(versions, older[next])
+		}
+	}
+	if !w.config.SkipVersions && len(versions) > 1 {
+		versions = versions[1:]
+	}
+	return versions
+}
+
+// isStale reports whether the caches of a program do not show all that was written, apart from a
+// watch that stalls.
+func (w *world) isStale(s *State, i int) bool {
+	for slot := range s.objects {
+		if len(w.unseen(s, i, slotID(slot))) > 0 && !s.stalled.is(i, slotID(slot)) {
+			return true
+		}
+	}
+	return false
+}
+
 // sights returns what the caches of a program see next. A pass begins only once they show all that
 // was written, so that nothing else matters before; but a watch can stall.
 func (w *world) sights(s *State, i int) ([]Step, error) {
@@ -91,15 +169,4 @@ func (w *world) stallEnds(s *State, i int) ([]Step, error) {
 	w.trim(listed, slot)
 	listed, stuck, err := w.move(listed, i, false, process.Input{See: &w.objects[id], Listed: true}, fmt.Sprintf("list %d", id))
 	return append(all, Step{After: listed, Says: "a list shows " + name + " that " + w.describe(id), Free: true, Stuck: stuck}), err
-}
-
-// isStale reports whether the caches of a program do not show all that was written, apart from a
-// watch that stalls.
-func (w *world) isStale(s *State, i int) bool {
-	for slot := range s.objects {
-		if len(w.unseen(s, i, slotID(slot))) > 0 && !s.stalled.is(i, slotID(slot)) {
-			return true
-		}
-	}
-	return false
 }

@@ -20,26 +20,6 @@ func inTreeWorlds() []Config {
 	return all
 }
 
-// onPath has the volume be a directory; byPlugin has the plugin have provisioned it.
-func onPath(volume *v1.PersistentVolume) {
-	volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: diskPrefix + "disk"}}
-}
-
-func byPlugin(volume *v1.PersistentVolume) {
-	onPath(volume)
-	annotate(&volume.ObjectMeta, storage.AnnDynamicallyProvisioned, programs.PluginName)
-	volume.Spec.StorageClassName = class
-}
-
-// pluginVolume is a volume that the plugin byDriver, pathVolume is that of an administrator.
-func pluginVolume(policy v1.PersistentVolumeReclaimPolicy, changes ...volumeChange) creation {
-	return newVolume("disk", policy, append([]volumeChange{byPlugin}, changes...)...)
-}
-
-func pathVolume(policy v1.PersistentVolumeReclaimPolicy, changes ...volumeChange) creation {
-	return newVolume("disk", policy, append([]volumeChange{onPath}, changes...)...)
-}
-
 // pluginProvisionsWorlds start with a claim for the plugin.
 func pluginProvisionsWorlds() []Config {
 	claim := claimOf("data", class, claimNote(storage.AnnStorageProvisioner, programs.PluginName), claimNote(storage.AnnBetaStorageProvisioner, programs.PluginName))
@@ -98,4 +78,13 @@ func pluginBoundWorlds() []Config {
 		scene("in-tree, plugin is missing, external finalizer", oneDisk, []creation{newVolume("disk", remove, missingPlugin, referTo("data"), bound, volumeWith(finalizer.VolumeProtection, finalizer.External)), claimOf("data", "", boundTo("disk"))}, certainly(deleteVolume("disk")), certainly(deleteClaim("data"))).givenUp(),
 		scene("in-tree, external volume with in-tree finalizer", oneDisk, []creation{newVolume("disk", keep, byDriver, referTo("data"), bound, both), claimOf("data", class, boundTo("disk"))}),
 	}
+}
+
+// pluginVolume is a volume that the plugin byDriver, pathVolume is that of an administrator.
+func pluginVolume(policy v1.PersistentVolumeReclaimPolicy, changes ...volumeChange) creation {
+	return newVolume("disk", policy, append([]volumeChange{byPlugin}, changes...)...)
+}
+
+func pathVolume(policy v1.PersistentVolumeReclaimPolicy, changes ...volumeChange) creation {
+	return newVolume("disk", policy, append([]volumeChange{onPath}, changes...)...)
 }

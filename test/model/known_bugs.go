@@ -1,8 +1,6 @@
 package model
 
 import (
-	"slices"
-
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/storage"
@@ -48,26 +46,6 @@ func ours(c Config) Config {
 		programs[i].Concurrent = c.Programs[i].Concurrent
 	}
 	c.Programs, c.Upstream, c.Admission = programs, false, true
-	return c
-}
-
-// gateOff switches the gate off in all programs, and the journal stays.
-func (c Config) gateOff() Config {
-	c.Programs = slices.Clone(c.Programs)
-	for i := range c.Programs {
-		c.Programs[i].Honor = false
-	}
-	c.Admission = false
-	return c
-}
-
-func (c Config) crash() Config {
-	c.Crashes = 1
-	return c
-}
-
-func (c Config) fail() Config {
-	c.Errors = 1
 	return c
 }
 
@@ -144,16 +122,4 @@ func twoVolumes() Config {
 		newClaim("data", ""), newClaim("other", ""))
 	c.Disks, c.Users = []string{"disk-of-disk"}, []UserAction{deleteClaim("data")}
 	return c
-}
-
-// claimedBy reserves a volume for a claim.
-func claimedBy(claim string) func(*v1.PersistentVolume) {
-	return func(volume *v1.PersistentVolume) {
-		volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: namespace, Name: claim}
-	}
-}
-
-// provisionedBy has the annotation that names the provisioner of a volume.
-func provisionedBy(volume *v1.PersistentVolume) {
-	volume.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: process.DriverName}
 }

@@ -4,6 +4,50 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// dynamic is a claim of a class. A user deletes the volume and the claim, in any order and at any time.
+func dynamic(policy v1.PersistentVolumeReclaimPolicy) Config {
+	c := base("dynamic "+string(policy), newClass(policy), newClaim("data", class))
+	c.Users = []UserAction{deleteVolume("pvc-"), deleteClaim("data")}
+	return c
+}
+
+// static is a volume of an administrator and a claim for it.
+func static(policy v1.PersistentVolumeReclaimPolicy) Config {
+	c := base("static "+string(policy), newVolume("disk", policy), newClaim("data", ""))
+	c.Disks, c.Users = []string{"disk-of-disk"}, []UserAction{deleteVolume("disk"), deleteClaim("data")}
+	return c
+}
+
+// recreated is a claim whose name is used again.
+func recreated() Config {
+	c := base("claim created again", newClass(v1.PersistentVolumeReclaimDelete), newClaim("data", class))
+	c.Users = []UserAction{deleteClaim("data"), createClaim("data", class)}
+	return c
+}
+
+// flipped is a claim whose volume gets the policy Retain, and may get Delete again.
+func flipped() Config {
+	c := dynamic(v1.PersistentVolumeReclaimDelete)
+	c.Name, c.Users = "policy flipped", []UserAction{setPolicy("pvc-", v1.PersistentVolumeReclaimRetain), setPolicy("pvc-", v1.PersistentVolumeReclaimDelete), deleteClaim("data")}
+	return c
+}
+
+// stripped is a volume whose finalizers a user removes, at any time.
+func stripped() Config {
+	c := dynamic(v1.PersistentVolumeReclaimDelete)
+	c.Name, c.Users = "finalizers removed", []UserAction{deleteVolume("pvc-"), stripFinalizers("pvc-"), deleteClaim("data")}
+	c.States = 400_000
+	return c
+}
+
+// reused is a volume whose claimRef a user removes, so that another claim can have it.
+func reused() Config {
+	c := base("claimRef removed", newVolume("disk", v1.PersistentVolumeReclaimRetain), newClaim("data", ""))
+	c.Disks = []string{"disk-of-disk"}
+	c.Users = []UserAction{deleteClaim("data"), clearClaimRef("disk"), createClaim("data", "")}
+	return c
+}
+
 // volumeOf is the name of the volume that is provisioned for a claim.
 func volumeOf(claim string) string {
 	return "pvc-uid-persistentvolumeclaims-" + namespace + "-" + claim

@@ -6,13 +6,90 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/model/check"
 	"github.com/exeunt-io/exeunt/test/model/process"
 	"github.com/exeunt-io/exeunt/test/model/server"
 )
+
+// answers returns the answers that the calls of a program can get.
+func (w *world) answers(s *State, i int) ([]Step, error) {
+	if s.instances[i].local == process.Off {
+		return nil, nil
+	}
+	return w.answersTo(s, i, newCalls(nil, w.local(s, i).Calls), false)
+}
+
+// formerAnswers returns the late answers to the calls of a former leader.
+func (w *world) formerAnswers(s *State, i int) ([]Step, error) {
+	former := s.instances[i].former
+	if former == process.Off {
+		return nil, nil
+	}
+	return w.answersTo(s, i, newCalls(nil, w.machines[i].Local(former).Calls), true)
+}
+
+func (w *world) answersTo(s *State, i int, calls []numbered, former bool) ([]Step, error) {
+	var all []Step
+	for _, call := range calls {
+		replies, err := w.replies(s, i, former, call.Call)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range replies {
+			after, stuck, err := w.move(w.recordRead(r.state, i, former, call.Call), i, former, process.Input{Answer: &process.Answered{Call: call.number, Answer: r.answer}}, r.text(call.number))
+			if err != nil {
+				return nil, err
+			}
+			who := w.config.Programs[i].Name
+			if former {
+				who, stuck = "the former "+who, "" // it may end at any time
+			}
+			all = append(all, Step{After: after, Says: who + ": " + call.String() + r.says, Free: r.free, Effect: r.effect, Plain: r.plain, Program: i, Former: former, Stuck: stuck})
+		}
+	}
+	return all, nil
+}
+
+// recordRead records what a program reads live: what it does next rests on it, and on what the
+// pass has read of other objects. Where nothing can happen in between, that is the state before. A
+// read of a secret takes time: what was read before it is old then.
+func (w *world) recordRead(s *State, i int, former bool, call process.Call) *State {
+	if call.Request.Method != http.MethodGet {
+		return s
+	}
+	after := s.clone()
+	_, here := after.instances[i].process(former)
+	switch {
+	case s.interruptions == 0 && !w.config.FormerLeaders && len(here.read) == 0:
+	case strings.Contains(call.Request.Path, "/secrets/"):
+		here.read = nil
+	case len(here.read) == 0:
+		here.read = s.objects
+	default:
+		here.read = w.readAgain(here.read, s.objects, call.Request.Path)
+	}
+	return after
+}
+
+// readAgain returns what a pass has read live once it also reads the path.
+func (w *world) readAgain(read, now []objectID, path string) []objectID {
+	both := slices.Clone(now)
+	for slot := range both {
+		if key := w.slots[slot]; slot < len(read) && !isAt(key, path) {
+			both[slot] = read[slot]
+		}
+	}
+	return both
+}
+
+// isAt reports whether a read of the path returns the object with the key.
+func isAt(key server.Key, path string) bool {
+	if key.Namespace != "" && strings.Contains(path, "/namespaces/") && !strings.Contains(path, "/namespaces/"+key.Namespace+"/") {
+		return false
+	}
+	return strings.HasSuffix(path, "/"+key.Resource) || strings.HasSuffix(path, "/"+key.Resource+"/"+key.Name)
+}
 
 // reply is an answer to a call.
 type reply struct {
@@ -60,37 +137,6 @@ func (w *world) replies(s *State, i int, former bool, call process.Call) ([]repl
 	webhooks, err := w.webhooks(s, right, call)
 	return slices.Concat(all, webhooks, w.failures(s, unclaimed, call)), err
 }
-
-// failures returns the answers to a call that fails without effect. Unclaimed is the state in which a claim gets no disk.
-func (w *world) failures(s, unclaimed *State, call process.Call) []reply {
-	if s.errors == 0 {
-		return nil
-	}
-	var all []reply
-	fails := func(s *State, code codes.Code, says string) {
-		after := s.clone()
-		after.errors--
-		all = append(all, reply{state: after, says: says, answer: process.Answer{Code: code, Response: failure}})
-	}
-	fails(s, codes.Unavailable, " fails without effect")
-	if call.Create != "" {
-		for _, code := range w.refusals() {
-			fails(unclaimed, code, " fails with "+code.String())
-		}
-	}
-	return all
-}
-
-// refusals are the codes of a driver that refuses to create a volume.
-func (w *world) refusals() []codes.Code {
-	if w.config.Codes == nil {
-		return []codes.Code{codes.InvalidArgument}
-	}
-	return w.config.Codes
-}
-
-// failure is the answer of an API server that has a problem of its own.
-var failure = server.Response{Code: http.StatusInternalServerError, Body: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`}
 
 // claimed returns the state in which no user keeps the disk of a CreateVolume for a waiting claim: its
 // volume was deleted before the claim was bound, and the claim gets the disk again, even if the first

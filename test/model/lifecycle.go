@@ -168,8 +168,24 @@ func (w *world) stopped(s *State, i int) *State {
 	return after
 }
 
-func (w *world) trimAll(s *State) {
-	for slot := range s.older {
-		w.trim(s, slotID(slot))
+// honors reports whether the gate HonorPVReclaimPolicy of the program is on.
+func (w *world) honors(s *State, i int) bool {
+	return w.config.Programs[i].Honor != s.instances[i].switched
+}
+
+// switches returns the stop of a program that starts with the other gate; stopped is the state in
+// which the program does not run.
+func (w *world) switches(s, stopped *State, i int) []Step {
+	if s.switches == 0 {
+		return nil
 	}
+	after := stopped.clone()
+	after.switches--
+	after.instances[i].switched = !after.instances[i].switched
+	gate := "off"
+	if w.honors(after, i) {
+		gate = "on"
+	}
+	w.giveUpDeleted(s, after)
+	return []Step{{After: after, Says: w.config.Programs[i].Name + " stops, and has its gate switched " + gate}}
 }

@@ -13,37 +13,6 @@ import (
 	"github.com/exeunt-io/exeunt/test/model/process"
 )
 
-// factCache has the decoded objects by their number.
-type factCache struct {
-	volumes map[objectID]*v1.PersistentVolume
-	claims  map[objectID]*v1.PersistentVolumeClaim
-	pods    map[objectID]*v1.Pod
-	entries map[objectID][]journal.Entry
-	// attached are the names of attached volumes.
-	attached map[objectID]string
-}
-
-// cached returns the value of an object, decoded once.
-func cached[T any](m *map[objectID]T, id objectID, decode func() T) T {
-	if *m == nil {
-		*m = map[objectID]T{}
-	}
-	value, known := (*m)[id]
-	if !known {
-		value = decode()
-		(*m)[id] = value
-	}
-	return value
-}
-
-func decodeAs[T any](l *Lab, id objectID) *T {
-	object := new(T)
-	if err := json.Unmarshal([]byte(l.objects[id].Wire()), object); err != nil {
-		panic("an object of the model cannot be decoded: " + err.Error())
-	}
-	return object
-}
-
 // snapshot returns the state as the rules see it.
 func (w *world) snapshot(s *State) *check.Snapshot {
 	snapshot := &check.Snapshot{}
@@ -81,12 +50,35 @@ func (w *world) snapshot(s *State) *check.Snapshot {
 	return snapshot
 }
 
-func (l *Lab) handles(disks []diskID) []string {
-	var handles []string
-	for _, id := range disks {
-		handles = append(handles, l.disks[id].handle)
+// factCache has the decoded objects by their number.
+type factCache struct {
+	volumes map[objectID]*v1.PersistentVolume
+	claims  map[objectID]*v1.PersistentVolumeClaim
+	pods    map[objectID]*v1.Pod
+	entries map[objectID][]journal.Entry
+	// attached are the names of attached volumes.
+	attached map[objectID]string
+}
+
+// cached returns the value of an object, decoded once.
+func cached[T any](m *map[objectID]T, id objectID, decode func() T) T {
+	if *m == nil {
+		*m = map[objectID]T{}
 	}
-	return handles
+	value, known := (*m)[id]
+	if !known {
+		value = decode()
+		(*m)[id] = value
+	}
+	return value
+}
+
+func decodeAs[T any](l *Lab, id objectID) *T {
+	object := new(T)
+	if err := json.Unmarshal([]byte(l.objects[id].Wire()), object); err != nil {
+		panic("an object of the model cannot be decoded: " + err.Error())
+	}
+	return object
 }
 
 // openCalls returns the calls to the storage system that wait for an answer.
