@@ -10,7 +10,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/model/process"
-	"github.com/exeunt-io/exeunt/test/model/programs"
 	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
@@ -99,7 +98,7 @@ func onPath(volume *v1.PersistentVolume) {
 
 func byPlugin(volume *v1.PersistentVolume) {
 	onPath(volume)
-	annotate(&volume.ObjectMeta, storage.AnnDynamicallyProvisioned, programs.PluginName)
+	annotate(&volume.ObjectMeta, storage.AnnDynamicallyProvisioned, process.PluginName)
 	volume.Spec.StorageClassName = class
 }
 

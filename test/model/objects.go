@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/test/model/process"
-	"github.com/exeunt-io/exeunt/test/model/programs"
 	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
@@ -31,7 +30,7 @@ const (
 	podsPath       = "/api/v1/namespaces/" + namespace + "/pods"
 	namespacesPath = "/api/v1/namespaces"
 	classesPath    = "/apis/storage.k8s.io/v1/storageclasses"
-	leasesPath     = "/apis/coordination.k8s.io/v1/namespaces/" + programs.Namespace + "/leases"
+	leasesPath     = "/apis/coordination.k8s.io/v1/namespaces/" + process.JournalNamespace + "/leases"
 )
 
 const attachmentsPath = "/apis/storage.k8s.io/v1/volumeattachments"
@@ -103,7 +102,7 @@ func placed(creations ...creation) []server.Object {
 // placedWorld is a world of both programs that starts with the objects.
 func placedWorld(name string, creations ...creation) Config {
 	c := base(name)
-	all := []creation{newNamespace(namespace), newNamespace(programs.Namespace)}
+	all := []creation{newNamespace(namespace), newNamespace(process.JournalNamespace)}
 	c.Objects = placed(append(all, creations...)...)
 	return c
 }

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/test/model/check"
-	"github.com/exeunt-io/exeunt/test/model/programs"
+	"github.com/exeunt-io/exeunt/test/model/process"
 	"github.com/exeunt-io/exeunt/test/model/upstream"
 )
 
@@ -59,7 +59,7 @@ func mendedBugs() []Config {
 func base(name string, creations ...creation) Config {
 	return Config{
 		Name: name, Programs: []Program{pvController(), provisioner()}, Eager: true, Admission: true, Classes: []string{class},
-		Objects: cluster(append([]creation{newNamespace(namespace), newNamespace(programs.Namespace)}, creations...)...),
+		Objects: cluster(append([]creation{newNamespace(namespace), newNamespace(process.JournalNamespace)}, creations...)...),
 	}
 }
 
@@ -71,11 +71,11 @@ var (
 
 // pvController and provisioner are our programs.
 func pvController() Program {
-	return Program{Name: "pv-controller", Build: programs.PVController, Actor: check.PVController, Honor: true, Caches: loopCaches}
+	return Program{Name: "pv-controller", Build: process.PVController, Actor: check.PVController, Honor: true, Caches: loopCaches}
 }
 
 func provisioner() Program {
-	return Program{Name: "provisioner", Build: programs.Provisioner, Actor: check.Provisioner, Honor: true, Journaled: true, Caches: provisionerCaches}
+	return Program{Name: "provisioner", Build: process.Provisioner, Actor: check.Provisioner, Honor: true, Journaled: true, Caches: provisionerCaches}
 }
 
 // upstreamLoops and upstreamProvisioner are those of upstream.

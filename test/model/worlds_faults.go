@@ -10,7 +10,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/test/model/check"
 	"github.com/exeunt-io/exeunt/test/model/process"
-	"github.com/exeunt-io/exeunt/test/model/programs"
 	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
@@ -133,8 +132,8 @@ func led() Config {
 
 // newJournal is a Lease of the journal without entries, of the leader with the number.
 func newJournal(term int32) creation {
-	lease := journal.Journal{Namespace: programs.Namespace, Driver: process.DriverName}.Lease(
-		journal.KindActive, 0, "pod-of-a-leader"+controller.IdentitySuffix, journal.Custody{LeaderLease: programs.LeaderLease, Transitions: term}, nil)
+	lease := journal.Journal{Namespace: process.JournalNamespace, Driver: process.DriverName}.Lease(
+		journal.KindActive, 0, "pod-of-a-leader"+controller.IdentitySuffix, journal.Custody{LeaderLease: process.LeaderLease, Transitions: term}, nil)
 	lease.TypeMeta = metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
 	return creation{leasesPath, lease}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/storage"
-	"github.com/exeunt-io/exeunt/test/model/programs"
+	"github.com/exeunt-io/exeunt/test/model/process"
 )
 
 // inTreeWorlds have an in-tree plugin and no provisioner.
@@ -15,18 +15,18 @@ func inTreeWorlds() []Config {
 	all := slices.Concat(pluginProvisionsWorlds(), pluginReclaimsWorlds(), pluginBoundWorlds())
 	for i := range all {
 		all[i].Programs = slices.Clone(all[i].Programs[:1])
-		all[i].Programs[0].Name, all[i].Programs[0].Build = "pv-controller with a plugin", programs.InTree
+		all[i].Programs[0].Name, all[i].Programs[0].Build = "pv-controller with a plugin", process.InTree
 	}
 	return all
 }
 
 // pluginProvisionsWorlds start with a claim for the plugin.
 func pluginProvisionsWorlds() []Config {
-	claim := claimOf("data", class, claimNote(storage.AnnStorageProvisioner, programs.PluginName), claimNote(storage.AnnBetaStorageProvisioner, programs.PluginName))
-	here := changeClass(newClass(remove), programs.PluginName)
+	claim := claimOf("data", class, claimNote(storage.AnnStorageProvisioner, process.PluginName), claimNote(storage.AnnBetaStorageProvisioner, process.PluginName))
+	here := changeClass(newClass(remove), process.PluginName)
 	return []Config{
 		scene("in-tree, provision, Delete", nil, []creation{here, claimOf("data", class)}),
-		scene("in-tree, provision, Retain", nil, []creation{changeClass(newClass(keep), programs.PluginName), claimOf("data", class)}),
+		scene("in-tree, provision, Retain", nil, []creation{changeClass(newClass(keep), process.PluginName), claimOf("data", class)}),
 		scene("in-tree, provision, users", nil, []creation{here, claim}, deleteVolume("pvc-"), deleteClaim("data")),
 		scene("in-tree, provision, crash", nil, []creation{here, claim}, deleteClaim("data")).crash(),
 		scene("in-tree, provision, failed call", nil, []creation{here, claim}, deleteClaim("data")).fail(),

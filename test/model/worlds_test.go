@@ -11,7 +11,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/test/model/explore"
 	"github.com/exeunt-io/exeunt/test/model/process"
-	"github.com/exeunt-io/exeunt/test/model/programs"
 )
 
 // TestSmallWorldsAreSafe explores the worlds that take seconds; "make model" explores all.
@@ -60,7 +59,7 @@ func TestRulesKnowTheGates(t *testing.T) {
 	config.Programs[1].Name = "provisioner without journal"
 	config.Programs[1].Build = func(env *process.Env) (*process.Program, error) {
 		env.Journaled = false
-		return programs.Provisioner(env)
+		return process.Provisioner(env)
 	}
 	var broken []string
 	exploreAll(t, explore.Limits{}, []Config{config}, func(r Result) {

@@ -6,13 +6,12 @@ import (
 	"testing/synctest"
 
 	"github.com/exeunt-io/exeunt/test/model/process"
-	"github.com/exeunt-io/exeunt/test/model/programs"
 	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
 func TestForwardCarriesOutOnlyTheChosenPromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, err := process.NewForward(programs.PVController)
+		f, err := process.NewForward(process.PVController)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,3 @@
-// Package process runs the real controllers of a program step by step: what a program sees
-// and each answer that it gets is given to it, and what it does next is read from it. The
-// same inputs always lead to the same state, so that a state is kept as its inputs.
 package process
 
 import (

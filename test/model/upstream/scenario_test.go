@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/exeunt-io/exeunt/test/model/process"
-	"github.com/exeunt-io/exeunt/test/model/programs"
 	"github.com/exeunt-io/exeunt/test/model/upstream"
 )
 
@@ -90,7 +89,7 @@ type scenarioWorld struct {
 func newScenarioWorld(t *testing.T, builds ...process.Build) *scenarioWorld {
 	t.Helper()
 	w := &scenarioWorld{world: newWorld(t, process.Options{Honor: true, Journaled: true}, builds...), uids: map[string]string{}}
-	w.post("/api/v1/namespaces", `{"metadata":{"name":"`+programs.Namespace+`"}}`)
+	w.post("/api/v1/namespaces", `{"metadata":{"name":"`+process.JournalNamespace+`"}}`)
 	readYAML(t, "defaults.yaml", &w.defaults)
 	shared, err := os.ReadFile(differential + "shared/classes.yaml")
 	if err != nil {
@@ -295,9 +294,9 @@ func (w *scenarioWorld) outcome() map[string]string {
 // pairs are the loops and the provisioner that run together; the first pair is upstream's.
 var pairs = map[string][]process.Build{
 	"upstream":        {upstream.Controllers, upstream.Sidecar},
-	"ours":            {programs.PVController, programs.Provisioner},
-	"our loops":       {programs.PVController, upstream.Sidecar},
-	"our provisioner": {upstream.Controllers, programs.Provisioner},
+	"ours":            {process.PVController, process.Provisioner},
+	"our loops":       {process.PVController, upstream.Sidecar},
+	"our provisioner": {upstream.Controllers, process.Provisioner},
 }
 
 // TestScenariosOfRealUpstream runs the scenarios in which real upstream and our programs leave

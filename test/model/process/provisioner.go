@@ -1,4 +1,4 @@
-package programs
+package process
 
 import (
 	"context"
@@ -22,19 +22,18 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
-	"github.com/exeunt-io/exeunt/test/model/process"
 )
 
-// Namespace is where the provisioner keeps its journal. LeaderLease is the UID of its leader Lease, which the
-// model has no object of.
+// JournalNamespace is where the provisioner keeps its journal. LeaderLease is the UID of its leader
+// Lease, which the model has no object of.
 const (
-	Namespace   = "system"
-	LeaderLease = types.UID("uid-leader")
+	JournalNamespace = "system"
+	LeaderLease      = types.UID("uid-leader")
 )
 
 // Provisioner builds the provisioner of one CSI driver.
-func Provisioner(env *process.Env) (*process.Program, error) {
-	names := provisioning.Names{Driver: process.DriverName}
+func Provisioner(env *Env) (*Program, error) {
+	names := provisioning.Names{Driver: DriverName}
 	env.Filter("persistentvolumeclaims", func(object runtime.Object) bool {
 		claim, ok := object.(*v1.PersistentVolumeClaim)
 		return ok && names.OwnsClaim(claim)
@@ -54,19 +53,19 @@ func Provisioner(env *process.Env) (*process.Program, error) {
 		}
 		return nil
 	}
-	return &process.Program{Loops: stepped(e.Loops()), Start: start, Run: e.WriteJournal, Pending: e.Pending, Memory: e.Memory()}, nil
+	return &Program{Loops: stepped(e.Loops()), Start: start, Run: e.WriteJournal, Pending: e.Pending, Memory: e.Memory()}, nil
 }
 
-func engineConfig(env *process.Env) engine.Config {
+func engineConfig(env *Env) engine.Config {
 	reporter, counts := controller.NewReporter(&record.FakeRecorder{}), librarymetrics.New("model")
-	backend := &csibackend.Backend{Driver: driver{env.Driver}}
+	backend := &csibackend.Backend{Driver: plainDriver{env.Driver}}
 	backend.Inputs = csibackend.NewInputs(csibackend.InputsConfig{
-		Client: env.Client, Driver: backend.Driver, Translator: migration.New().For(process.DriverName), Settings: settings,
+		Client: env.Client, Driver: backend.Driver, Translator: migration.New().For(DriverName), Settings: settings,
 	})
 	return engine.Config{
 		Client: env.Client, Workers: 1, End: env.End,
 		Journal: journalstore.Config{
-			Client: env.Client, Journal: journal.Journal{Namespace: Namespace, Driver: process.DriverName},
+			Client: env.Client, Journal: journal.Journal{Namespace: JournalNamespace, Driver: DriverName},
 			Holder: holder(env.Term), Interval: 1, Off: !env.Journaled, Metrics: journalstore.NewMetrics(), Now: now,
 		},
 		Provisioning: provisioning.Config{
@@ -80,7 +79,7 @@ func engineConfig(env *process.Env) engine.Config {
 		},
 		Deletion: deletion.Config{
 			Client: env.Client, Volumes: env.Informers["persistentvolumes"], Attachments: env.Informers["volumeattachments"],
-			Deleter:  &csibackend.Deleter{Client: env.Client, Driver: driver{env.Driver}, Translator: migration.New().For(process.DriverName)},
+			Deleter:  &csibackend.Deleter{Client: env.Client, Driver: plainDriver{env.Driver}, Translator: migration.New().For(DriverName)},
 			Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: env.Honor,
 		},
 	}
@@ -89,7 +88,7 @@ func engineConfig(env *process.Env) engine.Config {
 // scope is that of one provisioner for all nodes.
 type scope struct{}
 
-func (scope) Serves(provisioner string) bool { return provisioner == process.DriverName }
+func (scope) Serves(provisioner string) bool { return provisioner == DriverName }
 
 func (scope) Node() string { return "" }
 
@@ -134,17 +133,17 @@ func (t term) ID() controller.TermID {
 	return controller.TermID{LeaseUID: LeaderLease, Transitions: t.transitions}
 }
 
-// driver is a CSI driver without optional capabilities.
-type driver struct{ process.Driver }
+// plainDriver is a CSI driver without optional capabilities.
+type plainDriver struct{ Driver }
 
-func (driver) Name() string { return process.DriverName }
+func (plainDriver) Name() string { return DriverName }
 
-func (driver) HasTopology() bool { return false }
+func (plainDriver) HasTopology() bool { return false }
 
-func (driver) HasSingleWriter() bool { return false }
+func (plainDriver) HasSingleWriter() bool { return false }
 
-func (driver) Snapshots() bool { return false }
+func (plainDriver) Snapshots() bool { return false }
 
-func (driver) Clones() bool { return false }
+func (plainDriver) Clones() bool { return false }
 
-func (driver) Modifies() bool { return false }
+func (plainDriver) Modifies() bool { return false }

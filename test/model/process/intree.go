@@ -1,4 +1,4 @@
-package programs
+package process
 
 import (
 	"context"
@@ -12,14 +12,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/disk"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
-	"github.com/exeunt-io/exeunt/test/model/process"
 )
 
 // PluginName is the name of the in-tree plugin of the model. Its volumes are host-path volumes.
 const PluginName = intree.HostPathName
 
 // InTree builds the pv-controller with an in-tree plugin.
-func InTree(env *process.Env) (*process.Program, error) {
+func InTree(env *Env) (*Program, error) {
 	program, err := pvController(env, hostPath{env.Driver})
 	if err != nil {
 		return nil, err
@@ -34,7 +33,7 @@ func InTree(env *process.Env) (*process.Program, error) {
 }
 
 // hostPath is an in-tree plugin whose directories are the disks of the model.
-type hostPath struct{ storage process.Driver }
+type hostPath struct{ storage Driver }
 
 var (
 	_ intree.Provisioner = hostPath{}
@@ -83,4 +82,4 @@ func (p hostPath) RecyclerPod(volume *v1.PersistentVolume) *v1.Pod {
 }
 
 // RecyclerNamespace implements [intree.Recycler].
-func (hostPath) RecyclerNamespace() string { return Namespace }
+func (hostPath) RecyclerNamespace() string { return JournalNamespace }

@@ -1,6 +1,4 @@
-// Package programs builds our programs for the model: the real controllers with the real
-// wiring between them, on the caches and the client of the model.
-package programs
+package process
 
 import (
 	"k8s.io/client-go/tools/record"
@@ -11,13 +9,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/pvcache"
-	"github.com/exeunt-io/exeunt/test/model/process"
 )
 
 // PVController builds the pv-controller, without in-tree plugins.
-func PVController(env *process.Env) (*process.Program, error) { return pvController(env) }
+func PVController(env *Env) (*Program, error) { return pvController(env) }
 
-func pvController(env *process.Env, plugins ...intree.Plugin) (*process.Program, error) {
+func pvController(env *Env, plugins ...intree.Plugin) (*Program, error) {
 	caches, err := pvcache.Of(&pvcache.Caches{
 		Claims: env.Informers["persistentvolumeclaims"], Volumes: env.Informers["persistentvolumes"],
 		Classes: env.Informers["storageclasses"], Pods: env.Informers["pods"],
@@ -32,7 +29,7 @@ func pvController(env *process.Env, plugins ...intree.Plugin) (*process.Program,
 	if err != nil {
 		return nil, err
 	}
-	return &process.Program{
+	return &Program{
 		Loops: stepped(controllers.Loops()), Start: controllers.Watch, Memory: []any{controllers},
 	}, nil
 }
