@@ -32,7 +32,7 @@ func KnownBugs() []KnownBug {
 		{"KEP-2644 step 11 with our programs and the gate off", dynamic(v1.PersistentVolumeReclaimDelete).gateOff(), leak, ours},
 		{"external-provisioner#486: a crash between CreateVolume and the PersistentVolume", upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete)).crash(), leak, ours},
 		{"external-provisioner#1469: CreateVolume while the volume is deleted", createdWhileDeleted(), leak, ours},
-		{"external-provisioner#1217: the finalizer is removed in the cache only", sidecar(dynamic(v1.PersistentVolumeReclaimDelete), upstream.Options{UpdateFinalizers: true}).fail(), []string{"StuckVolume"}, ours},
+		{"external-provisioner#1217: the finalizer is removed in the cache only", sidecar(dynamic(v1.PersistentVolumeReclaimDelete), upstream.OldSidecar).fail(), []string{"StuckVolume"}, ours},
 		{"policy Delete and deletion at once, without finalizer", upstreamPair(policyBeforeDeletion()), leak, nil},
 		{"two volumes of one disk", upstreamPair(twoVolumes()), []string{"DataLost"}, ours},
 		{"Retain just before DeleteVolume, unseen", upstreamPair(retained()), []string{"DataLost"}, ours},
@@ -50,11 +50,11 @@ func ours(c Config) Config {
 }
 
 // upstreamPair runs upstream's programs, with the gates of the configuration.
-func upstreamPair(c Config) Config { return sidecar(c, upstream.Options{}) }
+func upstreamPair(c Config) Config { return sidecar(c, upstream.Sidecar) }
 
-func sidecar(c Config, options upstream.Options) Config {
+func sidecar(c Config, build process.Build) Config {
 	honor := c.Programs[0].Honor
-	c.Programs, c.Upstream, c.Admission = []Program{upstreamLoops(), upstreamProvisioner(options)}, true, false
+	c.Programs, c.Upstream, c.Admission = []Program{upstreamLoops(), upstreamProvisioner(build)}, true, false
 	for i := range c.Programs {
 		c.Programs[i].Honor = honor
 	}

@@ -83,6 +83,6 @@ func upstreamLoops() Program {
 	return Program{Name: "kube-controller-manager", Build: upstream.Controllers, Actor: check.UpstreamLoops, Honor: true, Caches: loopCaches}
 }
 
-func upstreamProvisioner(options upstream.Options) Program {
-	return Program{Name: "csi-provisioner", Build: options.Sidecar, Actor: check.UpstreamProvisioner, Honor: true, Caches: provisionerCaches}
+func upstreamProvisioner(build process.Build) Program {
+	return Program{Name: "csi-provisioner", Build: build, Actor: check.UpstreamProvisioner, Honor: true, Caches: provisionerCaches}
 }

@@ -88,7 +88,7 @@ func besideLoops(c Config) Config {
 // besideSidecar runs our pv-controller beside upstream's provisioner.
 func besideSidecar(c Config) Config {
 	c.Name += " beside csi-provisioner"
-	c.Programs = []Program{pvController(), upstreamProvisioner(upstream.Options{})}
+	c.Programs = []Program{pvController(), upstreamProvisioner(upstream.Sidecar)}
 	return c
 }
 

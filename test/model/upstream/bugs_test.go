@@ -14,7 +14,7 @@ const sidecar = 1 // the program of the worlds of pair
 // bug is a way to a known bug of upstream.
 type bug struct {
 	options process.Options
-	older   upstream.Options
+	sidecar process.Build
 	// shows leads to the bug, and reports whether the programs show it.
 	shows func(w *world) bool
 }
@@ -72,7 +72,7 @@ func testBugs(t *testing.T, bugs map[string]bug) {
 	for name, b := range bugs {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				if w := pair(t, b.options, b.older); !b.shows(w) {
+				if w := pair(t, b.options, b.sidecar); !b.shows(w) {
 					t.Errorf("not as expected: disks %v, calls %v and %v", w.disks, w.created, w.deleted)
 				}
 			})
@@ -82,7 +82,7 @@ func testBugs(t *testing.T, bugs map[string]bug) {
 
 func TestReportedBugs(t *testing.T) {
 	testBugs(t, map[string]bug{
-		"external-provisioner#486: crash before the volume is recorded": {gateOn, upstream.Options{}, func(w *world) bool {
+		"external-provisioner#486: crash before the volume is recorded": {gateOn, upstream.Sidecar, func(w *world) bool {
 			w.held = isMethod("POST", "/api/v1/persistentvolumes")
 			w.createClaim("c", "delete")
 			w.work()
@@ -92,21 +92,15 @@ func TestReportedBugs(t *testing.T) {
 			w.settle()
 			return w.orphaned()
 		}},
-		"external-provisioner#1469: volume created again while it is deleted": {gateOn, upstream.Options{}, createdWhileDeleted},
-		"older library: created again only while the cache is behind": {gateOn, upstream.Options{CacheOwnVolume: true}, func(w *world) bool {
-			return !createdWhileDeleted(w) && len(w.created) == 1
-		}},
-		"older library: cache forgets that the volume is released":   {gateOn, upstream.Options{CacheOwnVolume: true}, releasedUnseen},
-		"library v13: released volume is seen":                       {gateOn, upstream.Options{}, func(w *world) bool { return !releasedUnseen(w) }},
-		"external-provisioner#1217: failed removal of the finalizer": {gateOn, upstream.Options{UpdateFinalizers: true}, stuckAfterLostAnswers},
-		"external-provisioner#1217 mended: removal is repeated":      {gateOn, upstream.Options{}, func(w *world) bool { return !stuckAfterLostAnswers(w) }},
-		"external-provisioner#1235: another finalizer is removed":    {gateOn, upstream.Options{ShiftFinalizers: true}, takesForeignFinalizer},
-		"external-provisioner#1235 mended: other finalizers stay":    {gateOn, upstream.Options{}, func(w *world) bool { return !takesForeignFinalizer(w) }},
-		"KEP-2644 step 9: the volume is gone when the plugin looks":  {gateOff, upstream.Options{}, func(w *world) bool { return leaksPath(w, isMethod("GET", mainVolume)) }},
-		"KEP-2644 step 10: the volume is being deleted":              {gateOff, upstream.Options{}, func(w *world) bool { return leaksPath(w, isMethod("PUT", mainVolume)) }},
-		"KEP-2644 step 11: the sidecar takes the volume for deleted": {gateOff, upstream.Options{}, volumeFirstLeaks},
-		"KEP-2644 mended: the plugin deletes the volume":             {gateOn, upstream.Options{}, func(w *world) bool { return !leaksPath(w, isMethod("GET", mainVolume)) }},
-		"KEP-2644 mended: the sidecar deletes the volume":            {gateOn, upstream.Options{}, func(w *world) bool { return !volumeFirstLeaks(w) }},
+		"external-provisioner#1469: volume created again while it is deleted": {gateOn, upstream.Sidecar, createdWhileDeleted},
+		"external-provisioner#1217: failed removal of the finalizer":          {gateOn, upstream.OldSidecar, stuckAfterLostAnswers},
+		"external-provisioner#1217 mended: removal is repeated":               {gateOn, upstream.Sidecar, func(w *world) bool { return !stuckAfterLostAnswers(w) }},
+		"finalizers of other programs stay":                                   {gateOn, upstream.Sidecar, func(w *world) bool { return !takesForeignFinalizer(w) }},
+		"KEP-2644 step 9: the volume is gone when the plugin looks":           {gateOff, upstream.Sidecar, func(w *world) bool { return leaksPath(w, isMethod("GET", mainVolume)) }},
+		"KEP-2644 step 10: the volume is being deleted":                       {gateOff, upstream.Sidecar, func(w *world) bool { return leaksPath(w, isMethod("PUT", mainVolume)) }},
+		"KEP-2644 step 11: the sidecar takes the volume for deleted":          {gateOff, upstream.Sidecar, volumeFirstLeaks},
+		"KEP-2644 mended: the plugin deletes the volume":                      {gateOn, upstream.Sidecar, func(w *world) bool { return !leaksPath(w, isMethod("GET", mainVolume)) }},
+		"KEP-2644 mended: the sidecar deletes the volume":                     {gateOn, upstream.Sidecar, func(w *world) bool { return !volumeFirstLeaks(w) }},
 	})
 }
 
@@ -182,27 +176,4 @@ func volumeFirstLeaks(w *world) bool {
 	w.delete(mainClaim)
 	w.settle()
 	return w.read(dynamic) == nil && w.orphaned()
-}
-
-// releasedUnseen has the answer to the creation of the volume come after the volume was
-// released, and all events of it.
-func releasedUnseen(w *world) bool {
-	w.fails = func(call process.Call) *process.Answer {
-		if !isMethod("POST", "/api/v1/persistentvolumes")(call) {
-			return nil
-		}
-		w.fails = nil
-		answer := w.effect(call)
-		all := w.programs
-		w.programs = all[:1]
-		w.settle()
-		w.delete(mainClaim)
-		w.settle()
-		w.programs = all
-		w.see(all[sidecar])
-		return &answer
-	}
-	w.createClaim("c", "delete")
-	w.settle()
-	return w.at(dynamic, "status/phase") == "Released" && len(w.disks) == 1
 }

@@ -29,9 +29,9 @@ var (
 )
 
 // pair is a world with the programs of upstream and a class for each policy.
-func pair(t *testing.T, options process.Options, older upstream.Options) *world {
+func pair(t *testing.T, options process.Options, provisioner process.Build) *world {
 	t.Helper()
-	w := newWorld(t, options, upstream.Controllers, older.Sidecar)
+	w := newWorld(t, options, upstream.Controllers, provisioner)
 	for name, policy := range map[string]string{"delete": "Delete", "retain": "Retain"} {
 		w.post(classes, `{"metadata":{"name":"`+name+`"},"provisioner":"`+process.DriverName+`","reclaimPolicy":"`+policy+`"}`)
 	}
@@ -68,7 +68,7 @@ func (w *world) expect(path string, fields map[string]string) {
 
 func TestStaticVolumeIsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := pair(t, gateOn, upstream.Options{})
+		w := pair(t, gateOn, upstream.Sidecar)
 		w.createVolume("large", "Retain")
 		w.patch(volumes+"large", `{"spec":{"capacity":{"storage":"9Gi"}}}`)
 		w.createVolume("pv", "Delete")
@@ -90,7 +90,7 @@ func TestStaticVolumeIsBound(t *testing.T) {
 
 func TestVolumeIsProvisionedAndBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := pair(t, gateOn, upstream.Options{})
+		w := pair(t, gateOn, upstream.Sidecar)
 		w.createClaim("c", "delete")
 		w.settle()
 		w.expect(dynamic, map[string]string{
@@ -123,7 +123,7 @@ func TestReclaim(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := pair(t, tc.options, upstream.Options{})
+				w := pair(t, tc.options, upstream.Sidecar)
 				w.createClaim("c", tc.class)
 				w.settle()
 				w.expect(mainClaim, map[string]string{"status/phase": "Bound"})

@@ -135,13 +135,7 @@ func (s *sidecar) secretsOf(ctx context.Context, volume *v1.PersistentVolume) ma
 }
 
 func (s *sidecar) removeFinalizer(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
-	rest := finalizer.Without(volume.Finalizers, finalizer.External)
-	if s.ShiftFinalizers {
-		volume = volume.DeepCopy()
-		copy(volume.Finalizers, rest)
-		s.volumes.replace(volume)
-	}
-	return s.setFinalizers(ctx, volume, rest)
+	return s.setFinalizers(ctx, volume, finalizer.Without(volume.Finalizers, finalizer.External))
 }
 
 // setFinalizers sends the difference of the two lists as a strategic merge patch, without
@@ -149,7 +143,7 @@ func (s *sidecar) removeFinalizer(ctx context.Context, volume *v1.PersistentVolu
 func (s *sidecar) setFinalizers(ctx context.Context, volume *v1.PersistentVolume, finalizers []string) (*v1.PersistentVolume, error) {
 	changed := volume.DeepCopy()
 	changed.Finalizers = finalizers
-	if s.UpdateFinalizers {
+	if s.updatesFinalizers {
 		return s.updateFinalizers(ctx, changed)
 	}
 	before, errBefore := json.Marshal(volume)

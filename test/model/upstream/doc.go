@@ -17,18 +17,17 @@
 //
 // Known bugs, and how the programs show them; "gate" is HonorPVReclaimPolicy:
 //
-//	bug                        gate  options           what happens
-//	external-provisioner#486   any   none              the sidecar dies between CreateVolume and the
-//	                                                   PersistentVolume, and the claim is deleted: the disk leaks
-//	external-provisioner#1469  any   none              CreateVolume is repeated while the volume is deleted; the
-//	                                                   dying PersistentVolume counts as recorded: the disk leaks
-//	external-provisioner#1217  on    UpdateFinalizers  the finalizer is removed in the cache only: Terminating
-//	external-provisioner#1235  on    ShiftFinalizers   the finalizer of another program is removed
-//	KEP-2644, step 9           off   none              pv-protection goes first, the plugin finds no volume: leak
-//	KEP-2644, step 10          off   none              the plugin finds a deletionTimestamp: leak
-//	KEP-2644, step 11          off   none              the sidecar finds a deletionTimestamp: leak
+//	bug                        gate  what happens
+//	external-provisioner#486   any   the sidecar dies between CreateVolume and the PersistentVolume,
+//	                                 and the claim is deleted: the disk leaks
+//	external-provisioner#1469  any   CreateVolume is repeated while the volume is deleted; the
+//	                                 dying PersistentVolume counts as recorded: the disk leaks
+//	external-provisioner#1217  on    the finalizer is removed in the cache only: Terminating ([OldSidecar])
+//	KEP-2644, step 9           off   pv-protection goes first, the plugin finds no volume: leak
+//	KEP-2644, step 10          off   the plugin finds a deletionTimestamp: leak
+//	KEP-2644, step 11          off   the sidecar finds a deletionTimestamp: leak
 //
-// Races and rows that need no option, with the gate on:
+// Races and rows with the gate on:
 //
 //	the policy becomes Delete and the volume is deleted at once       leak
 //	Bound, Delete, being deleted, without finalizer                   leak
@@ -43,7 +42,4 @@
 //	the removal of the finalizer is lost                              DeleteVolume again
 //	two volumes of one disk                                           data of the other volume is deleted
 //	rollback with a Released volume                                   leak
-//
-// The option CacheOwnVolume, of older libraries, has a race of its own: the cache forgets
-// that a volume is Released, and nobody deletes the volume.
 package upstream

@@ -107,11 +107,7 @@ func (s *sidecar) provision(ctx context.Context, claim *v1.PersistentVolumeClaim
 	if err != nil {
 		return fmt.Errorf("create volume for claim %s: %w", claim.Name, err)
 	}
-	volume := s.volumeFor(name, claim, class, response.GetVolume())
-	s.create(ctx, volume)
-	if s.CacheOwnVolume {
-		s.volumes.replace(volume)
-	}
+	s.create(ctx, s.volumeFor(name, claim, class, response.GetVolume()))
 	return nil
 }
 

@@ -25,7 +25,7 @@ func testRows(t *testing.T, rows map[string]func(w *world) bool) {
 	t.Helper()
 	bugs := map[string]bug{}
 	for name, shows := range rows {
-		bugs[name] = bug{options: gateOn, older: upstream.Options{}, shows: shows}
+		bugs[name] = bug{options: gateOn, sidecar: upstream.Sidecar, shows: shows}
 	}
 	testBugs(t, bugs)
 }

@@ -12,46 +12,25 @@ import (
 	"github.com/exeunt-io/exeunt/test/model/process"
 )
 
-// Options select what older versions of csi-provisioner do. The zero value is v6.3 with
-// version 13 of its library sig-storage-lib-external-provisioner.
-type Options struct {
-	// UpdateFinalizers is external-provisioner#1217, library up to v9: a finalizer is added
-	// and removed by an update of the whole cached volume, and the cached volume itself is
-	// changed before the update. When the update fails, the cache says that the finalizer is
-	// gone and the volume was deleted: nothing removes the finalizer, and the volume stays
-	// Terminating until another event of it arrives.
-	UpdateFinalizers bool
-	// ShiftFinalizers is external-provisioner#1235, library v10.0.0: the finalizer is removed
-	// from the array that the cached volume has too. The patch is then computed from two
-	// wrong lists: it removes the finalizer behind, of another program, and keeps its own.
-	// The cache says that the volume was already deleted, until its next event.
-	ShiftFinalizers bool
-	// CacheOwnVolume, library up to v10: the volume is written into the cache of the informer
-	// once it was created, over whatever the watch delivered meanwhile, and without
-	// resource version and phase. The volume is not seen as Released until its next event.
-	CacheOwnVolume bool
-}
-
 // Sidecar builds csi-provisioner v6.3. With the gate off it adds no finalizer, as before
 // KEP-2644; the real program has no gate any more.
-func Sidecar(env *process.Env) (*process.Program, error) { return Options{}.Sidecar(env) }
+func Sidecar(env *process.Env) (*process.Program, error) { return newSidecar(env).program(), nil }
 
-// Sidecar builds csi-provisioner as the options say.
-func (o Options) Sidecar(env *process.Env) (*process.Program, error) {
-	s := newSidecar(env, o)
-	return &process.Program{
-		Loops: []*controller.Stepped{s.claimLoop.Step(), s.volumeLoop.Step(), s.saveLoop.Step()},
-		Start: func(ctx context.Context) error {
-			return controller.RegisterHandlers(ctx, s.handlers()...)
-		},
-		Memory: []any{&s.inProgress, &s.unsaved, &s.volumes.changed},
-	}, nil
+// OldSidecar builds csi-provisioner with its library up to v9, external-provisioner#1217: a finalizer
+// is added and removed by an update of the whole cached volume, and the cached volume itself is
+// changed before the update. When the update fails, the cache says that the finalizer is gone and
+// the volume was deleted: the volume stays Terminating until another event of it arrives.
+func OldSidecar(env *process.Env) (*process.Program, error) {
+	s := newSidecar(env)
+	s.updatesFinalizers = true
+	return s.program(), nil
 }
 
 // sidecar is csi-provisioner: the claim loop creates volumes, the volume loop deletes them.
 // Neither knows what the other does at the moment, and no request is durable.
 type sidecar struct {
-	Options
+	// updatesFinalizers: the program is an old one.
+	updatesFinalizers bool
 
 	client kubernetes.Interface
 	driver process.Driver
@@ -71,9 +50,8 @@ type sidecar struct {
 	claimLoop, volumeLoop, saveLoop *controller.Loop
 }
 
-func newSidecar(env *process.Env, options Options) *sidecar {
+func newSidecar(env *process.Env) *sidecar {
 	s := &sidecar{
-		Options:            options,
 		client:             env.Client,
 		driver:             env.Driver,
 		honor:              env.Honor,
@@ -88,6 +66,16 @@ func newSidecar(env *process.Env, options Options) *sidecar {
 	s.volumeLoop = controller.NewLoop("volumes", backoff, s.reconcileVolume)
 	s.saveLoop = controller.NewLoop("unsavedpvs", backoff, s.save)
 	return s
+}
+
+func (s *sidecar) program() *process.Program {
+	return &process.Program{
+		Loops: []*controller.Stepped{s.claimLoop.Step(), s.volumeLoop.Step(), s.saveLoop.Step()},
+		Start: func(ctx context.Context) error {
+			return controller.RegisterHandlers(ctx, s.handlers()...)
+		},
+		Memory: []any{&s.inProgress, &s.unsaved, &s.volumes.changed},
+	}
 }
 
 // handlers enqueue claims by UID. A deleted claim or volume enqueues nothing.

@@ -9,8 +9,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 )
 
-// volumeCache is the cache of the informer, with the objects that older versions of
-// csi-provisioner changed in it. The informer itself stays as the model filled it.
+// volumeCache is the cache of the informer, with the objects that [OldSidecar] changed in it. The
+// informer itself stays as the model filled it.
 type volumeCache struct {
 	informer cache.SharedIndexInformer
 
