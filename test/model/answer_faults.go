@@ -140,10 +140,10 @@ func (w *world) undone(s *State, right reply, call process.Call) (reply, bool, e
 	return reply{state: after, answer: process.Answer{Response: present.response}, says: " succeeds, and a webhook undoes the change"}, true, nil
 }
 
-// late returns the answer to the call of a former leader, which may have waited for so long that the disk of
+// lateReply returns the answer to the call of a former leader, which may have waited for so long that the disk of
 // the call was deleted. Neither CSI nor the API server has fencing: what no program can know then is
 // given up ("Known and accepted" in docs/architecture/provisioning.md).
-func (w *world) late(s *State, right reply, call process.Call) reply {
+func (w *world) lateReply(s *State, right reply, call process.Call) reply {
 	if right.state == s {
 		return right
 	}

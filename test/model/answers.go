@@ -118,7 +118,7 @@ func (w *world) replies(s *State, i int, former bool, call process.Call) ([]repl
 		return nil, err
 	}
 	if former {
-		right = w.late(s, right, call)
+		right = w.lateReply(s, right, call)
 	}
 	all := []reply{right}
 	if changes := right.effect != nil; changes && s.losses > 0 {

@@ -85,9 +85,9 @@ func (w *world) isStale(s *State, i int) bool {
 	return false
 }
 
-// sights returns what the caches of a program see next. A pass begins only once they show all that
+// cacheSteps returns what the caches of a program see next. A pass begins only once they show all that
 // was written, so that nothing else matters before; but a watch can stall.
-func (w *world) sights(s *State, i int) ([]Step, error) {
+func (w *world) cacheSteps(s *State, i int) ([]Step, error) {
 	local := w.local(s, i)
 	frozen := local.Busy && !w.config.SeeWithinPass && !w.config.Programs[i].Concurrent
 	if s.instances[i].local == process.Off || local.Stuck != "" || frozen {
@@ -103,7 +103,7 @@ func (w *world) sights(s *State, i int) ([]Step, error) {
 			continue
 		}
 		for _, id := range versions {
-			step, err := w.sight(s, i, slotID(slot), id)
+			step, err := w.cacheStep(s, i, slotID(slot), id)
 			if err != nil {
 				return nil, err
 			}
@@ -117,8 +117,8 @@ func (w *world) sights(s *State, i int) ([]Step, error) {
 	return all, nil
 }
 
-// sight returns the step in which a cache sees a version.
-func (w *world) sight(s *State, i int, slot slotID, id objectID) (Step, error) {
+// cacheStep returns the step in which a cache sees a version.
+func (w *world) cacheStep(s *State, i int, slot slotID, id objectID) (Step, error) {
 	after := s.clone()
 	after.see(i, slot, id)
 	w.trim(after, slot)
@@ -154,7 +154,7 @@ func (w *world) stallEnds(s *State, i int) ([]Step, error) {
 	all := []Step{{After: after, Says: "the watch of " + name + " goes on", Free: true}}
 	if w.config.Slow {
 		for _, id := range w.unseen(s, i, slot) {
-			step, err := w.sight(s, i, slot, id)
+			step, err := w.cacheStep(s, i, slot, id)
 			if err != nil {
 				return nil, err
 			}

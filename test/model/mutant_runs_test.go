@@ -37,20 +37,20 @@ func TestMutants(t *testing.T) {
 	if !*deep || *mutants == "none" || len(mutant.All()) == 0 {
 		return
 	}
-	court := &court{t: t, counts: map[string]int{}}
+	given := &verdicts{t: t, counts: map[string]int{}}
 	shards := min(runtime.GOMAXPROCS(0), len(chosen(1, 0)))
 	var running sync.WaitGroup
 	for shard := range shards {
-		running.Go(func() { court.judge(chosen(shards, shard)) })
+		running.Go(func() { given.judge(chosen(shards, shard)) })
 	}
 	running.Wait()
 	totals.mutants += len(chosen(1, 0))
-	totals.killed += len(court.killed)
+	totals.killed += len(given.killed)
 	fmt.Printf("mutants: %d killed by the model, %d survive, %d make no difference in any world\n",
-		len(court.killed), court.counts[survives], court.counts[unreached])
+		len(given.killed), given.counts[survives], given.counts[unreached])
 	if *killedKeys != "" {
-		slices.Sort(court.killed)
-		if err := os.WriteFile(*killedKeys, []byte(strings.Join(append(court.killed, ""), "\n")), 0o600); err != nil {
+		slices.Sort(given.killed)
+		if err := os.WriteFile(*killedKeys, []byte(strings.Join(append(given.killed, ""), "\n")), 0o600); err != nil {
 			t.Error(err)
 		}
 	}
@@ -63,8 +63,8 @@ const (
 	unreached = "unreached"
 )
 
-// court collects the verdicts on all mutants.
-type court struct {
+// verdicts are the verdicts on all mutants.
+type verdicts struct {
 	t      *testing.T
 	lock   sync.Mutex
 	counts map[string]int
@@ -74,23 +74,23 @@ type court struct {
 
 // judge has processes judge the mutants. A mutant may panic anywhere, which ends its process: the next
 // process goes on behind it.
-func (c *court) judge(all []mutant.Mutant) {
+func (v *verdicts) judge(all []mutant.Mutant) {
 	for len(all) > 0 {
-		done, err := c.judgeInProcess(all)
+		done, err := v.judgeInProcess(all)
 		if all = all[done:]; err == nil || len(all) == 0 {
 			continue
 		}
 		if done == 0 && strings.Contains(err.Error(), "no mutant was begun") {
-			c.t.Error(err)
+			v.t.Error(err)
 			return
 		}
-		c.record(killed, all[0], err.Error())
+		v.record(killed, all[0], err.Error())
 		all = all[1:]
 	}
 }
 
 // judgeInProcess runs TestMutantsOfList, and returns how many verdicts it has given.
-func (c *court) judgeInProcess(all []mutant.Mutant) (done int, err error) {
+func (v *verdicts) judgeInProcess(all []mutant.Mutant) (done int, err error) {
 	ids := make([]string, 0, len(all))
 	for _, m := range all {
 		ids = append(ids, fmt.Sprint(m.ID))
@@ -109,7 +109,7 @@ func (c *court) judgeInProcess(all []mutant.Mutant) (done int, err error) {
 		verdict, text, _ := strings.Cut(lines.Text(), "\t")
 		switch verdict {
 		case killed, survives, unreached:
-			c.record(verdict, all[done], text)
+			v.record(verdict, all[done], text)
 			done++
 		case "begun":
 			begun = true
@@ -130,11 +130,11 @@ func (c *court) judgeInProcess(all []mutant.Mutant) (done int, err error) {
 	return done, fmt.Errorf("the process ends: %s", reason)
 }
 
-func (c *court) record(verdict string, m mutant.Mutant, why string) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	if c.counts[verdict]++; verdict == killed {
-		c.killed = append(c.killed, m.Key())
+func (v *verdicts) record(verdict string, m mutant.Mutant, why string) {
+	v.lock.Lock()
+	defer v.lock.Unlock()
+	if v.counts[verdict]++; verdict == killed {
+		v.killed = append(v.killed, m.Key())
 	}
 	fmt.Printf("%s: %d %s: %s\n", verdict, m.ID, m, why)
 }
@@ -148,14 +148,14 @@ func TestMutantsOfList(t *testing.T) {
 	if len(ids) == 0 {
 		return
 	}
-	stages := stagesForMutants(t)
+	worlds := worldsForMutants(t)
 	fmt.Println("begun\t")
 	for _, m := range mutant.All() {
 		if !slices.Contains(ids, fmt.Sprint(m.ID)) {
 			continue
 		}
 		began := realTime()
-		by, reached := judge(t, m, stages)
+		by, reached := judge(t, m, worlds)
 		fmt.Printf("%s\t%s (%v)\n", verdictOf(by, reached), strings.ReplaceAll(by, "\n", " "), realTime().Sub(began).Round(time.Millisecond))
 	}
 }

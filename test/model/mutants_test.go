@@ -41,8 +41,8 @@ func TestWorldsOfMutantsAreSafe(t *testing.T) {
 	}
 }
 
-// stage is a world in which mutants are judged.
-type stage struct {
+// judgingWorld is a world in which mutants are judged.
+type judgingWorld struct {
 	Config
 	group string
 	// states is the number of its states; reached are the IDs of the mutants that it reaches.
@@ -53,30 +53,30 @@ type stage struct {
 }
 
 // open explores the world without a mutant.
-func (s *stage) open(t *testing.T) {
+func (w *judgingWorld) open(t *testing.T) {
 	t.Helper()
-	if s.reached != nil {
+	if w.reached != nil {
 		return
 	}
-	s.reached, s.kills = make([]atomic.Bool, len(mutant.All())+1), map[string]int{}
+	w.reached, w.kills = make([]atomic.Bool, len(mutant.All())+1), map[string]int{}
 	mutant.Record(func(id int, differs bool) {
 		if differs {
-			s.reached[id].Store(true)
+			w.reached[id].Store(true)
 		}
 	})
 	defer mutant.Record(nil)
-	exploreAll(t, explore.Limits{}, []Config{s.Config}, func(r Result) {
-		s.states = r.States
+	exploreAll(t, explore.Limits{}, []Config{w.Config}, func(r Result) {
+		w.states = r.States
 		report(t, r)
 	})
 }
 
 // kill reports whether the world shows that the mutant is wrong, and how.
-func (s *stage) kill(t *testing.T, m mutant.Mutant) (by string) {
+func (w *judgingWorld) kill(t *testing.T, m mutant.Mutant) (by string) {
 	t.Helper()
 	mutant.Select(m.ID)
 	defer mutant.Select(0)
-	exploreTolerant(t, explore.Limits{States: 2*s.states + 1000, Violations: 1}, []Config{s.Config}, func(r Result) {
+	exploreTolerant(t, explore.Limits{States: 2*w.states + 1000, Violations: 1}, []Config{w.Config}, func(r Result) {
 		switch {
 		case errors.Is(r.Err, process.ErrNotRepeated): // the unit tests judge it
 		case len(r.Violations) > 0:
@@ -86,7 +86,7 @@ func (s *stage) kill(t *testing.T, m mutant.Mutant) (by string) {
 		}
 	})
 	if by != "" {
-		s.kills[m.File+m.Func]++
+		w.kills[m.File+m.Func]++
 	}
 	return by
 }
@@ -96,24 +96,24 @@ const largest = 1000
 
 // judge returns which of the worlds shows that the mutant is wrong, and how; "" for none.
 // reached: a world evaluates its place. The worlds that killed others of its function come first.
-func judge(t *testing.T, m mutant.Mutant, stages []*stage) (by string, reached bool) {
+func judge(t *testing.T, m mutant.Mutant, worlds []*judgingWorld) (by string, reached bool) {
 	t.Helper()
-	stages = slices.Clone(stages)
+	worlds = slices.Clone(worlds)
 	first := groupsOf(m.File)
-	slices.SortStableFunc(stages, func(a, b *stage) int {
+	slices.SortStableFunc(worlds, func(a, b *judgingWorld) int {
 		if m.Name == "" {
 			return cmp.Compare(b.kills[m.File+m.Func], a.kills[m.File+m.Func])
 		}
 		return cmp.Compare(slices.Index(first, b.group), slices.Index(first, a.group))
 	})
-	for _, s := range stages {
-		s.open(t)
-		if !s.reached[m.ID].Load() || m.Name == "" && s.states > largest {
+	for _, w := range worlds {
+		w.open(t)
+		if !w.reached[m.ID].Load() || m.Name == "" && w.states > largest {
 			continue
 		}
 		reached = true
-		if by := s.kill(t, m); by != "" {
-			return s.Name + ": " + by, true
+		if by := w.kill(t, m); by != "" {
+			return w.Name + ": " + by, true
 		}
 	}
 	return "", reached
@@ -137,21 +137,21 @@ func groupsOf(file string) []string {
 	return nil
 }
 
-// stagesForMutants returns the worlds. All mutants take the smallest world first; a single one
+// worldsForMutants returns the worlds. All mutants take the smallest world first; a single one
 // takes the worlds that aim at its decision first, and not all of them are opened.
-func stagesForMutants(t *testing.T) []*stage {
+func worldsForMutants(t *testing.T) []*judgingWorld {
 	t.Helper()
-	var stages []*stage
+	var worlds []*judgingWorld
 	for _, group := range groupsForMutants(t) {
 		for _, config := range group.Configs {
-			stages = append(stages, &stage{Config: config, group: group.Name})
+			worlds = append(worlds, &judgingWorld{Config: config, group: group.Name})
 		}
 	}
 	if *mutants == "" {
-		for _, s := range stages {
-			s.open(t)
+		for _, w := range worlds {
+			w.open(t)
 		}
-		slices.SortStableFunc(stages, func(a, b *stage) int { return cmp.Compare(a.states, b.states) })
+		slices.SortStableFunc(worlds, func(a, b *judgingWorld) int { return cmp.Compare(a.states, b.states) })
 	}
-	return stages
+	return worlds
 }

@@ -66,7 +66,7 @@ func (w *world) programSteps(s *State) (all []Step, forced bool, err error) {
 // stepsOf returns the steps of one program and of its former leader.
 func (w *world) stepsOf(s *State, i int) ([]Step, error) {
 	var all []Step
-	for n, add := range []func(*State, int) ([]Step, error){w.sights, w.passes, w.starts, w.answers, w.formerAnswers, w.ends, w.waits} {
+	for n, add := range []func(*State, int) ([]Step, error){w.cacheSteps, w.passes, w.starts, w.answers, w.formerAnswers, w.ends, w.waits} {
 		steps, err := add(s, i)
 		if err != nil {
 			return nil, err

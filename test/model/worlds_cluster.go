@@ -28,8 +28,8 @@ func concurrentWorlds() []Config {
 	}
 }
 
-// views are the ways in which a cache follows the API server, with a watch that stalls.
-var views = []struct {
+// cacheModes are the ways in which a cache follows the API server, with a watch that stalls.
+var cacheModes = []struct {
 	name string
 	set  func(*Config)
 }{
@@ -38,14 +38,14 @@ var views = []struct {
 	{"a list replaces a watch", func(c *Config) { c.Lists = true }},
 }
 
-// viewWorlds returns the worlds of each view.
-func viewWorlds() []Config {
+// cacheWorlds returns the worlds of each way in which a cache follows.
+func cacheWorlds() []Config {
 	var all []Config
-	for _, view := range views {
+	for _, mode := range cacheModes {
 		for _, c := range []Config{static(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimDelete)} {
-			all = append(all, c.with(view.name, func(c *Config) {
+			all = append(all, c.with(mode.name, func(c *Config) {
 				c.Stalls = 1
-				view.set(c)
+				mode.set(c)
 			}))
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
-// lied returns the worlds in which an answer of the driver is not what it did.
-func lied() []Config {
+// wrongAnswerWorlds returns the worlds in which an answer of the driver is not what it did.
+func wrongAnswerWorlds() []Config {
 	var all []Config
 	for _, c := range []Config{
 		dynamic(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimRetain),
@@ -58,8 +58,8 @@ func switchedStatic() Config {
 	return c
 }
 
-// lateWorlds are worlds in which the watch of claims is late, and claims come by the watch.
-func lateWorlds() []Config {
+// lateWatchWorlds are worlds in which the watch of claims is late, and claims come by the watch.
+func lateWatchWorlds() []Config {
 	c := base("disk kept behind a late watch", newClass(v1.PersistentVolumeReclaimDelete))
 	c.Users = []UserAction{
 		createClaim("data", class), setPolicy("pvc-", v1.PersistentVolumeReclaimRetain), deleteVolume("pvc-"), deleteClaim("data"),
@@ -101,7 +101,7 @@ func oldList() Config {
 // forgottenClaim is the end of such a story: the claim and its volume are gone, and the disk is a user's.
 // The provisioner starts with a list of claims that does not show the claim yet, or still shows it.
 func forgottenClaim() Config {
-	c := scene("claim gone, disk kept, a start with an old list", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)}, deleteClaim("data"))
+	c := smallWorld("claim gone, disk kept, a start with an old list", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)}, deleteClaim("data"))
 	c.Kept = []string{diskPrefix + pvcName()}
 	c.Disks = c.Kept
 	c.OldLists, c.Unsteady, c.Stalling, c.EveryVersion, c.Slow = 1, []string{"provisioner"}, []string{"persistentvolumeclaims"}, true, true
@@ -162,11 +162,11 @@ func smallRestoreWorlds() []Config {
 	requested := []creation{newClass(remove), claimOf("data", class, namesDriver)}
 	taken := []creation{newVolume("disk", keep, referTo("other"), inPhase(v1.VolumeBound)), claimOf("other", "", boundTo("disk")), claimOf("data", "")}
 	return []Config{
-		scene("provision, and a restore", nil, requested).with("a restore", restore),
-		scene("restored claim, its disk is in use", []string{diskPrefix + pvcName()}, requested).with("a wrong answer", func(c *Config) {
+		smallWorld("provision, and a restore", nil, requested).with("a restore", restore),
+		smallWorld("restored claim, its disk is in use", []string{diskPrefix + pvcName()}, requested).with("a wrong answer", func(c *Config) {
 			c.WrongAnswers, c.Filled, c.Restarted, c.Terms = 1, true, true, 1
 		}),
-		scene("volume of an earlier claim", oneDisk, taken, deleteClaim("other"), clearClaimRef("disk")).with("a restore without leader election", func(c *Config) {
+		smallWorld("volume of an earlier claim", oneDisk, taken, deleteClaim("other"), clearClaimRef("disk")).with("a restore without leader election", func(c *Config) {
 			c.Programs, c.Ordered, c.Stalls, c.Stalling = c.Programs[:1], true, 1, []string{"persistentvolumes"}
 			restoreUnled("pv-controller")(c)
 		}),
@@ -176,7 +176,7 @@ func smallRestoreWorlds() []Config {
 // journalRestored is an entry of a claim that is gone. It ends in a volume with the policy Retain, which a user deletes:
 // after a restore, the entry alone names the disk. The provisioner has no leader election.
 func (l *Lab) journalRestored() Config {
-	from := scene("an entry of a deleted claim", nil, []creation{newClass(keep), claimOf("data", class, namesDriver)}, deleteClaim("data")).with("an interruption", interrupted)
+	from := smallWorld("an entry of a deleted claim", nil, []creation{newClass(keep), claimOf("data", class, namesDriver)}, deleteClaim("data")).with("an interruption", interrupted)
 	c := l.startAt(from, restart{name: "requested, disk, claim gone, Retain", disks: 1}).alone()
 	other := claimOf("other", class, namesDriver)
 	c.Users = []UserAction{deleteVolume("pvc-"), {Says: "a user creates the claim other", Request: func(server.Cluster) (server.Request, bool) { return other.request(), true }}}
@@ -201,14 +201,14 @@ func webhookWorlds(worlds []Config, names ...string) []Config {
 	return all
 }
 
-// scenes are the worlds for mutants that start anew.
-func scenes() []Config {
+// smallWorlds are the worlds for mutants that start anew.
+func smallWorlds() []Config {
 	return slices.Concat(bindingWorlds(), releaseWorlds(), reclaimWorlds(), finalizerWorlds(), protectionWorlds(), provisioningWorlds(), inTreeWorlds())
 }
 
 // smallWebhookWorlds are those that take seconds: each kind of write is in one of them.
 func smallWebhookWorlds() []Config {
-	return webhookWorlds(scenes(),
+	return webhookWorlds(smallWorlds(),
 		"bind a static volume", "binding after write 1", "lost claim, volume is back", "release a dynamic volume", "claim elsewhere, dynamic",
 		"released, Delete", "released, deleted, marked pending", "released, Retain, with the finalizer", "bound, Delete, without finalizer",
 		"volume and claim without protection", "deleted claim, no pod", "deleted available volume", "provision, selected node is gone",

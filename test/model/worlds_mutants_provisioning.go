@@ -24,28 +24,28 @@ func provisioningWorlds() []Config {
 	node := claimNote(storage.AnnSelectedNode, "node-a")
 	conflicting := newVolume(pvcName(), keep, claimedBy("other"))
 	return []Config{
-		scene("provision, Delete", nil, []creation{newClass(remove), claim()}),
-		scene("provision, Retain", nil, []creation{newClass(keep), claim()}),
-		scene("provision, default class", nil, []creation{claimOf("data", "", withoutClass), defaultClass(newClass(remove))}),
-		scene("provision, no class", nil, []creation{claim()}).served(),
-		scene("provision, class without provisioner", nil, []creation{changeClass(newClass(remove), "kubernetes.io/no-provisioner"), claim()}).served(),
-		scene("provision, class of another provisioner", nil, []creation{changeClass(newClass(remove), "other.example.com"), claim()}).served(),
-		scene("provision, no node selected", nil, []creation{waiting(newClass(remove)), claim()}).served(),
-		scene("provision, no node selected, requested", nil, []creation{waiting(newClass(remove)), claim(namesDriver)}).served(),
-		scene("provision, node selected", nil, []creation{waiting(newClass(remove)), claim(node)}),
-		scene("provision, selected node is gone", nil, []creation{waiting(newClass(remove)), claim(claimNote(storage.AnnSelectedNode, "gone"))}).served(),
-		scene("provision, node selected later", nil, []creation{waiting(newClass(remove)), claim()}, selectNode("data", "node-a")).served(),
-		scene("provision, another node is selected", nil, []creation{waiting(newClass(remove)), claim(node, namesDriver)}, selectNode("data", "node-b")).served().alone().with("an interruption", interrupted),
-		scene("deleted claim is not provisioned", nil, []creation{newClass(remove), claim(namesDriver, claimWith("example.com/backup"), deletedClaim)}),
-		scene("claim that names a volume is not provisioned", nil, []creation{newClass(remove), claim(namesDriver, naming("disk"))}),
-		scene("bound claim, volume vanished", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), claim(namesDriver, boundTo(pvcName()))}).givenUp(),
-		scene("bound claim, volume and disk vanished", nil, []creation{newClass(remove), claim(namesDriver, boundTo(pvcName()))}),
-		scene("lost claim, volume vanished", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), claim(namesDriver, naming(pvcName()), lost)}).givenUp(),
-		scene("volume is recorded already", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), newVolume(pvcName(), remove, byDriver, referTo("data"), volumeWith(finalizer.VolumeProtection, finalizer.External)), claim(namesDriver)}),
-		scene("name conflict", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), conflicting, claim(namesDriver)}).givenUp().served(),
-		scene("name conflict ends", nil, []creation{newClass(remove), newVolume(pvcName(), keep, claimedBy("other"), onDisk("other")), claim(namesDriver)}, certainly(deleteVolume("pvc-"))),
-		scene("name conflict during the call", nil, []creation{newClass(remove), claim(namesDriver)}, volumeComes(newVolume(pvcName(), keep, claimedBy("other"), onDisk("other")))).served().with("an interruption", interrupted),
-		scene("class is created later", nil, []creation{claim()}, certainly(createClass(newClass(remove)))),
+		smallWorld("provision, Delete", nil, []creation{newClass(remove), claim()}),
+		smallWorld("provision, Retain", nil, []creation{newClass(keep), claim()}),
+		smallWorld("provision, default class", nil, []creation{claimOf("data", "", withoutClass), defaultClass(newClass(remove))}),
+		smallWorld("provision, no class", nil, []creation{claim()}).served(),
+		smallWorld("provision, class without provisioner", nil, []creation{changeClass(newClass(remove), "kubernetes.io/no-provisioner"), claim()}).served(),
+		smallWorld("provision, class of another provisioner", nil, []creation{changeClass(newClass(remove), "other.example.com"), claim()}).served(),
+		smallWorld("provision, no node selected", nil, []creation{waiting(newClass(remove)), claim()}).served(),
+		smallWorld("provision, no node selected, requested", nil, []creation{waiting(newClass(remove)), claim(namesDriver)}).served(),
+		smallWorld("provision, node selected", nil, []creation{waiting(newClass(remove)), claim(node)}),
+		smallWorld("provision, selected node is gone", nil, []creation{waiting(newClass(remove)), claim(claimNote(storage.AnnSelectedNode, "gone"))}).served(),
+		smallWorld("provision, node selected later", nil, []creation{waiting(newClass(remove)), claim()}, selectNode("data", "node-a")).served(),
+		smallWorld("provision, another node is selected", nil, []creation{waiting(newClass(remove)), claim(node, namesDriver)}, selectNode("data", "node-b")).served().alone().with("an interruption", interrupted),
+		smallWorld("deleted claim is not provisioned", nil, []creation{newClass(remove), claim(namesDriver, claimWith("example.com/backup"), deletedClaim)}),
+		smallWorld("claim that names a volume is not provisioned", nil, []creation{newClass(remove), claim(namesDriver, naming("disk"))}),
+		smallWorld("bound claim, volume vanished", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), claim(namesDriver, boundTo(pvcName()))}).givenUp(),
+		smallWorld("bound claim, volume and disk vanished", nil, []creation{newClass(remove), claim(namesDriver, boundTo(pvcName()))}),
+		smallWorld("lost claim, volume vanished", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), claim(namesDriver, naming(pvcName()), lost)}).givenUp(),
+		smallWorld("volume is recorded already", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), newVolume(pvcName(), remove, byDriver, referTo("data"), volumeWith(finalizer.VolumeProtection, finalizer.External)), claim(namesDriver)}),
+		smallWorld("name conflict", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), conflicting, claim(namesDriver)}).givenUp().served(),
+		smallWorld("name conflict ends", nil, []creation{newClass(remove), newVolume(pvcName(), keep, claimedBy("other"), onDisk("other")), claim(namesDriver)}, certainly(deleteVolume("pvc-"))),
+		smallWorld("name conflict during the call", nil, []creation{newClass(remove), claim(namesDriver)}, volumeComes(newVolume(pvcName(), keep, claimedBy("other"), onDisk("other")))).served().with("an interruption", interrupted),
+		smallWorld("class is created later", nil, []creation{claim()}, certainly(createClass(newClass(remove)))),
 	}
 }
 
@@ -53,7 +53,7 @@ func provisioningWorlds() []Config {
 func faultyWorlds() []Config {
 	claim := func(changes ...claimChange) creation { return claimOf("data", class, changes...) }
 	failing := func(name string, all ...codes.Code) Config {
-		return scene("provision, "+name, nil, []creation{newClass(remove), claim(namesDriver)}).with("a failed call", func(c *Config) {
+		return smallWorld("provision, "+name, nil, []creation{newClass(remove), claim(namesDriver)}).with("a failed call", func(c *Config) {
 			c.Errors, c.Codes = 1, all
 		})
 	}
@@ -61,19 +61,19 @@ func faultyWorlds() []Config {
 	return []Config{
 		failing("Unavailable", codes.Unavailable), failing("Internal", codes.Internal), failing("AlreadyExists", codes.AlreadyExists).unresolved(), failing("NotFound", codes.NotFound),
 		failing("ResourceExhausted", codes.ResourceExhausted), failing("InvalidArgument", codes.InvalidArgument),
-		scene("provision, refused twice", nil, []creation{newClass(remove), claim(namesDriver)}).with("two failed calls", func(c *Config) { c.Errors, c.Codes = 2, []codes.Code{codes.InvalidArgument} }),
-		scene("provision, node selected, ResourceExhausted", nil, []creation{waiting(newClass(remove)), claim(node, namesDriver)}).served().with("a failed call", func(c *Config) { c.Errors, c.Codes = 1, []codes.Code{codes.ResourceExhausted} }),
-		scene("provision, the claim is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteClaim("data")),
-		scene("provision, the claim is deleted during a pass", nil, []creation{newClass(remove), claim(namesDriver)}, deleteClaim("data")).with("an interruption", interrupted),
-		scene("provision, the claim is deleted unseen", nil, []creation{newClass(remove), claim(namesDriver, claimWith())}, deleteClaim("data")).alone().with("a stalled watch", stalled),
-		scene("provision, the volume is deleted during a pass", nil, []creation{newClass(remove), claim(namesDriver)}, deleteVolume("pvc-")).with("an interruption", interrupted),
-		scene("provision, the volume is deleted unseen", nil, []creation{newClass(remove), claim(namesDriver)}, deleteVolume("pvc-")).with("a stalled watch", stalled),
-		scene("provision, gate off", nil, []creation{newClass(remove), claim(namesDriver)}).gateOff(),
-		scene("provision, a failed call", nil, []creation{newClass(remove), claim(namesDriver)}).fail(),
-		scene("provision, a lost answer", nil, []creation{newClass(remove), claim(namesDriver)}).with("a lost answer", func(c *Config) { c.Losses++ }),
-		scene("provision, the claim is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteClaim("data")).with("a delayed write of the journal", delaying("leases")),
-		scene("provision, the volume is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteVolume("pvc-")).with("a delayed write of the volume", delaying("persistentvolumes")),
-		scene("provision, a crash", nil, []creation{newClass(remove), claim(namesDriver)}).crash(),
+		smallWorld("provision, refused twice", nil, []creation{newClass(remove), claim(namesDriver)}).with("two failed calls", func(c *Config) { c.Errors, c.Codes = 2, []codes.Code{codes.InvalidArgument} }),
+		smallWorld("provision, node selected, ResourceExhausted", nil, []creation{waiting(newClass(remove)), claim(node, namesDriver)}).served().with("a failed call", func(c *Config) { c.Errors, c.Codes = 1, []codes.Code{codes.ResourceExhausted} }),
+		smallWorld("provision, the claim is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteClaim("data")),
+		smallWorld("provision, the claim is deleted during a pass", nil, []creation{newClass(remove), claim(namesDriver)}, deleteClaim("data")).with("an interruption", interrupted),
+		smallWorld("provision, the claim is deleted unseen", nil, []creation{newClass(remove), claim(namesDriver, claimWith())}, deleteClaim("data")).alone().with("a stalled watch", stalled),
+		smallWorld("provision, the volume is deleted during a pass", nil, []creation{newClass(remove), claim(namesDriver)}, deleteVolume("pvc-")).with("an interruption", interrupted),
+		smallWorld("provision, the volume is deleted unseen", nil, []creation{newClass(remove), claim(namesDriver)}, deleteVolume("pvc-")).with("a stalled watch", stalled),
+		smallWorld("provision, gate off", nil, []creation{newClass(remove), claim(namesDriver)}).gateOff(),
+		smallWorld("provision, a failed call", nil, []creation{newClass(remove), claim(namesDriver)}).fail(),
+		smallWorld("provision, a lost answer", nil, []creation{newClass(remove), claim(namesDriver)}).with("a lost answer", func(c *Config) { c.Losses++ }),
+		smallWorld("provision, the claim is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteClaim("data")).with("a delayed write of the journal", delaying("leases")),
+		smallWorld("provision, the volume is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteVolume("pvc-")).with("a delayed write of the volume", delaying("persistentvolumes")),
+		smallWorld("provision, a crash", nil, []creation{newClass(remove), claim(namesDriver)}).crash(),
 	}
 }
 
@@ -98,10 +98,10 @@ func (r restart) is(s *check.Snapshot) bool {
 // restartWorlds start with a journal entry, or what comes after it. The programs begin anew, in
 // the term after the entry was written, or later.
 func (l *Lab) restartWorlds() []Config {
-	from := scene("provisioning", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)}, deleteClaim("data")).with("an interruption", interrupted)
-	vanished := scene("volume vanishes", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)},
+	from := smallWorld("provisioning", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)}, deleteClaim("data")).with("an interruption", interrupted)
+	vanished := smallWorld("volume vanishes", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)},
 		certainly(stripFinalizers("pvc-")), certainly(deleteVolume("pvc-"))).givenUp()
-	kept := scene("volume kept", nil, []creation{newClass(keep), claimOf("data", class, namesDriver)}, certainly(deleteVolume("pvc-")), certainly(deleteClaim("data")))
+	kept := smallWorld("volume kept", nil, []creation{newClass(keep), claimOf("data", class, namesDriver)}, certainly(deleteVolume("pvc-")), certainly(deleteClaim("data")))
 	all := []Config{
 		forgottenClaim(),
 		l.startAt(kept, restart{"requested, disk kept, claim gone", 0, 1, 0, 1, false}).with("a wrong answer", wrongAnswer),

@@ -49,13 +49,13 @@ func TestKnownBugsAreFound(t *testing.T) {
 // TestProgramEndsForJournalOfLaterLeader: a program that finds the journal of a later leader ends itself, which
 // is nothing that is stuck, and leads again in a later term.
 func TestProgramEndsForJournalOfLaterLeader(t *testing.T) {
-	exploreAll(t, explore.Limits{}, []Config{scene("journal of a later leader", nil, []creation{newClass(remove), newClaim("data", class), newJournal(3)})}, func(r Result) { report(t, r) })
+	exploreAll(t, explore.Limits{}, []Config{smallWorld("journal of a later leader", nil, []creation{newClass(remove), newClaim("data", class), newJournal(3)})}, func(r Result) { report(t, r) })
 }
 
 // TestRulesKnowTheGates: a provisioner that ignores its gate ProvisioningJournal breaks a rule
 // that only this gate has.
 func TestRulesKnowTheGates(t *testing.T) {
-	config := scene("journal ignored", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)})
+	config := smallWorld("journal ignored", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)})
 	config.Programs[1].Name = "provisioner without journal"
 	config.Programs[1].Build = func(env *process.Env) (*process.Program, error) {
 		env.Journaled = false
@@ -80,7 +80,7 @@ func TestDeletedDiskOfEditedVolumeIsGivenUp(t *testing.T) {
 		edit.GivesUp = true
 		lab := NewLab()
 		defer lab.Close()
-		w, err := newWorld(lab, scene("released", oneDisk, []creation{newVolume("disk", remove, referTo("data"), inPhase(v1.VolumeReleased))}, edit))
+		w, err := newWorld(lab, smallWorld("released", oneDisk, []creation{newVolume("disk", remove, referTo("data"), inPhase(v1.VolumeReleased))}, edit))
 		if err != nil {
 			t.Fatal(err)
 		}

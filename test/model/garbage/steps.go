@@ -80,8 +80,8 @@ func (w *world) crashes(s *State, l *Local) []Step {
 	return all
 }
 
-// sight returns the step in which the watch of the kind shows its next event, or a list follows because the watch ended.
-func (w *world) sight(s *State, k int) (Step, error) {
+// cacheStep returns the step in which the watch of the kind shows its next event, or a list follows because the watch ended.
+func (w *world) cacheStep(s *State, k int) (Step, error) {
 	if s.relist[k] {
 		return w.relisted(s, k)
 	}
@@ -99,8 +99,8 @@ func (w *world) sight(s *State, k int) (Step, error) {
 	return Step{Says: "the watch shows " + w.event(e), After: after, Free: true}, nil
 }
 
-// sights returns what the watches deliver next.
-func (w *world) sights(s *State, _ *Local) ([]Step, error) {
+// cacheSteps returns what the watches deliver next.
+func (w *world) cacheSteps(s *State, _ *Local) ([]Step, error) {
 	if s.collector == 0 || s.away {
 		return nil, nil
 	}
@@ -111,7 +111,7 @@ func (w *world) sights(s *State, _ *Local) ([]Step, error) {
 			continue
 		}
 		if s.relist[k] || len(v.events) > 0 {
-			step, err := w.sight(s, k)
+			step, err := w.cacheStep(s, k)
 			if err != nil {
 				return nil, err
 			}

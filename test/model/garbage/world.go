@@ -141,7 +141,7 @@ func (w *world) steps(s *State) ([]Step, error) {
 		}
 		return append(all, more...), err
 	}
-	for _, more := range []func(*State, *Local) ([]Step, error){w.starts, w.sights, w.begins, w.allAnswers, w.seconds} {
+	for _, more := range []func(*State, *Local) ([]Step, error){w.starts, w.cacheSteps, w.begins, w.allAnswers, w.seconds} {
 		found, err := more(s, l)
 		if err != nil {
 			return nil, err
