@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/exeunt-io/exeunt/test/model/explore"
+	"github.com/exeunt-io/exeunt/test/model/mutant"
 )
 
 var (
@@ -28,29 +29,25 @@ var (
 // totals is what the last line of a deep run says.
 var totals struct {
 	sync.Mutex
-	configurations, states, violations, killed, mutants int
+	mutant.Summary
 }
 
 // count adds the result of a configuration to the totals.
 func count(r Result) {
 	totals.Lock()
 	defer totals.Unlock()
-	totals.configurations++
-	totals.states += r.States
-	totals.violations += len(r.Violations)
+	totals.Configurations++
+	totals.States += r.States
+	totals.Violations += len(r.Violations)
 }
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	if *deep && os.Getenv(listOfMutants) == "" {
-		explored := fmt.Sprintf("model: %d configurations, %d states, %d violations", totals.configurations, totals.states, totals.violations)
-		fmt.Printf("%s, %d of %d mutants killed\n", explored, totals.killed, totals.mutants)
-		if *exploredFile != "" {
-			if err := os.WriteFile(*exploredFile, []byte(explored), 0o600); err != nil {
-				fmt.Fprintln(os.Stderr, "model:", err)
-				code = 1
-			}
+		if err := totals.Finish("model", *exploredFile); err != nil {
+			fmt.Fprintln(os.Stderr, "model:", err)
+			code = 1
 		}
 	}
 	os.Exit(code)

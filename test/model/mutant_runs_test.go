@@ -44,15 +44,12 @@ func TestMutants(t *testing.T) {
 		running.Go(func() { given.judge(chosen(shards, shard)) })
 	}
 	running.Wait()
-	totals.mutants += len(chosen(1, 0))
-	totals.killed += len(given.killed)
+	totals.Mutants += len(chosen(1, 0))
+	totals.Killed += len(given.killed)
 	fmt.Printf("mutants: %d killed by the model, %d survive, %d make no difference in any world\n",
 		len(given.killed), given.counts[survives], given.counts[unreached])
-	if *killedKeys != "" {
-		slices.Sort(given.killed)
-		if err := os.WriteFile(*killedKeys, []byte(strings.Join(append(given.killed, ""), "\n")), 0o600); err != nil {
-			t.Error(err)
-		}
+	if err := mutant.WriteKilled(*killedKeys, given.killed); err != nil {
+		t.Error(err)
 	}
 }
 

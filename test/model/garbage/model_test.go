@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/test/model/explore"
+	"github.com/exeunt-io/exeunt/test/model/mutant"
 )
 
 var (
@@ -25,9 +26,7 @@ var (
 )
 
 // totals is what the last line of a deep run says.
-var totals struct {
-	configurations, states, violations, killed, mutants int
-}
+var totals mutant.Summary
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -35,13 +34,9 @@ func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
 	code := m.Run()
 	if *deep && os.Getenv(mutantToJudge) == "" {
-		explored := fmt.Sprintf("garbage: %d configurations, %d states, %d violations", totals.configurations, totals.states, totals.violations)
-		fmt.Printf("%s, %d of %d mutants killed\n", explored, totals.killed, totals.mutants)
-		if *exploredFile != "" {
-			if err := os.WriteFile(*exploredFile, []byte(explored), 0o600); err != nil {
-				fmt.Fprintln(os.Stderr, "garbage:", err)
-				code = 1
-			}
+		if err := totals.Finish("garbage", *exploredFile); err != nil {
+			fmt.Fprintln(os.Stderr, "garbage:", err)
+			code = 1
 		}
 	}
 	os.Exit(code)
@@ -69,9 +64,9 @@ func TestPromisesHold(t *testing.T) {
 			began := time.Now()
 			result := exploreFor(t, c, explore.Limits{Violations: 1})
 			fmt.Printf("| %s%s | %d | %d | %d | %.1f |\n", c.Name, map[bool]string{false: " –"}[result.Complete], result.States, result.Depth, result.Resting, time.Since(began).Seconds())
-			totals.configurations++
-			totals.states += result.States
-			totals.violations += len(result.Violations)
+			totals.Configurations++
+			totals.States += result.States
+			totals.Violations += len(result.Violations)
 			for _, v := range result.Violations {
 				t.Error(v)
 			}

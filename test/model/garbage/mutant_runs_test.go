@@ -59,12 +59,9 @@ func TestMutants(t *testing.T) {
 		})
 	}
 	running.Wait()
-	totals.mutants, totals.killed = count, len(killed)
-	if *killedKeys != "" {
-		slices.Sort(killed)
-		if err := os.WriteFile(*killedKeys, []byte(strings.Join(append(killed, ""), "\n")), 0o600); err != nil {
-			t.Error(err)
-		}
+	totals.Mutants, totals.Killed = count, len(killed)
+	if err := mutant.WriteKilled(*killedKeys, killed); err != nil {
+		t.Error(err)
 	}
 }
 

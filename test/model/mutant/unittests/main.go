@@ -71,18 +71,15 @@ func (r *runner) report(explored, add, summary string) error {
 func sum(line, other string) (string, error) {
 	name, rest, _ := strings.Cut(line, ": ")
 	_, more, _ := strings.Cut(other, ": ")
-	const format = "%d configurations, %d states, %d violations, %d of %d mutants killed"
-	var a, b [5]int
-	for _, part := range []struct {
-		text string
-		n    *[5]int
-	}{{rest, &a}, {more, &b}} {
-		text, n := part.text, part.n
-		if _, err := fmt.Sscanf(text, format, &n[0], &n[1], &n[2], &n[3], &n[4]); err != nil {
-			return "", fmt.Errorf("read the line %q: %w", text, err)
-		}
+	a, err := mutant.ParseSummary(rest)
+	if err != nil {
+		return "", err
 	}
-	return name + ": " + fmt.Sprintf(format, a[0]+b[0], a[1]+b[1], a[2]+b[2], a[3]+b[3], a[4]+b[4]), nil
+	b, err := mutant.ParseSummary(more)
+	if err != nil {
+		return "", err
+	}
+	return name + ": " + a.Plus(b).String(), nil
 }
 
 // folders returns the folders of the list, by default all with mutants.
