@@ -37,7 +37,7 @@ func newDemoCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"PersistentVolume before its claim, and shows which program does what: first with the gate\n" +
 			"HonorPVReclaimPolicy on, then with the gate off, where the volume stays in the storage system.\n" +
 			"The exit status is 0 only if the first run leaves no volume and the second run exactly one.\n\n" +
-			"With --against=upstream it plays stories instead, each with our programs and with\n" +
+			"With --against=upstream it runs stories instead, each with our programs and with\n" +
 			"kube-controller-manager and csi-provisioner, and compares what is left in the storage system.\n" +
 			"The exit status is 0 only if our programs leave nothing; upstream's results are only reported.\n" +
 			"In the story policy-race our programs have the admission policy, which needs Kubernetes 1.36.\n\n" +
@@ -58,7 +58,7 @@ func newDemoCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return command
 }
 
-// run checks the flags, and shows the demo or plays stories.
+// run checks the flags, and shows the demo or runs stories.
 func (f demoFlags) run(command *cobra.Command, streams genericiooptions.IOStreams) error {
 	set := command.Flags()
 	if err := f.stories.check(set); err != nil {
@@ -77,11 +77,11 @@ func (f demoFlags) run(command *cobra.Command, streams genericiooptions.IOStream
 	if f.stories.against == "" {
 		return demo.Run(command.Context(), config)
 	}
-	plays, err := f.storyConfig(streams)
+	storyConfig, err := f.storyConfig(streams)
 	if err != nil {
 		return err
 	}
-	return stories.Run(command.Context(), plays)
+	return stories.Run(command.Context(), storyConfig)
 }
 
 // slowTimeout is the default time limit with --slow.
@@ -135,8 +135,8 @@ type storyFlags struct {
 
 // register declares the flags.
 func (f *storyFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.against, "against", "", "`upstream` plays stories with our programs and with upstream's, which make build-upstream builds")
-	set.StringSliceVar(&f.names, "story", nil, "stories to play with --against: killed, policy-race, pv-first, pvc-first, namespace (default: all)")
+	set.StringVar(&f.against, "against", "", "`upstream` runs stories with our programs and with upstream's, which make build-upstream builds")
+	set.StringSliceVar(&f.names, "story", nil, "stories to run with --against: killed, policy-race, pv-first, pvc-first, namespace (default: all)")
 	set.IntVar(&f.volumes, "volumes", 500, "number of volumes in the stories pv-first and pvc-first")
 }
 

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// playLimit bounds a story that one pair plays.
-	playLimit = 5 * time.Minute
+	// storyLimit bounds one story of one pair.
+	storyLimit = 5 * time.Minute
 	// lateOurs and lateUpstream bound the wait for an empty storage system, after another
 	// claim was reclaimed.
 	lateOurs, lateUpstream = time.Minute, 10 * time.Second
 )
 
-// Config says which stories are played.
+// Config says which stories are run.
 type Config struct {
 	// Binaries are the programs.
 	Binaries sandbox.Binaries
-	// Stories are played by each of Pairs.
+	// Each of Pairs runs all Stories.
 	Stories []Story
 	Pairs   []demo.Pair
 	// Volumes is the number of volumes in stories with many.
@@ -39,7 +39,7 @@ type Config struct {
 	Progress demo.Progress
 }
 
-// Run plays the stories and leaves no process behind. The error names each story in which
+// Run runs the stories and leaves no process behind. The error names each story in which
 // our programs left something.
 func Run(ctx context.Context, config Config) error {
 	if err := config.Binaries.CheckUpstream(); err != nil {
@@ -50,8 +50,8 @@ func Run(ctx context.Context, config Config) error {
 	defer cancel()
 	guarded, fail := context.WithCancelCause(limited)
 	defer fail(nil)
-	theater := &theater{Config: config, fail: fail}
-	results, err := theater.run(guarded)
+	all := &runner{Config: config, fail: fail}
+	results, err := all.run(guarded)
 	switch {
 	case ctx.Err() != nil: // an interruption is the whole error
 		return context.Cause(ctx)
@@ -63,38 +63,38 @@ func Run(ctx context.Context, config Config) error {
 	return errors.Join(config.Printer.Summarize(results), broken(results))
 }
 
-// theater is a cluster in which pairs play stories one after the other.
-type theater struct {
+// runner runs the stories of all pairs one after the other, in one cluster.
+type runner struct {
 	Config
 	cluster *demo.Cluster
 	// fail ends everything.
 	fail func(error)
 
 	mu sync.Mutex
-	// end ends the story that upstream plays, otherwise nil.
+	// end ends the current story of upstream's programs; nil during a story of ours.
 	end func(error)
 }
 
-// run plays all stories.
-func (t *theater) run(ctx context.Context) (results []Result, err error) {
-	t.cluster, err = demo.StartCluster(ctx, demo.ClusterConfig{Binaries: t.Binaries, Keep: t.Keep, Progress: t.Progress, Died: t.died})
+// run runs all stories.
+func (r *runner) run(ctx context.Context) (results []Result, err error) {
+	r.cluster, err = demo.StartCluster(ctx, demo.ClusterConfig{Binaries: r.Binaries, Keep: r.Keep, Progress: r.Progress, Died: r.died})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, t.cluster.Stop()) }()
-	if err := t.cluster.ApplyClass(ctx); err != nil {
+	defer func() { err = errors.Join(err, r.cluster.Stop()) }()
+	if err := r.cluster.ApplyClass(ctx); err != nil {
 		return nil, err
 	}
-	stories, err := t.playable()
+	stories, err := r.supported()
 	if err != nil {
 		return nil, err
 	}
 	for _, story := range stories {
-		if err := t.Printer.Begin(story); err != nil {
+		if err := r.Printer.Begin(story); err != nil {
 			return nil, err
 		}
-		for _, pair := range t.Pairs {
-			result, err := t.turn(ctx, story, pair)
+		for _, pair := range r.Pairs {
+			result, err := r.runWithAdmission(ctx, story, pair)
 			if err != nil {
 				return nil, err
 			}
@@ -104,16 +104,16 @@ func (t *theater) run(ctx context.Context) (results []Result, err error) {
 	return results, nil
 }
 
-// playable returns the stories that can be played on this version of Kubernetes, and says which
+// supported returns the stories that can run on this version of Kubernetes, and says which
 // ones are left out.
-func (t *theater) playable() ([]Story, error) {
-	served, err := t.cluster.ServesAdmission()
+func (r *runner) supported() ([]Story, error) {
+	served, err := r.cluster.ServesAdmission()
 	if err != nil || served {
-		return t.Stories, err
+		return r.Stories, err
 	}
-	stories, left := withoutAdmission(t.Stories)
+	stories, left := withoutAdmission(r.Stories)
 	for _, name := range left {
-		fmt.Fprintf(t.Progress.Out, "sandbox: this version of Kubernetes has no MutatingAdmissionPolicy, so the story %s is left out\n", name)
+		fmt.Fprintf(r.Progress.Out, "sandbox: this version of Kubernetes has no MutatingAdmissionPolicy, so the story %s is left out\n", name)
 	}
 	return stories, nil
 }
@@ -130,72 +130,72 @@ func withoutAdmission(all []Story) (stories []Story, left []string) {
 	return stories, left
 }
 
-// turn lets a pair play a story; in some stories our programs have the admission policy.
-func (t *theater) turn(ctx context.Context, story Story, pair demo.Pair) (Result, error) {
+// runWithAdmission runs a story with one pair, ours with the admission policy if the story needs it.
+func (r *runner) runWithAdmission(ctx context.Context, story Story, pair demo.Pair) (Result, error) {
 	if !story.admission || pair != demo.Ours {
-		return t.play(ctx, story, pair)
+		return r.runStory(ctx, story, pair)
 	}
-	if err := t.cluster.EnforceAdmission(ctx); err != nil {
+	if err := r.cluster.EnforceAdmission(ctx); err != nil {
 		return Result{}, err
 	}
-	result, err := t.play(ctx, story, pair)
+	result, err := r.runStory(ctx, story, pair)
 	if err != nil {
 		return result, err
 	}
-	return result, t.cluster.WithdrawAdmission(ctx)
+	return result, r.cluster.WithdrawAdmission(ctx)
 }
 
-// died ends everything if a program of ours died, and only the story if upstream plays it.
-func (t *theater) died(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.end != nil {
-		t.end(err)
+// died ends everything if a program of ours died, and the current story alone if one of upstream's did.
+func (r *runner) died(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.end != nil {
+		r.end(err)
 		return
 	}
-	t.fail(err)
+	r.fail(err)
 }
 
-// play plays a story with one pair, and stops the pair.
-func (t *theater) play(ctx context.Context, story Story, pair demo.Pair) (Result, error) {
+// runStory runs a story with one pair, and stops the pair.
+func (r *runner) runStory(ctx context.Context, story Story, pair demo.Pair) (Result, error) {
 	result := Result{Story: story.Name, Pair: pair}
-	if err := t.cluster.StartPair(ctx, pair, story.Faults); err != nil {
+	if err := r.cluster.StartPair(ctx, pair, story.Faults); err != nil {
 		return result, err
 	}
 	begun := time.Now()
-	stage := &stage{
-		cluster: t.cluster, client: t.cluster.Client(), pair: pair, namespace: metav1.NamespaceDefault, volumes: t.Volumes,
-		say: func(what string) { t.Printer.Step(Step{story.Name, pair, time.Since(begun).Seconds(), what}) },
+	session := &session{
+		cluster: r.cluster, client: r.cluster.Client(), pair: pair, namespace: metav1.NamespaceDefault, volumes: r.Volumes,
+		say: func(what string) { r.Printer.Step(Step{story.Name, pair, time.Since(begun).Seconds(), what}) },
 	}
-	err := t.act(ctx, story, stage, &result)
+	err := r.act(ctx, story, session, &result)
 	if err == nil {
-		err = t.cluster.StopControllers()
+		err = r.cluster.StopControllers()
 	}
 	if err == nil {
 		var left []string
-		left, err = t.cluster.StoredVolumes(ctx)
+		left, err = r.cluster.StoredVolumes(ctx)
 		result.VolumesLeft = len(left)
 	}
 	if err != nil {
 		return result, err
 	}
-	return result, errors.Join(t.cluster.StopPrograms(), stage.clear(ctx), t.Printer.End(result))
+	return result, errors.Join(r.cluster.StopPrograms(), session.clear(ctx), r.Printer.End(result))
 }
 
-// act lets the stage play the story within its limit. A story that does not end is a result.
-func (t *theater) act(ctx context.Context, story Story, stage *stage, result *Result) (err error) {
-	limited, cancel := context.WithTimeoutCause(ctx, playLimit, fmt.Errorf("not within %s", playLimit))
+// act carries out the steps of the story within its limit. A story that does not end is a result.
+func (r *runner) act(ctx context.Context, story Story, session *session, result *Result) (err error) {
+	limited, cancel := context.WithTimeoutCause(ctx, storyLimit, fmt.Errorf("not within %s", storyLimit))
 	defer cancel()
-	playing, end := context.WithCancelCause(limited)
+	running, end := context.WithCancelCause(limited)
 	defer end(nil)
-	if stage.pair == demo.Upstream {
-		t.setEnd(end)
-		defer t.setEnd(nil)
+	if session.pair == demo.Upstream {
+		r.setEnd(end)
+		defer r.setEnd(nil)
 	}
-	if result.Measures, err = story.play(playing, stage); err == nil {
-		err = stage.settle(playing)
+	if result.Measures, err = story.run(running, session); err == nil {
+		err = session.settle(running)
 	}
-	if err != nil && ctx.Err() == nil && playing.Err() != nil {
+	if err != nil && ctx.Err() == nil && running.Err() != nil {
 		result.Unfinished = err.Error()
 		return nil
 	}
@@ -203,15 +203,15 @@ func (t *theater) act(ctx context.Context, story Story, stage *stage, result *Re
 }
 
 // setEnd sets the function that ends the story of upstream.
-func (t *theater) setEnd(end func(error)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.end = end
+func (r *runner) setEnd(end func(error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.end = end
 }
 
 // settle waits until another claim was reclaimed, and then for a limited time until the
 // storage system is empty.
-func (s *stage) settle(ctx context.Context) error {
+func (s *session) settle(ctx context.Context) error {
 	before, err := s.cluster.StoredVolumes(ctx)
 	if err != nil || len(before) == 0 {
 		return err

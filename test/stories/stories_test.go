@@ -26,7 +26,7 @@ var results = []Result{
 func TestStoriesAreComplete(t *testing.T) {
 	names := map[string]bool{}
 	for _, story := range All() {
-		if story.Name == "" || story.What == "" || story.play == nil || names[story.Name] {
+		if story.Name == "" || story.What == "" || story.run == nil || names[story.Name] {
 			t.Errorf("story %+v is incomplete or there twice", story)
 		}
 		names[story.Name] = true
@@ -72,11 +72,11 @@ func TestOnlyOurResultsCanBreakAPromise(t *testing.T) {
 func TestOnlyThePolicyRaceNeedsTheAdmissionPolicy(t *testing.T) {
 	stories, left := withoutAdmission(All())
 	if len(stories) != len(All())-1 || !slices.Equal(left, []string{"policy-race"}) {
-		t.Errorf("without the admission policy %d stories are played and %q are left out", len(stories), left)
+		t.Errorf("without the admission policy %d stories are run and %q are left out", len(stories), left)
 	}
 	for _, story := range stories {
 		if story.Name == left[0] {
-			t.Errorf("%s is played without the admission policy", story.Name)
+			t.Errorf("%s is run without the admission policy", story.Name)
 		}
 	}
 }

@@ -13,12 +13,12 @@ type Story struct {
 	Name string
 	// What happens, in a sentence.
 	What string
-	// Faults of the driver, as YAML.
+	// Faults of the driver, as YAML; "" for none.
 	Faults string
-	// admission gives our programs the admission policy of deploy/admission, upstream's none.
+	// admission: our programs have the admission policy of deploy/admission, upstream's have none.
 	admission bool
-	// play acts, and measures what else than the volumes left is of interest.
-	play func(context.Context, *stage) ([]Measure, error)
+	// run carries out the story. It returns what is measured beside the volumes that are left.
+	run func(context.Context, *session) ([]Measure, error)
 }
 
 // Measure is a measured value.
@@ -27,36 +27,36 @@ type Measure struct {
 	Value string `json:"value"`
 }
 
-// All are the stories in the order in which they are played.
+// All are the stories in the order in which they are run.
 func All() []Story {
 	return []Story{
 		{
 			Name:   "killed",
 			What:   "the provisioner is killed while the driver creates a volume, and the claim is deleted meanwhile",
 			Faults: "[{method: CreateVolume, times: 1, hang: true, after: true}]", // created, but never answered
-			play:   playKilled,
+			run:    runKilled,
 		},
 		{
 			Name:      "policy-race",
 			What:      "the reclaim policy of 20 volumes becomes Delete, and each volume is deleted at once, then its claim",
-			admission: true, // without it the finalizer may come too late with our programs, too
-			play:      playPolicyRace,
+			admission: true, // without it a controller adds the finalizer, sometimes too late: the volume leaks
+			run:       runPolicyRace,
 		},
 		{
 			Name: "pv-first",
 			What: "many volumes are deleted before their claims",
-			play: playVolumesFirst,
+			run:  runVolumesFirst,
 		},
 		{
 			Name: "pvc-first",
 			What: "many claims are deleted before their volumes",
-			play: playClaimsFirst,
+			run:  runClaimsFirst,
 		},
 		{
 			Name:   "namespace",
 			What:   "a namespace is deleted while one of its volumes is being created",
 			Faults: "[{method: CreateVolume, latency: 2s, after: true}]", // created, and answered late
-			play:   playNamespace,
+			run:    runNamespace,
 		},
 	}
 }

@@ -38,7 +38,7 @@ func resultsOf(t *testing.T, output []byte) []measured {
 	return results
 }
 
-// Each story is played by both pairs. Ours leaves nothing. The killed csi-provisioner leaves the
+// Each story is run by both pairs. Ours leaves nothing. The killed csi-provisioner leaves the
 // volume that it was creating, and in the policy race it leaves each volume that is deleted before
 // it has added its finalizer.
 func TestStoriesAgainstUpstream(t *testing.T) {
@@ -64,19 +64,19 @@ func TestStoriesAgainstUpstream(t *testing.T) {
 		}
 	}
 	leaks := map[string]bool{"killed": true, "policy-race": true}
-	for _, story := range playedStories(t, progress.String()) {
-		ours, played := left[story+" by ours"]
-		upstream, alsoPlayed := left[story+" by upstream"]
-		if !played || !alsoPlayed || ours != 0 || leaks[story] && upstream == 0 || story == "killed" && upstream != 1 {
-			t.Errorf("%s: %d left by ours (%t), %d by upstream (%t)", story, ours, played, upstream, alsoPlayed)
+	for _, story := range storiesRun(t, progress.String()) {
+		ours, ran := left[story+" by ours"]
+		upstream, alsoRan := left[story+" by upstream"]
+		if !ran || !alsoRan || ours != 0 || leaks[story] && upstream == 0 || story == "killed" && upstream != 1 {
+			t.Errorf("%s: %d left by ours (%t), %d by upstream (%t)", story, ours, ran, upstream, alsoRan)
 		}
 	}
 	expectEmpty(t, temporary)
 }
 
-// playedStories returns the stories that are played on this version of Kubernetes. Without the
+// storiesRun returns the stories that are run on this version of Kubernetes. Without the
 // admission policy the race is left out, with a sentence.
-func playedStories(t *testing.T, progress string) []string {
+func storiesRun(t *testing.T, progress string) []string {
 	t.Helper()
 	all := []string{"killed", "policy-race", "pv-first", "pvc-first", "namespace"}
 	if harness.ServesAdmissionPolicy() {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// playKilled kills the provisioner between the creation of a volume and the answer.
-func playKilled(ctx context.Context, s *stage) ([]Measure, error) {
+// runKilled kills the provisioner between the creation of a volume and the answer.
+func runKilled(ctx context.Context, s *session) ([]Measure, error) {
 	return nil, inOrder(
 		func() error { return s.createClaims(ctx, className, 1) },
 		func() error {
@@ -30,8 +30,8 @@ func playKilled(ctx context.Context, s *stage) ([]Measure, error) {
 // win some of the races.
 const racingVolumes = 20
 
-// playPolicyRace lets the controllers no time between the policy and the deletion.
-func playPolicyRace(ctx context.Context, s *stage) ([]Measure, error) {
+// runPolicyRace lets the controllers no time between the policy and the deletion.
+func runPolicyRace(ctx context.Context, s *session) ([]Measure, error) {
 	return nil, inOrder(
 		func() error { return s.createClass(ctx, retainClass) },
 		func() error { return s.createClaims(ctx, retainClass, racingVolumes) },
@@ -42,18 +42,18 @@ func playPolicyRace(ctx context.Context, s *stage) ([]Measure, error) {
 	)
 }
 
-// playVolumesFirst deletes many volumes before their claims.
-func playVolumesFirst(ctx context.Context, s *stage) ([]Measure, error) {
-	return s.playMany(ctx, s.deleteVolumes, s.deleteClaims)
+// runVolumesFirst deletes many volumes before their claims.
+func runVolumesFirst(ctx context.Context, s *session) ([]Measure, error) {
+	return s.runMany(ctx, s.deleteVolumes, s.deleteClaims)
 }
 
-// playClaimsFirst deletes many claims before their volumes.
-func playClaimsFirst(ctx context.Context, s *stage) ([]Measure, error) {
-	return s.playMany(ctx, s.deleteClaims, s.deleteVolumes)
+// runClaimsFirst deletes many claims before their volumes.
+func runClaimsFirst(ctx context.Context, s *session) ([]Measure, error) {
+	return s.runMany(ctx, s.deleteClaims, s.deleteVolumes)
 }
 
-// playMany creates volumes, deletes them in the order of the steps, and measures rates.
-func (s *stage) playMany(ctx context.Context, steps ...func(context.Context) error) ([]Measure, error) {
+// runMany creates volumes, deletes them in the order of the steps, and measures rates.
+func (s *session) runMany(ctx context.Context, steps ...func(context.Context) error) ([]Measure, error) {
 	bound, err := timed(func() error {
 		return inOrder(
 			func() error { return s.createClaims(ctx, className, s.volumes) },
@@ -80,9 +80,9 @@ func (s *stage) playMany(ctx context.Context, steps ...func(context.Context) err
 // claimsOfNamespace are the bound claims of the namespace that is deleted.
 const claimsOfNamespace = 3
 
-// playNamespace deletes a namespace with bound claims, and with one whose volume is being
-// created. The stage does the work of the namespace controller, which does not run here.
-func playNamespace(ctx context.Context, s *stage) ([]Measure, error) {
+// runNamespace deletes a namespace with bound claims, and with one whose volume is being
+// created. The session does the work of the namespace controller, which does not run here.
+func runNamespace(ctx context.Context, s *session) ([]Measure, error) {
 	s.namespace = "shop-" + string(s.pair)
 	err := inOrder(
 		func() error { return s.createNamespace(ctx) },

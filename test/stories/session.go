@@ -32,8 +32,8 @@ const (
 	atOnce = 16
 )
 
-// stage is where one pair plays one story: what an administrator does there.
-type stage struct {
+// session is what an administrator does in one story of one pair.
+type session struct {
 	cluster *demo.Cluster
 	client  kubernetes.Interface
 	pair    demo.Pair
@@ -46,7 +46,7 @@ type stage struct {
 }
 
 // await waits until holds returns true.
-func (s *stage) await(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
+func (s *session) await(ctx context.Context, what string, holds func(context.Context) (bool, error)) error {
 	err := wait.PollUntilContextCancel(ctx, poll, true, holds)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -58,7 +58,7 @@ func (s *stage) await(ctx context.Context, what string, holds func(context.Conte
 }
 
 // createClass creates a class with reclaim policy Retain, unless it exists.
-func (s *stage) createClass(ctx context.Context, name string) error {
+func (s *session) createClass(ctx context.Context, name string) error {
 	s.say("kubectl apply -f class.yaml  # StorageClass " + name + ", reclaimPolicy: Retain")
 	policy := v1.PersistentVolumeReclaimRetain
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: csimock.DefaultName, ReclaimPolicy: &policy}
@@ -70,19 +70,19 @@ func (s *stage) createClass(ctx context.Context, name string) error {
 }
 
 // createClaims creates claims of a class.
-func (s *stage) createClaims(ctx context.Context, class string, count int) error {
+func (s *session) createClaims(ctx context.Context, class string, count int) error {
 	s.say(fmt.Sprintf("kubectl create -f claims.yaml  # %d of StorageClass %s", count, class))
 	return s.each(count, func(i int) error { return s.create(ctx, class, fmt.Sprintf("claim-%d", i)) })
 }
 
 // createClaim creates a claim.
-func (s *stage) createClaim(ctx context.Context, class, name string) error {
+func (s *session) createClaim(ctx context.Context, class, name string) error {
 	s.say("kubectl create -f " + name + ".yaml  # another PVC")
 	return s.create(ctx, class, name)
 }
 
-// create creates a claim without a word.
-func (s *stage) create(ctx context.Context, class, name string) error {
+// create creates a claim without printing a step.
+func (s *session) create(ctx context.Context, class, name string) error {
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
 		Spec: v1.PersistentVolumeClaimSpec{
@@ -98,7 +98,7 @@ func (s *stage) create(ctx context.Context, class, name string) error {
 }
 
 // deleteClaims deletes all claims.
-func (s *stage) deleteClaims(ctx context.Context) error {
+func (s *session) deleteClaims(ctx context.Context) error {
 	s.say("kubectl delete pvc --all -n " + s.namespace + " --wait=false")
 	claims, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *stage) deleteClaims(ctx context.Context) error {
 }
 
 // deleteVolumes deletes all volumes.
-func (s *stage) deleteVolumes(ctx context.Context) error {
+func (s *session) deleteVolumes(ctx context.Context) error {
 	s.say("kubectl delete pv --all --wait=false")
 	volumes, err := s.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *stage) deleteVolumes(ctx context.Context) error {
 }
 
 // setPolicyAndDelete sets the reclaim policy of each volume to Delete, and deletes the volume.
-func (s *stage) setPolicyAndDelete(ctx context.Context) error {
+func (s *session) setPolicyAndDelete(ctx context.Context) error {
 	const patch = `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`
 	volumes, err := s.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *stage) setPolicyAndDelete(ctx context.Context) error {
 }
 
 // awaitBound waits until so many claims are bound.
-func (s *stage) awaitBound(ctx context.Context, count int) error {
+func (s *session) awaitBound(ctx context.Context, count int) error {
 	return s.await(ctx, fmt.Sprintf("%d claims are bound", count), func(ctx context.Context) (bool, error) {
 		claims, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
@@ -158,7 +158,7 @@ func (s *stage) awaitBound(ctx context.Context, count int) error {
 }
 
 // awaitNoClaim waits until no claim is left.
-func (s *stage) awaitNoClaim(ctx context.Context) error {
+func (s *session) awaitNoClaim(ctx context.Context) error {
 	return s.await(ctx, "no claim is left", func(ctx context.Context) (bool, error) {
 		claims, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(claims.Items) == 0, err
@@ -166,7 +166,7 @@ func (s *stage) awaitNoClaim(ctx context.Context) error {
 }
 
 // awaitNothing waits until neither claims nor volumes are left in the API.
-func (s *stage) awaitNothing(ctx context.Context) error {
+func (s *session) awaitNothing(ctx context.Context) error {
 	if err := s.awaitNoClaim(ctx); err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (s *stage) awaitNothing(ctx context.Context) error {
 
 // hasStored reports whether the storage system has so many volumes. The driver may answer
 // that the deadline has passed shortly before ctx ends.
-func (s *stage) hasStored(ctx context.Context, count int) (bool, error) {
+func (s *session) hasStored(ctx context.Context, count int) (bool, error) {
 	handles, err := s.cluster.StoredVolumes(ctx)
 	if status.Code(err) == codes.DeadlineExceeded {
 		return false, nil
@@ -187,7 +187,7 @@ func (s *stage) hasStored(ctx context.Context, count int) (bool, error) {
 }
 
 // each calls do for each number below count, several at the same time.
-func (s *stage) each(count int, do func(int) error) error {
+func (s *session) each(count int, do func(int) error) error {
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i := range count {
@@ -204,8 +204,8 @@ func ignoreGone(err error, doing string) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// createNamespace creates the namespace of the stage.
-func (s *stage) createNamespace(ctx context.Context) error {
+// createNamespace creates the namespace of the session.
+func (s *session) createNamespace(ctx context.Context) error {
 	s.say("kubectl create namespace " + s.namespace)
 	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	if _, err := s.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
@@ -215,7 +215,7 @@ func (s *stage) createNamespace(ctx context.Context) error {
 }
 
 // deleteNamespace starts the deletion of the namespace.
-func (s *stage) deleteNamespace(ctx context.Context) error {
+func (s *session) deleteNamespace(ctx context.Context) error {
 	s.say("kubectl delete namespace " + s.namespace + "  # which deletes its claims:")
 	if err := s.client.CoreV1().Namespaces().Delete(ctx, s.namespace, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete namespace: %w", err)
@@ -224,7 +224,7 @@ func (s *stage) deleteNamespace(ctx context.Context) error {
 }
 
 // finalizeNamespace ends the deletion of the namespace.
-func (s *stage) finalizeNamespace(ctx context.Context) error {
+func (s *session) finalizeNamespace(ctx context.Context) error {
 	namespace, err := s.client.CoreV1().Namespaces().Get(ctx, s.namespace, metav1.GetOptions{})
 	if err == nil {
 		namespace.Spec.Finalizers = nil
@@ -238,7 +238,7 @@ func (s *stage) finalizeNamespace(ctx context.Context) error {
 
 // clear removes claims and volumes that an unfinished story left in the API, once no
 // controller runs that would act on them.
-func (s *stage) clear(ctx context.Context) error {
+func (s *session) clear(ctx context.Context) error {
 	const patch = `{"metadata":{"finalizers":null}}`
 	claims, err := s.client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
