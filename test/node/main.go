@@ -1,7 +1,7 @@
 // Node runs kubelet and containerd on this machine for tests, without a Docker engine:
 //
 //	node start   run a node until SIGTERM; needs root
-//	node check   print why no node can run on this machine; nothing if one can
+//	node check   print why no node can run on this machine; nothing if one can; both exit with 0
 //
 // The same program is the image of the test's pods:
 //
@@ -37,17 +37,18 @@ func main() {
 // run carries out a command.
 func run(ctx context.Context, args []string) error {
 	commands := map[string]func(context.Context, []string) error{
-		"start":              start,
-		"check":              check,
-		"driver":             serveDriver,
-		"use":                use,
+		"start":  start,
+		"check":  check,
+		"driver": serveDriver,
+		"use":    use,
+		// start runs it as the first process of the node's namespaces, with its configuration as input.
 		launcher.InitCommand: func(context.Context, []string) error { return launcher.Init(os.Stdin) },
 		"pause": func(ctx context.Context, _ []string) error {
 			<-ctx.Done()
 			return nil
 		},
 	}
-	if len(args) == 0 { // the image's command line: containerd starts sandboxes with it
+	if len(args) == 0 { // containerd starts pod sandboxes with the command of their image, which is this program alone
 		args = []string{"pause"}
 	}
 	if commands[args[0]] == nil {
@@ -84,7 +85,7 @@ func start(ctx context.Context, args []string) error {
 	return launcher.Start(ctx, config)
 }
 
-// check prints why no node can run on this machine.
+// check prints why no node can run on this machine. That is a result, not an error.
 func check(ctx context.Context, _ []string) (err error) {
 	dir, err := os.MkdirTemp("", "node-")
 	if err != nil {

@@ -10,32 +10,37 @@ import (
 	"testing"
 )
 
-// Page is how a next step is printed.
+// Page is a next step as a command prints it. Where names the command and its flags, for error messages.
 type Page struct {
 	Where string
 	Lines []string
 }
 
-// ExpectSafe pastes a next step, as it is and as the pages print it, also without "# ", and wants that a
-// shell reads each line by itself, that the lines run the commands of the step, that no command without
-// "# " loses something, and that none that does runs after a command that failed.
+// ExpectSafe pastes a next step into a shell: as it is, as the pages print it, and each of these without the "# " of
+// its comments, as a user does who has read them. It is an error if
+//
+//   - a shell does not read each line by itself;
+//   - a page runs other commands than the step;
+//   - a command that loses something is no comment;
+//   - without "# ", such a command runs although the command before it failed.
 func ExpectSafe(t testing.TB, next string, pages ...Page) {
 	t.Helper()
 	expectComments(t, next)
-	whole := strings.Split(next, "\n")
-	pages = append(pages, Page{"as it is", whole})
+	step := strings.Split(next, "\n")
+	pages = append(pages, Page{"as it is", step})
 	var commented, bare [][]string
 	for _, page := range pages {
 		commented, bare = append(commented, page.Lines), append(bare, uncommented(page.Lines))
 	}
-	expectCommands(t, pages, commented, commandsOf(whole))
-	expectCommands(t, pages, bare, commandsOf(uncommented(whole)))
+	expectCommands(t, pages, commented, commandsOf(step))
+	expectCommands(t, pages, bare, commandsOf(uncommented(step)))
 }
 
-// expectCommands wants that each paste runs the commands, and that none deletes a volume whose policy could not be set.
+// expectCommands wants that each paste, one for each page, runs the commands, and that none deletes a volume whose
+// policy could not be set to Retain.
 func expectCommands(t testing.TB, pages []Page, pastes [][]string, commands []string) {
 	t.Helper()
-	done := run(t, append(slices.Clone(pastes), commands), 0)
+	done := run(t, append(slices.Clone(pastes), commands), 0) // the last one is what is wanted
 	failed := run(t, pastes, 1)
 	for i, lines := range pastes {
 		if i >= len(done)-1 || i >= len(failed) {
@@ -55,10 +60,11 @@ func commandsOf(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !isCommand(line) })
 }
 
-// expectComments wants that commands which lose something are comments, one line of each sentence.
+// expectComments wants that each command which loses something is a comment. Comments are sentences and commands; of
+// several commands after one sentence a shell would run the second one although the first one failed.
 func expectComments(t testing.TB, next string) {
 	t.Helper()
-	commands := 0
+	commands := 0 // those since the last sentence
 	for line := range strings.SplitSeq(next, "\n") {
 		text, isComment := strings.CutPrefix(line, "# ")
 		switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/test/faultproxy"
 )
 
-// Replicas is the number of processes of each program.
+// Replicas is the number of processes of each program: a leader and a standby.
 const Replicas = 2
 
 // ActionKind is a kind of disturbance.
@@ -51,16 +51,18 @@ type Action struct {
 	// At is the time since the start of the run.
 	At   time.Duration
 	Kind ActionKind
-	// Program and Replica name the process; a leader has no Replica.
+	// Program and Replica name the process. Who leads is known only when the action begins: KillLeader and
+	// FreezeLeader have no Replica.
 	Program Program
 	Replica int
 	// For is how long a process is frozen.
 	For time.Duration
 	// Phase is what fails from now on.
 	Phase Phase
-	// Revision is that of a restore. Running: programs of ours run on meanwhile, and notice it themselves.
+	// Revision is that of a restore.
 	Revision Revision
-	Running  bool
+	// Running: our programs run on during the restore, and notice it themselves. Otherwise they are stopped before.
+	Running bool
 }
 
 // Program is one of the two programs.
@@ -90,18 +92,18 @@ type Phase struct {
 	Rates faultproxy.Rates
 }
 
-// mean times between two actions of a kind.
 const (
+	// meanKill, meanFreeze and meanAPI are the mean times between two actions of a kind.
 	meanKill   = 9 * time.Second
 	meanFreeze = 22 * time.Second
 	meanAPI    = 55 * time.Second
-	// faultlessStart is the time in which the world fills.
+	// faultlessStart is the time before the first disturbance, in which users create the first volumes.
 	faultlessStart = 8 * time.Second
 	// lastAction is how long before the end of the run the last action begins.
 	lastAction = 5 * time.Second
 )
 
-// NewPlan returns the actions of a run, sorted by time. It depends on nothing else.
+// NewPlan returns the actions of a run, sorted by time. The same seed and duration return the same actions.
 func NewPlan(seed uint64, duration time.Duration) []Action {
 	random := rand.New(rand.NewPCG(seed, 1))
 	plan := slices.Concat(
@@ -150,8 +152,8 @@ func freeze(random *rand.Rand) Action {
 	return action
 }
 
-// restores draws one snapshot and restore for each 20 minutes, and one for shorter runs of at
-// least two minutes.
+// restores draws one snapshot for each 20 minutes, one for shorter runs of at least two minutes, and its restore 5 to
+// 35 seconds later.
 func restores(random *rand.Rand, duration time.Duration) []Action {
 	if duration < 2*time.Minute {
 		return nil

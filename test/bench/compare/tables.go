@@ -36,7 +36,7 @@ func Tables(result measure.Result) string {
 	return text.String()
 }
 
-// runs says when and where each scenario was measured.
+// runs returns the table of when and where each scenario was measured.
 func runs(result measure.Result) *table {
 	t := &table{head: []string{"run", "machine", "version", "scenarios"}}
 	for _, run := range result.Runs() {
@@ -66,10 +66,10 @@ type table struct {
 	rows [][]string
 }
 
-// negligible is what number writes of a small value.
+// negligible is the text of a small value.
 const negligible = "< 0.01"
 
-// add appends a row. A row without any value that counts is left out.
+// add appends a row, unless all its values are empty or negligible.
 func (t *table) add(cells ...string) {
 	for _, cell := range cells[1:] {
 		if cell != "" && cell != negligible {
@@ -91,7 +91,7 @@ func (t *table) String() string {
 	return text.String() + "\n"
 }
 
-// number writes a value with about three digits, and "" for nothing.
+// number returns a value with about three digits, "" for 0.
 func number(value float64) string {
 	switch {
 	case value == 0:
@@ -106,7 +106,7 @@ func number(value float64) string {
 	return fmt.Sprintf("%.0f", value)
 }
 
-// ratio writes a divided by b, and "" if either is missing.
+// ratio returns a divided by b, "" if either is 0: it was not measured.
 func ratio(a, b float64) string {
 	if a == 0 || b == 0 {
 		return ""
