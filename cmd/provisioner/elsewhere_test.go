@@ -28,7 +28,8 @@ func TestClaimIsServedElsewhere(t *testing.T) {
 		"no provisioner yet":           {"", "", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &wiring{names: provisioning.Names{Driver: "csi.example.com", Migrated: []string{"kubernetes.io/example"}}, options: &options{}}
+			names := provisioning.Names{Driver: "csi.example.com", Migrated: []string{"kubernetes.io/example"}}
+			w := &wiring{shared: shared{names: names, options: &options{}}}
 			w.options.node.enabled = tc.perNode
 			claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 				storage.AnnStorageProvisioner: tc.provisioner, storage.AnnSelectedNode: tc.node,

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
@@ -43,28 +44,21 @@ func (o *options) Run(ctx context.Context) error {
 
 // work runs the program until the context ends; end cancels the context with an error.
 func (o *options) work(ctx context.Context, end func(error)) error {
-	calls := csi.NewMetrics()
-	counts := librarymetrics.New("controller")
+	m := newMeasures()
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(unrenewed)
-	journalMetrics, tracked, auditMetrics := journalstore.NewMetrics(), engine.NewTracked(), audit.NewMetrics()
-	if err := serve(ctx, o, watchdog, calls, slices.Concat(engine.Collectors(counts), journalMetrics.Collectors(), tracked.Collectors(), auditMetrics.Collectors())); err != nil {
+	if err := serve(ctx, o, watchdog, m.calls, m.collectors()); err != nil {
 		return err
 	}
 	clients, err := o.Clients("provisioner")
 	if err != nil {
 		return err
 	}
-	driver, err := csi.Connect(ctx, csi.Config{
-		Address: o.csiAddress, Timeout: o.timeout, Wait: o.driverWait, Topology: o.Gates()[string(topologyGate)],
-		Metrics: calls, Migrated: migration.New().IsMigratedDriver, Changed: end,
-	})
-	switch {
-	case ctx.Err() != nil:
+	driver, err := o.connect(ctx, m.calls, end)
+	if ctx.Err() != nil {
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
-	case !driver.CreatesVolumes():
-		return fmt.Errorf("driver %s at %s has no capability CREATE_DELETE_VOLUME, so it cannot provision volumes", driver.Name(), o.csiAddress)
 	}
 	if !clients.WaitForAPIServer(ctx) {
 		return nil
@@ -73,23 +67,56 @@ func (o *options) work(ctx context.Context, end func(error)) error {
 	if err != nil {
 		return fmt.Errorf("read host name for the source of events: %w", err)
 	}
-	recorder, stopEvents := tracked.Recorder(ctx, clients.Events, identity.EventSource(driver.Name(), host))
+	recorder, stopEvents := m.tracked.Recorder(ctx, clients.Events, identity.EventSource(driver.Name(), host))
 	defer stopEvents()
-	w, err := newWiring(o, clients, driver)
+	names := namesOf(driver.Name())
+	client, err := clients.Partial("", names.Rules())
 	if err != nil {
 		return err
 	}
-	w.recorder, w.counts, w.host, w.end = recorder, counts, host, end
-	w.journalMetrics, w.tracked, w.auditMetrics = journalMetrics, tracked, auditMetrics
-	return w.wireAndRun(ctx, watchdog)
-}
-
-// wireAndRun creates the controllers and runs them until the context ends.
-func (w *wiring) wireAndRun(ctx context.Context, watchdog *leaderelection.HealthzAdaptor) error {
-	if err := w.wire(ctx); err != nil {
+	factory, arrivals := engine.NewInformers(client, names)
+	w, err := newWiring(ctx, shared{
+		options: o, clients: clients, driver: driver, names: names, factory: factory, arrivals: arrivals,
+		recorder: recorder, measures: m, host: host, end: end,
+	})
+	if err != nil {
 		return unlessStopped(ctx, err)
 	}
 	return w.run(ctx, watchdog)
+}
+
+// connect waits for the driver, and returns an error for one that cannot provision volumes.
+func (o *options) connect(ctx context.Context, calls *csi.Metrics, end func(error)) (*csi.Driver, error) {
+	driver, err := csi.Connect(ctx, csi.Config{
+		Address: o.csiAddress, Timeout: o.timeout, Wait: o.driverWait, Topology: o.Gates()[string(topologyGate)],
+		Metrics: calls, Migrated: migration.New().IsMigratedDriver, Changed: end,
+	})
+	if err == nil && !driver.CreatesVolumes() {
+		err = fmt.Errorf("driver %s at %s has no capability CREATE_DELETE_VOLUME, so it cannot provision volumes",
+			driver.Name(), o.csiAddress)
+	}
+	return driver, err
+}
+
+// measures are the metrics of the program. They are served before the driver answers.
+type measures struct {
+	calls   *csi.Metrics
+	counts  librarymetrics.Metrics
+	journal *journalstore.Metrics
+	tracked engine.Tracked
+	audit   *audit.Metrics
+}
+
+func newMeasures() measures {
+	return measures{
+		calls: csi.NewMetrics(), counts: librarymetrics.New("controller"), journal: journalstore.NewMetrics(),
+		tracked: engine.NewTracked(), audit: audit.NewMetrics(),
+	}
+}
+
+// collectors returns all of them but the calls, for a registry.
+func (m measures) collectors() []prometheus.Collector {
+	return slices.Concat(engine.Collectors(m.counts), m.journal.Collectors(), m.tracked.Collectors(), m.audit.Collectors())
 }
 
 // unlessStopped returns the error, or nil if the program was stopped: stopping fails open

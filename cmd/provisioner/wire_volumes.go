@@ -41,8 +41,8 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 		Deletion: deletion.Config{
 			Client: w.clients.Objects, Volumes: w.factory.Core().V1().PersistentVolumes().Informer(), Attachments: attachments,
 			Deleter:  &csibackend.Deleter{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), ClassSecret: w.classSecret(inputs)},
-			Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Honor: w.options.Honor(),
-			Waiting: w.tracked.Waiting, Unprotected: w.tracked.Unprotected,
+			Reporter: reporter, Metrics: w.measures.counts, Backoff: w.options.backoff(), Honor: w.options.Honor(),
+			Waiting: w.measures.tracked.Waiting, Unprotected: w.measures.tracked.Unprotected,
 		},
 	})
 	if err != nil {
@@ -65,7 +65,7 @@ func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.
 		},
 		Scope: w.scope(), Nodes: w.selectedNodes(),
 		Backend: &csibackend.Backend{Driver: w.driver, Inputs: inputs, Failed: w.failed()}, Honor: w.options.Honor(),
-		Reporter: reporter, Metrics: w.counts, Backoff: w.options.backoff(), Timeouts: timeouts,
+		Reporter: reporter, Metrics: w.measures.counts, Backoff: w.options.backoff(), Timeouts: timeouts,
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
-	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/pkg/audit"
@@ -32,9 +31,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
 )
 
-// wiring holds the controllers of the program and what they share. Each file wire_TOPIC.go
-// adds the controllers of one topic.
-type wiring struct {
+// shared is what all controllers of the program use. It is complete before the first controller is created.
+type shared struct {
 	options *options
 	clients *program.Clients
 	driver  *csi.Driver
@@ -43,26 +41,41 @@ type wiring struct {
 	// arrivals tell how claims came into the cache.
 	arrivals provisioning.Arrivals
 	recorder record.EventRecorder
-	counts   librarymetrics.Metrics
-	// engine creates and deletes volumes.
-	engine         *engine.Engine
-	journalMetrics *journalstore.Metrics
-	tracked        engine.Tracked
-	auditMetrics   *audit.Metrics
+	measures measures
+	host     string
 	// end ends the process with an error.
-	end  func(error)
-	host string
+	end func(error)
+}
+
+// wiring holds the controllers of the program. Each file wire_TOPIC.go adds the controllers of one topic.
+type wiring struct {
+	shared
+	// topology is the topology of the served node with --node-deployment.
+	topology map[string]string
+	// capacity publishes CSIStorageCapacity objects; nil without --enable-capacity.
+	capacity *capacity.Controller
 	// clones protects claims that are cloned; nil for a driver without cloning.
 	clones *cloning.Controller
 	// snapshots protects snapshots that volumes are restored from; nil for a driver without
 	// snapshots.
 	snapshots *snapshots.Controller
-	// capacity publishes CSIStorageCapacity objects; nil without --enable-capacity.
-	capacity *capacity.Controller
-	// topology is the topology of the served node with --node-deployment.
-	topology map[string]string
+	// engine creates and deletes volumes.
+	engine *engine.Engine
 	// work has the Run functions of the controllers, for the time that this process leads.
 	work []func(context.Context)
+}
+
+// newWiring creates the controllers, in the order in which they use each other.
+func newWiring(ctx context.Context, s shared) (*wiring, error) {
+	w := &wiring{shared: s}
+	for _, wire := range []func(context.Context) error{
+		w.wireNode, w.wireCapacity, w.wireCloning, w.wireSnapshots, w.wireVolumes, w.wireAudit,
+	} {
+		if err := wire(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
 }
 
 // runOnTerm registers the event handlers of a controller and runs it while this process
@@ -78,33 +91,13 @@ func (w *wiring) runOnTerm(watch func(context.Context) error, run func(context.C
 	})
 }
 
-func newWiring(options *options, clients *program.Clients, driver *csi.Driver) (*wiring, error) {
-	names := provisioning.Names{Driver: driver.Name()}
-	if plugin, replaced := migration.New().Plugin(driver.Name()); replaced {
+// namesOf returns the name of the driver, and that of the in-tree plugin that it replaced.
+func namesOf(driver string) provisioning.Names {
+	names := provisioning.Names{Driver: driver}
+	if plugin, replaced := migration.New().Plugin(driver); replaced {
 		names.Migrated, names.PluginOf = []string{plugin}, migration.New().PluginOf
 	}
-	client, err := clients.Partial("", names.Rules())
-	if err != nil {
-		return nil, err
-	}
-	factory, arrivals := engine.NewInformers(client, names)
-	return &wiring{options: options, clients: clients, driver: driver, names: names, factory: factory, arrivals: arrivals}, nil
-}
-
-// wire creates the controllers and registers their event handlers.
-func (w *wiring) wire(ctx context.Context) error {
-	if err := w.wireNode(ctx); err != nil {
-		return err
-	}
-	if err := w.wireCapacity(ctx); err != nil {
-		return err
-	}
-	for _, wire := range []func() error{w.wireCloning, w.wireSnapshots, func() error { return w.wireVolumes(ctx) }, func() error { return w.wireAudit(ctx) }} {
-		if err := wire(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return names
 }
 
 // nodes returns the caches of Nodes, with labels only, and of CSINodes. With
@@ -146,7 +139,7 @@ func (o *cloningOptions) check() error {
 }
 
 // wireCloning creates the controller that protects cloned claims, if the driver can clone.
-func (w *wiring) wireCloning() error {
+func (w *wiring) wireCloning(context.Context) error {
 	if !w.driver.Clones() {
 		return nil
 	}
@@ -154,7 +147,7 @@ func (w *wiring) wireCloning() error {
 	if w.clones, err = cloning.New(w.clients.Objects, w.factory.Core().V1().PersistentVolumeClaims().Informer(), controller.NewReporter(w.recorder)); err != nil {
 		return err
 	}
-	w.clones.TrackWaiting(w.tracked.Waiting, w.servesClaim)
+	w.clones.TrackWaiting(w.measures.tracked.Waiting, w.servesClaim)
 	w.runOnTerm(w.clones.Watch, func(ctx context.Context) { w.clones.Run(ctx, int(w.options.cloning.workers)) })
 	return nil
 }
@@ -190,7 +183,7 @@ func (w *wiring) journal(ctx context.Context) (journalstore.Config, error) {
 		Client:   client,
 		Journal:  journal.Journal{Namespace: namespace, Driver: w.driver.Name(), Node: w.options.node.name()},
 		Off:      !w.options.Gates()[string(journalGate)],
-		Recorder: w.recorder, Metrics: w.journalMetrics,
+		Recorder: w.recorder, Metrics: w.measures.journal,
 	}, nil
 }
 
@@ -230,7 +223,7 @@ func (w *wiring) wireAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	auditor := &audit.Auditor{Driver: w.driver, Cluster: cluster, Interval: w.options.audit.interval, Metrics: w.auditMetrics}
+	auditor := &audit.Auditor{Driver: w.driver, Cluster: cluster, Interval: w.options.audit.interval, Metrics: w.measures.audit}
 	w.work = append(w.work, auditor.Run)
 	return nil
 }
@@ -252,7 +245,7 @@ func (o *snapshotOptions) check() error {
 }
 
 // wireSnapshots creates the controller that protects snapshots, if the driver has snapshots.
-func (w *wiring) wireSnapshots() error {
+func (w *wiring) wireSnapshots(context.Context) error {
 	if !w.driver.Snapshots() {
 		return nil
 	}
@@ -272,7 +265,7 @@ func (w *wiring) wireSnapshots() error {
 		Client: w.clients.Objects, Metadata: client, REST: whole.SnapshotV1().RESTClient(), Recorder: w.recorder,
 		Claims:   w.factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Interval: w.options.snapshots.interval,
-		Waiting:  w.tracked.Waiting, Serves: w.servesClaim, Elsewhere: elsewhere,
+		Waiting:  w.measures.tracked.Waiting, Serves: w.servesClaim, Elsewhere: elsewhere,
 	})
 	if err != nil {
 		return err
