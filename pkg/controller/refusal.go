@@ -1,9 +1,12 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,13 +42,32 @@ func CheckRefusal[T metav1.Object](ctx context.Context, refused error, what stri
 	return &answer.Refusal{Answer: refused}
 }
 
-// IsRefusal reports whether a write was refused or undone although the object is as it was observed. Nothing but an event
-// tells the object's user of that.
+// IsRefusal reports whether a write was refused or undone although the object is as it was observed, or because an
+// admission webhook cannot be reached. Nothing but an event tells the object's user of that.
 func IsRefusal(err error) bool {
 	if patch.IsStale(err) || errors.Is(err, ErrStaleCache) || errors.Is(err, ErrGone) {
 		return false
 	}
-	return answer.IsRefused(err) || errors.Is(err, ErrTooManySteps)
+	return answer.IsRefused(err) || isUnreachableWebhook(err) || errors.Is(err, ErrTooManySteps)
+}
+
+// isUnreachableWebhook reports whether the API server did not reach an admission webhook that must answer. An API server
+// that ends cancels its own calls.
+func isUnreachableWebhook(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInternalError(err) || !errors.As(err, &status) {
+		return false
+	}
+	text := status.Status().Message
+	return strings.HasPrefix(text, "Internal error occurred: failed calling webhook ") && !strings.Contains(text, "context canceled")
+}
+
+// webhookCall is the part of an error that is equal in each attempt to call a webhook: what follows may name a port.
+var webhookCall = regexp.MustCompile(`^.*failed calling webhook "[^"]*": failed to call webhook: Post "[^"]*"`)
+
+// RefusalText returns the text of the refusal in an event. It is the same as long as the cause is the same.
+func RefusalText(err error) string {
+	return cmp.Or(webhookCall.FindString(err.Error()), err.Error())
 }
 
 // writeRefused is the reason of the event about a refused write; upstream has no such event.
@@ -53,7 +75,7 @@ const writeRefused = "WriteRefused"
 
 // RefusalEvent returns the event about a write that was refused or undone. The write is a phrase such as "Adding the finalizer x".
 func RefusalEvent(write string, err error) Event {
-	return WarningEvent(writeRefused, fmt.Sprintf("%s failed, and is repeated with backoff: %v", write, err))
+	return WarningEvent(writeRefused, fmt.Sprintf("%s failed, and is repeated with backoff: %s", write, RefusalText(err)))
 }
 
 // checkAnswer returns an error if the answer to a write of the object is about another object.

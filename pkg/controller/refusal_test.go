@@ -2,7 +2,9 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -60,6 +62,36 @@ func TestRefusalIsCheckedByLiveRead(t *testing.T) {
 				t.Errorf("%v: %+v, want %+v", err, got, tc.want)
 			}
 		})
+	}
+}
+
+// The API server itself answers that it does not reach a webhook that must answer. It answers with 500 at its own end, too.
+func TestUnreachableWebhookRefuses(t *testing.T) {
+	const calls = `failed calling webhook "w.example": failed to call webhook: Post "https://w.ns.svc:443/v?timeout=10s"`
+	answered := func(text string) error {
+		return fmt.Errorf("patch volume v: %w", apierrors.NewInternalError(errors.New(text)))
+	}
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"webhook does not listen":  {answered(calls + ": dial tcp 10.0.0.1:443: connect: connection refused"), true},
+		"webhook has no service":   {answered(`failed calling webhook "w.example": service "w" not found`), true},
+		"API server ends":          {answered(calls + ": context canceled"), false},
+		"etcd does not answer":     {answered("etcdserver: request timed out"), false},
+		"no answer":                {errors.New(calls), false},
+		"webhook is not the cause": {apierrors.NewServiceUnavailable(calls), false},
+	} {
+		if got := IsRefusal(tc.err); got != tc.want {
+			t.Errorf("%s: IsRefusal(%v) = %v", name, tc.err, got)
+		}
+	}
+	one, other := answered(calls+": read tcp 10.0.0.1:40001->10.0.0.2:443: EOF"), answered(calls+": read tcp 10.0.0.1:40002->10.0.0.2:443: EOF")
+	if a, b := RefusalEvent("Adding", one), RefusalEvent("Adding", other); a != b || !strings.HasSuffix(a.Message, calls) {
+		t.Errorf("events %q and %q, want one without ports", a.Message, b.Message)
+	}
+	if text := RefusalEvent("Adding", answered("scripted")).Message; !strings.HasSuffix(text, "scripted") {
+		t.Errorf("event %q", text)
 	}
 }
 

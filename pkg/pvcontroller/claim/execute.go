@@ -85,7 +85,7 @@ func (c *Controller) reportRefused(ctx context.Context, o *observation, action b
 	case action == binding.RequestVolume:
 		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(provisioningFailed, fmt.Sprintf("Error saving claim: %v", err)))
 	case controller.IsRefusal(err):
-		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(failedBinding, fmt.Sprintf("A write for the claim was refused, and is repeated: %v", err)))
+		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(failedBinding, "A write for the claim was refused, and is repeated: "+controller.RefusalText(err)))
 	}
 }
 
