@@ -27,12 +27,12 @@ type Report struct {
 	// Driver is the name of the driver, Clusters are the names of the clusters that were read.
 	Driver   string   `json:"-"`
 	Clusters []string `json:"-"`
-	// Recorded is the number of volumes that PersistentVolumes of the driver refer to.
+	// Recorded is the number of volumes that PersistentVolumes of the driver refer to, listed or not.
 	Recorded int `json:"-"`
 	// NoneListed: PersistentVolumes of the driver exist, but none of the listed volumes is theirs.
 	NoneListed bool `json:"-"`
 
-	// volumes are the orphans with all that is known of them.
+	// volumes are the orphans by handle, with all that is known of them, for their adoption.
 	volumes map[string]Volume
 }
 
@@ -86,7 +86,7 @@ func (s *survey) report(ghosts []Ghost) *Report {
 	for _, volume := range s.second.volumes {
 		report.add(volume, verdict.Decide(s.state(volume, s.second.candidates.has(volume.Handle))))
 	}
-	for _, handle := range s.first.handles { // those that the second list has not
+	for _, handle := range s.first.handles { // those that only the first list has
 		if !s.second.handles.has(handle) {
 			volume := Volume{Handle: handle, Name: verdict.Name(handle, nil), Attached: s.first.attached.has(handle)}
 			report.add(volume, verdict.Decide(s.state(volume, false)))
@@ -97,6 +97,7 @@ func (s *survey) report(ghosts []Ghost) *Report {
 	return report
 }
 
+// add adds the volume to the list of its class. Known volumes are in no list.
 func (r *Report) add(volume Volume, decided verdict.Verdict) {
 	switch decided.Class {
 	case verdict.Orphan:
@@ -123,6 +124,8 @@ func (s *survey) findAttached() {
 func (s *survey) state(volume Volume, twice bool) verdict.State {
 	refs, handle := s.refs, volume.Handle
 	_, recorded := refs.recorded[hash(handle)]
+	// A driver that lists names of its own says by a name for which claim it created the volume as little as one that
+	// lists none: the volume may be that of any claim that still waits, and must not be called an orphan.
 	unnamed := volume.Name == "" || s.second.otherNames > s.second.sameNames
 	return verdict.State{
 		Recorded:        recorded,
