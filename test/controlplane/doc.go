@@ -10,6 +10,11 @@
 // and all other output goes to stderr. Without --data-dir it uses a temporary directory and
 // removes the directory at the end.
 //
+//	controlplane --kube-apiserver PATH
+//
+// runs the kube-apiserver at the path in a process of its own, with the same certificates and flags. The
+// log is kube-apiserver.log in the data directory.
+//
 //	controlplane kubeconfig --data-dir D --user NAME --out F
 //
 // writes a kubeconfig for any user or service account, whether the control

@@ -22,6 +22,7 @@ type serveFlags struct {
 	readyFile       string
 	auditLog        string
 	etcd            string
+	kubeAPIServer   string
 	inMemorySpeed   bool
 	featureGates    string
 	users           []string
@@ -63,6 +64,7 @@ func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.readyFile, "ready-file", "", "file that gets the URL once the control plane is ready, and is removed when it stops")
 	set.StringVar(&f.auditLog, "audit-log", "", "file that gets one line of JSON per finished request")
 	set.StringVar(&f.etcd, "etcd", "", "endpoint of an etcd in another process, see the command etcd (default: etcd runs in this process)")
+	set.StringVar(&f.kubeAPIServer, "kube-apiserver", "", "program that runs instead of the built-in kube-apiserver, with its log in the data directory")
 	set.BoolVar(&f.inMemorySpeed, "in-memory-speed", false, "do not flush to disk: fast, and lost when the machine crashes")
 	set.StringVar(&f.featureGates, "feature-gates", "", "feature gates of kube-apiserver, Name=true|false[,...]")
 	set.StringArrayVar(&f.users, "user", nil, "write a kubeconfig for a user: NAME[,GROUP...]=FILE (repeatable)")
@@ -102,6 +104,7 @@ func serve(command *cobra.Command, flags serveFlags) (err error) {
 		SkipFsync:   flags.inMemorySpeed,
 		AuditLog:    flags.auditLog,
 		Etcd:        flags.etcd,
+		Program:     flags.kubeAPIServer,
 		ExtraArgs:   flags.apiServerArgs(),
 		Kubeconfigs: kubeconfigs,
 		Ready: func(url string) error {

@@ -10,6 +10,8 @@
 // The API server runs as in production: RBAC, the watch cache and the default
 // admission plugins are on. One plugin is off, see arguments.
 //
+// With Config.Program the API server is another program, on a port, and its death ends the control plane.
+//
 // A process can run one control plane: kube-apiserver keeps its feature gates
 // and metrics in package variables.
 package server

@@ -48,6 +48,8 @@ type Config struct {
 	Etcd string
 	// AuditLog is the file for a JSON line per finished request, or empty.
 	AuditLog string
+	// Program is the path of a kube-apiserver that runs instead of the built-in one, or empty.
+	Program string
 	// ExtraArgs are further flags of kube-apiserver, as key=value.
 	ExtraArgs []string
 	// Kubeconfigs has the identity of each kubeconfig file to write.
@@ -58,7 +60,7 @@ type Config struct {
 
 // Run serves until ctx ends, and then stops the API server before etcd.
 func Run(ctx context.Context, config Config) (err error) {
-	api, url, err := prepare(config)
+	serveAPI, url, err := prepare(config)
 	if err != nil {
 		return err
 	}
@@ -67,12 +69,11 @@ func Run(ctx context.Context, config Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.close()) }()
-	api.Etcd.StorageConfig.Transport.ServerList = []string{store.endpoint}
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	served := make(chan error, 1)
-	go func() { served <- serveAPI(ctx, api) }()
+	go func() { served <- serveAPI(ctx, store.endpoint) }()
 	go func() {
 		if err := announce(ctx, config, url); err != nil {
 			stop(err)
@@ -114,9 +115,11 @@ func RunEtcd(ctx context.Context, directory datadir.Dir, skipFsync bool, ready f
 	}
 }
 
-// prepare returns the API server's options and URL. It reports input errors before anything
-// runs.
-func prepare(config Config) (*options.ServerRunOptions, string, error) {
+// serve runs kube-apiserver on the etcd at the endpoint until ctx ends and the server has stopped.
+type serve func(ctx context.Context, etcd string) error
+
+// prepare returns the API server and its URL. It reports input errors before anything runs.
+func prepare(config Config) (serve, string, error) {
 	authority, err := certificates(config.Dir)
 	if err != nil {
 		return nil, "", err
@@ -125,6 +128,20 @@ func prepare(config Config) (*options.ServerRunOptions, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	prepareServer := prepareBuiltIn
+	if config.Program != "" {
+		prepareServer = prepareProgram
+	}
+	serveAPI, address, err := prepareServer(config, flags)
+	if err != nil {
+		return nil, "", err
+	}
+	url := "https://" + address
+	return serveAPI, url, writeKubeconfigs(authority, url, config)
+}
+
+// prepareBuiltIn returns a function that serves in this process, and the address.
+func prepareBuiltIn(config Config, flags []string) (serve, string, error) {
 	api, err := parse(flags)
 	if err != nil {
 		return nil, "", err
@@ -133,8 +150,10 @@ func prepare(config Config) (*options.ServerRunOptions, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	url := "https://" + api.SecureServing.Listener.Addr().String()
-	return api, url, writeKubeconfigs(authority, url, config)
+	return func(ctx context.Context, etcd string) error {
+		api.Etcd.StorageConfig.Transport.ServerList = []string{etcd}
+		return runBuiltIn(ctx, api)
+	}, api.SecureServing.Listener.Addr().String(), nil
 }
 
 // writeKubeconfigs writes the administrator's and the configured kubeconfig files.
@@ -200,8 +219,8 @@ func parse(flags []string) (*options.ServerRunOptions, error) {
 	return server, nil
 }
 
-// serveAPI runs kube-apiserver until ctx ends and it has stopped.
-func serveAPI(ctx context.Context, server *options.ServerRunOptions) error {
+// runBuiltIn runs kube-apiserver until ctx ends and it has stopped.
+func runBuiltIn(ctx context.Context, server *options.ServerRunOptions) error {
 	// The server's own clients log every use of a deprecated API.
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	completed, err := server.Complete(ctx)
