@@ -7,7 +7,7 @@
 
 BIN := $(CURDIR)/bin
 PROGRAMS := pv-controller provisioner garbage-collector csimock exeunt
-MODULES := . pkg/graceful test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner test/upstream/e2e tools tools/promtool tools/release tools/krew
+MODULES := . pkg/graceful cmd/kube-apiserver test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner test/upstream/e2e tools tools/promtool tools/release tools/krew
 # The modules that hold Go files of ours.
 LINTED := . pkg/graceful test/controlplane test/manifests test/node tools/release
 
@@ -47,6 +47,10 @@ build: programs controlplane ## Build all programs into bin/ (the first time abo
 programs:
 	@echo "building $(PROGRAMS) sandbox $(VERSION) (the first time about a minute)"
 	@$(GO_BUILD) -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%) ./cmd/sandbox
+
+.PHONY: apiserver
+apiserver: ## Build bin/kube-apiserver: upstream's, with graceful deletion of custom resources (the first time 10 minutes or more)
+	@cd cmd/kube-apiserver && $(GO_BUILD) -ldflags '$(APISERVER_FLAGS)' -o $(BIN)/kube-apiserver .
 
 .PHONY: demo
 demo: build ## Build, then show the product at work on a real API server

@@ -1,0 +1,110 @@
+package window
+
+import (
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
+)
+
+// Fields of metadata.
+const (
+	Timestamp   = "deletionTimestamp"
+	Seconds     = "deletionGracePeriodSeconds"
+	Annotations = "annotations"
+)
+
+// Serve turns an object as it is in etcd into the served form. It changes the object.
+func Serve(object *unstructured.Unstructured) {
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	text, deleted := metadata[Timestamp].(string)
+	if !deleted {
+		return
+	}
+	seconds, present := metadata[Seconds].(int64)
+	requested, ok := parse(text)
+	if !present || seconds != 0 || !ok {
+		return
+	}
+	deletion := deadline.Read(requested, Annotation(metadata))
+	end := deletion.Deadline(0).UTC()
+	if deletion.Kind() != deadline.Graceful || !end.After(requested) || end.Year() > 9999 {
+		return
+	}
+	metadata[Timestamp] = Format(end)
+	metadata[Seconds] = int64(end.Sub(requested) / time.Second)
+}
+
+// Stored returns an object in the form that it has in etcd. It never changes its argument, which the watch cache and
+// other requests may share.
+func Stored(object *unstructured.Unstructured) *unstructured.Unstructured {
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	seconds, _ := metadata[Seconds].(int64)
+	text, deleted := metadata[Timestamp].(string)
+	if !deleted || seconds <= 0 {
+		return object
+	}
+	end, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return object
+	}
+	requested := end.Add(-time.Duration(min(seconds, deadline.MaxSeconds)) * time.Second)
+	stored := maps.Clone(metadata)
+	stored[Timestamp] = Format(requested)
+	stored[Seconds] = int64(0)
+	if !matches(Annotation(metadata), requested, end) {
+		SetAnnotation(stored, deadline.Window{Start: requested, End: end}.String())
+	}
+	content := maps.Clone(object.Object)
+	content["metadata"] = stored
+	return &unstructured.Unstructured{Object: content}
+}
+
+// matches reports whether the annotation says that the deletion ends at end. Its text then stays, so that a change of
+// nothing is no write.
+func matches(annotation string, requested, end time.Time) bool {
+	read := deadline.Read(requested, annotation)
+	return read.Kind() == deadline.Graceful && read.Deadline(0).Equal(end)
+}
+
+// parse reads a time that Format would write in the same way.
+func parse(text string) (time.Time, bool) {
+	parsed, err := time.Parse(time.RFC3339, text)
+	return parsed, err == nil && Format(parsed) == text
+}
+
+// Format writes a time as API servers write it.
+func Format(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Annotation returns the annotation of the deletion window in the metadata of an object.
+func Annotation(metadata map[string]any) string {
+	annotations, _ := metadata[Annotations].(map[string]any)
+	text, _ := annotations[deadline.Annotation].(string)
+	return text
+}
+
+// SetAnnotation sets the annotation of the deletion window. It replaces the map of annotations, which other objects
+// may share.
+func SetAnnotation(metadata map[string]any, text string) {
+	annotations, _ := metadata[Annotations].(map[string]any)
+	copied := make(map[string]any, len(annotations)+1)
+	maps.Copy(copied, annotations)
+	copied[deadline.Annotation] = text
+	metadata[Annotations] = copied
+}
+
+// RemoveAnnotation removes the annotation of the deletion window, and the map of annotations if it was the only one.
+func RemoveAnnotation(metadata map[string]any) {
+	annotations, _ := metadata[Annotations].(map[string]any)
+	if _, present := annotations[deadline.Annotation]; !present {
+		return
+	}
+	copied := maps.Clone(annotations)
+	delete(copied, deadline.Annotation)
+	metadata[Annotations] = copied
+	if len(copied) == 0 {
+		delete(metadata, Annotations)
+	}
+}
