@@ -22,13 +22,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/capacity"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csi"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/engine"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
 )
 
 // shared is what all controllers of the program use. It is complete before the first controller is created.
@@ -55,10 +54,10 @@ type wiring struct {
 	// capacity publishes CSIStorageCapacity objects; nil without --enable-capacity.
 	capacity *capacity.Controller
 	// clones protects claims that are cloned; nil for a driver without cloning.
-	clones *cloning.Controller
+	clones *sources.Clones
 	// snapshots protects snapshots that volumes are restored from; nil for a driver without
 	// snapshots.
-	snapshots *snapshots.Controller
+	snapshots *sources.Snapshots
 	// engine creates and deletes volumes.
 	engine *engine.Engine
 	// work has the Run functions of the controllers, for the time that this process leads.
@@ -144,7 +143,7 @@ func (w *wiring) wireCloning(context.Context) error {
 		return nil
 	}
 	var err error
-	if w.clones, err = cloning.New(w.clients.Objects, w.factory.Core().V1().PersistentVolumeClaims().Informer(), controller.NewReporter(w.recorder)); err != nil {
+	if w.clones, err = sources.NewClones(w.clients.Objects, w.factory.Core().V1().PersistentVolumeClaims().Informer(), controller.NewReporter(w.recorder)); err != nil {
 		return err
 	}
 	w.clones.TrackWaiting(w.measures.tracked.Waiting, w.servesClaim)
@@ -261,7 +260,7 @@ func (w *wiring) wireSnapshots(context.Context) error {
 	if w.options.snapshots.interval == 0 { // no sweep follows
 		elsewhere = nil
 	}
-	w.snapshots, err = snapshots.New(snapshots.Config{
+	w.snapshots, err = sources.NewSnapshots(sources.SnapshotConfig{
 		Client: w.clients.Objects, Metadata: client, REST: whole.SnapshotV1().RESTClient(), Recorder: w.recorder,
 		Claims:   w.factory.Core().V1().PersistentVolumeClaims().Informer(),
 		Interval: w.options.snapshots.interval,

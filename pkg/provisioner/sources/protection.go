@@ -15,8 +15,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
-// Protection adds a finalizer to sources of one kind.
-type Protection[T metav1.Object] struct {
+// sourceProtection adds a finalizer to sources of one kind.
+type sourceProtection[T metav1.Object] struct {
 	// Kind is the kind of the sources in errors.
 	Kind      string
 	Finalizer finalizer.Name
@@ -44,7 +44,7 @@ const openRemoval = 70 * time.Second
 // Protect adds the finalizer to a source that was just read, and reads the source again if
 // it has changed since. It returns an error if the source is gone, or is being deleted
 // without the finalizer, and while a removal without an answer may take the finalizer away.
-func (p *Protection[T]) Protect(ctx context.Context, source T) error {
+func (p *sourceProtection[T]) Protect(ctx context.Context, source T) error {
 	if _, open := p.open.Load(keyOf(source)); open {
 		return p.failed(source, errRemovalOpen)
 	}
@@ -64,19 +64,19 @@ func (p *Protection[T]) Protect(ctx context.Context, source T) error {
 
 // LockRemoval locks the source namespace/name. The caller holds the lock from the lookup in the
 // index of claims until the finalizer is removed.
-func (p *Protection[T]) LockRemoval(source string) (unlock func()) {
+func (p *sourceProtection[T]) LockRemoval(source string) (unlock func()) {
 	return p.removals.Lock(source)
 }
 
 // AwaitRemoval waits while the finalizer of the source is being removed. It is called by the
 // worker of a claim in the index, before the source is read: a removal that did not see the
 // claim in the index has ended, and shows in the source.
-func (p *Protection[T]) AwaitRemoval(source string) {
+func (p *sourceProtection[T]) AwaitRemoval(source string) {
 	p.removals.Lock(source)()
 }
 
 // Remove removes the finalizer. The caller holds the lock of LockRemoval.
-func (p *Protection[T]) Remove(ctx context.Context, source T) error {
+func (p *sourceProtection[T]) Remove(ctx context.Context, source T) error {
 	now, err := p.Edit(ctx, source, finalizer.Change{Remove: []finalizer.Name{p.Finalizer}})
 	if err == nil && finalizer.Has(now.GetFinalizers(), p.Finalizer) { // no event may follow
 		return fmt.Errorf("%s %s/%s: %w", p.Kind, source.GetNamespace(), source.GetName(), controller.ErrTooManySteps)
@@ -90,11 +90,13 @@ func (p *Protection[T]) Remove(ctx context.Context, source T) error {
 }
 
 // Removal names the removal of the finalizer in events.
-func (p *Protection[T]) Removal() string { return "Removing the finalizer " + string(p.Finalizer) }
+func (p *sourceProtection[T]) Removal() string {
+	return "Removing the finalizer " + string(p.Finalizer)
+}
 
 func keyOf(source metav1.Object) string { return source.GetNamespace() + "/" + source.GetName() }
 
-func (p *Protection[T]) addFinalizer(ctx context.Context, source T) error {
+func (p *sourceProtection[T]) addFinalizer(ctx context.Context, source T) error {
 	switch {
 	case finalizer.Has(source.GetFinalizers(), p.Finalizer):
 		return nil
@@ -108,6 +110,6 @@ func (p *Protection[T]) addFinalizer(ctx context.Context, source T) error {
 	return err
 }
 
-func (p *Protection[T]) failed(source T, err error) error {
+func (p *sourceProtection[T]) failed(source T, err error) error {
 	return fmt.Errorf("protect %s %s/%s: %w", p.Kind, source.GetNamespace(), source.GetName(), err)
 }

@@ -26,7 +26,7 @@ func TestProtectionAwaitsOpenRemoval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &Protection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource,
+				p := &sourceProtection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource,
 					Edit: func(_ context.Context, source *v1.PersistentVolumeClaim, change finalizer.Change) (*v1.PersistentVolumeClaim, error) {
 						now := source.DeepCopy()
 						if now.Finalizers = nil; len(change.Add) > 0 {
@@ -58,7 +58,7 @@ func TestSourceWithoutItsFinalizerIsNotProtected(t *testing.T) {
 		protected bool
 	}{"stored": {[]string{string(finalizer.CloneSource)}, true}, "removed on admission": {nil, false}} {
 		source := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "source"}}
-		p := &Protection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource,
+		p := &sourceProtection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource,
 			Edit: func(_ context.Context, source *v1.PersistentVolumeClaim, _ finalizer.Change) (*v1.PersistentVolumeClaim, error) {
 				now := source.DeepCopy()
 				now.Finalizers = tc.stored

@@ -1,4 +1,4 @@
-package snapshots_test
+package sources_test
 
 import (
 	"context"
@@ -27,10 +27,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
 )
-
-const foreign = "example.com/other"
 
 func snapshot(name string, finalizers ...string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{
@@ -50,7 +48,7 @@ func from(name string, phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolume
 }
 
 type world struct {
-	*snapshots.Controller
+	*sources.Snapshots
 	t        *testing.T
 	events   *record.FakeRecorder
 	rights   rights
@@ -73,7 +71,7 @@ func newWorld(t *testing.T, interval time.Duration, objects ...runtime.Object) *
 	})
 	w.claims = informers.NewSharedInformerFactory(w.client, 0).Core().V1().PersistentVolumeClaims().Informer()
 	var err error
-	w.Controller, err = snapshots.New(snapshots.Config{
+	w.Snapshots, err = sources.NewSnapshots(sources.SnapshotConfig{
 		Client: w.client, Metadata: w.metadata, REST: w.updating(), Recorder: w.events, Claims: w.claims, Interval: interval,
 	})
 	if err != nil {
@@ -84,7 +82,7 @@ func newWorld(t *testing.T, interval time.Duration, objects ...runtime.Object) *
 
 func (w *world) finalizers(t *testing.T, name string) string {
 	t.Helper()
-	now, err := w.metadata.Resource(snapshots.Resource).Namespace("ns").Get(t.Context(), name, metav1.GetOptions{})
+	now, err := w.metadata.Resource(sources.SnapshotResource).Namespace("ns").Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +203,7 @@ func TestSweepFindsOrphanedFinalizers(t *testing.T) {
 func TestSweepWithoutSnapshotResource(t *testing.T) {
 	w := newWorld(t, 0)
 	w.metadata.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewNotFound(snapshots.Resource.GroupResource(), "")
+		return true, nil, apierrors.NewNotFound(sources.SnapshotResource.GroupResource(), "")
 	})
 	must(t, w.Sweep(t.Context()))
 }
@@ -218,7 +216,7 @@ func TestProtectReadsStaleSnapshotAgain(t *testing.T) {
 		want   string
 	}{
 		"failed test":          {apierrors.NewInvalid(schema.GroupKind{}, "snap", nil), foreign, "uid", foreign + " " + ours},
-		"conflict":             {apierrors.NewConflict(snapshots.Resource.GroupResource(), "snap", errors.New("changed")), foreign, "uid", foreign + " " + ours},
+		"conflict":             {apierrors.NewConflict(sources.SnapshotResource.GroupResource(), "snap", errors.New("changed")), foreign, "uid", foreign + " " + ours},
 		"protected meanwhile":  {apierrors.NewInvalid(schema.GroupKind{}, "snap", nil), ours, "uid", ours},
 		"snapshot is replaced": {apierrors.NewInvalid(schema.GroupKind{}, "snap", nil), foreign, "another", foreign},
 	} {
@@ -248,7 +246,7 @@ func TestSnapshotIsProtectedAfterRemovalOfFinalizer(t *testing.T) {
 			must(t, w.claims.GetStore().Add(from("snap", v1.ClaimPending)))
 			go func() {
 				w.AwaitRemoval("ns/snap")
-				source, err := w.metadata.Resource(snapshots.Resource).Namespace("ns").Get(t.Context(), "snap", metav1.GetOptions{})
+				source, err := w.metadata.Resource(sources.SnapshotResource).Namespace("ns").Get(t.Context(), "snap", metav1.GetOptions{})
 				if err == nil {
 					err = w.Protect(t.Context(), source)
 				}
@@ -267,7 +265,7 @@ func TestSnapshotIsProtectedAfterRemovalOfFinalizer(t *testing.T) {
 }
 
 // A webhook refuses the removal of the finalizer, or undoes it: without an event nothing says why the snapshot stays.
-func TestRefusedRemovalOfFinalizerIsReported(t *testing.T) {
+func TestRefusedRemovalFromSnapshotIsReported(t *testing.T) {
 	const removal = "Warning WriteRefused Removing the finalizer " + ours + " failed, and is repeated with backoff: "
 	for code, reason := range map[int32]string{
 		0:                              "snapshot ns/snap: too many writes to one object: another program reverts our writes",
@@ -321,7 +319,7 @@ func TestSnapshotStaysProtectedAfterOpenRemoval(t *testing.T) {
 	must(t, w.claims.GetStore().Add(claim))
 	must(t, w.client.Tracker().Add(claim))
 	w.AwaitRemoval("ns/snap")
-	source, err := w.metadata.Resource(snapshots.Resource).Namespace("ns").Get(t.Context(), "snap", metav1.GetOptions{})
+	source, err := w.metadata.Resource(sources.SnapshotResource).Namespace("ns").Get(t.Context(), "snap", metav1.GetOptions{})
 	must(t, err)
 	if err := w.Protect(t.Context(), source); err != nil {
 		return // the volume is requested later
@@ -341,7 +339,7 @@ func TestProcessOfClaimReleasesSnapshot(t *testing.T) {
 	must(t, w.client.Tracker().Add(elsewhere))
 	must(t, w.client.Tracker().Add(here))
 	claims, _ := provisioning.NewClaims(w.client, provisioning.Names{Driver: "ours.example.com"})
-	c, err := snapshots.New(snapshots.Config{
+	c, err := sources.NewSnapshots(sources.SnapshotConfig{
 		Client: w.client, Metadata: w.metadata, REST: w.updating(), Recorder: w.events, Claims: claims,
 		Elsewhere: func(claim *v1.PersistentVolumeClaim) bool { return claim.Name == elsewhere.Name },
 	})

@@ -1,4 +1,4 @@
-package snapshots_test
+package sources_test
 
 import (
 	"testing"

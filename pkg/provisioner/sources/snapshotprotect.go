@@ -1,4 +1,4 @@
-package snapshots
+package sources
 
 import (
 	"context"
@@ -16,16 +16,16 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
-// Resource is the resource of VolumeSnapshots.
-var Resource = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
+// SnapshotResource is the resource of VolumeSnapshots.
+var SnapshotResource = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 
 // AwaitRemoval waits while the finalizer of the source namespace/name is being removed.
-func (c *Controller) AwaitRemoval(source string) { c.protection.AwaitRemoval(source) }
+func (c *Snapshots) AwaitRemoval(source string) { c.protection.AwaitRemoval(source) }
 
 // Protect adds the finalizer to a snapshot that was just read. It returns an error if the
 // snapshot is gone, or is being deleted without the finalizer. Without the right to patch or
 // update snapshots, an event on the snapshot says that the snapshot is not protected.
-func (c *Controller) Protect(ctx context.Context, snapshot metav1.Object) error {
+func (c *Snapshots) Protect(ctx context.Context, snapshot metav1.Object) error {
 	err := c.protection.Protect(ctx, snapshot)
 	if c.mayNotWrite(ctx, snapshot.GetNamespace(), err) {
 		c.warn(snapshot, "The snapshot is not protected while a volume is restored from the snapshot: the provisioner may neither patch nor update volumesnapshots")
@@ -34,12 +34,12 @@ func (c *Controller) Protect(ctx context.Context, snapshot metav1.Object) error 
 	return err
 }
 
-func (c *Controller) readSource(ctx context.Context, namespace, name string) (metav1.Object, error) {
+func (c *Snapshots) readSource(ctx context.Context, namespace, name string) (metav1.Object, error) {
 	return c.get(ctx, namespace, name)
 }
 
 // edit patches the snapshot, or updates it where patches are forbidden, and returns it as stored.
-func (c *Controller) edit(ctx context.Context, snapshot metav1.Object, change finalizer.Change) (metav1.Object, error) {
+func (c *Snapshots) edit(ctx context.Context, snapshot metav1.Object, change finalizer.Change) (metav1.Object, error) {
 	edited := finalizer.Edit(patch.For(snapshot), snapshot, change)
 	if edited.Empty() {
 		return snapshot, nil
@@ -50,7 +50,7 @@ func (c *Controller) edit(ctx context.Context, snapshot metav1.Object, change fi
 	}
 	now := &metav1.PartialObjectMetadata{}
 	err = c.updates.PatchOrUpdate(ctx, snapshot, body, now, func() error {
-		patched, err := c.Metadata.Resource(Resource).Namespace(snapshot.GetNamespace()).Patch(ctx, snapshot.GetName(), types.JSONPatchType, body, metav1.PatchOptions{})
+		patched, err := c.Metadata.Resource(SnapshotResource).Namespace(snapshot.GetNamespace()).Patch(ctx, snapshot.GetName(), types.JSONPatchType, body, metav1.PatchOptions{})
 		if err == nil {
 			*now = *patched
 		}
@@ -67,12 +67,12 @@ func (c *Controller) edit(ctx context.Context, snapshot metav1.Object, change fi
 
 // mayNotWrite reports whether a write was forbidden for lack of rights. An admission webhook answers alike, and may
 // answer otherwise next time.
-func (c *Controller) mayNotWrite(ctx context.Context, namespace string, err error) bool {
+func (c *Snapshots) mayNotWrite(ctx context.Context, namespace string, err error) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
 	}
 	for _, verb := range []string{"patch", "update"} {
-		if may, failed := controller.May(ctx, c.Client, verb, Resource.GroupResource(), namespace); may || failed != nil {
+		if may, failed := controller.May(ctx, c.Client, verb, SnapshotResource.GroupResource(), namespace); may || failed != nil {
 			return false
 		}
 	}
@@ -80,7 +80,7 @@ func (c *Controller) mayNotWrite(ctx context.Context, namespace string, err erro
 }
 
 // isForbidden reports whether a request was forbidden, and logs the first one.
-func (c *Controller) isForbidden(ctx context.Context, err error) bool {
+func (c *Snapshots) isForbidden(ctx context.Context, err error) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
 	}
@@ -94,14 +94,14 @@ func (c *Controller) isForbidden(ctx context.Context, err error) bool {
 const protectionMissing = "SnapshotProtectionMissing"
 
 // warn sends an event about a snapshot. The kind is given, as the scheme lacks snapshots.
-func (c *Controller) warn(snapshot metav1.Object, message string) {
+func (c *Snapshots) warn(snapshot metav1.Object, message string) {
 	reference := referenceTo(snapshot)
 	c.Recorder.Event(&reference, v1.EventTypeWarning, protectionMissing, message)
 }
 
 func referenceTo(snapshot metav1.Object) v1.ObjectReference {
 	return v1.ObjectReference{
-		APIVersion: Resource.GroupVersion().String(), Kind: "VolumeSnapshot",
+		APIVersion: SnapshotResource.GroupVersion().String(), Kind: "VolumeSnapshot",
 		Namespace: snapshot.GetNamespace(), Name: snapshot.GetName(), UID: snapshot.GetUID(), ResourceVersion: snapshot.GetResourceVersion(),
 	}
 }

@@ -1,4 +1,4 @@
-package cloning
+package sources
 
 import (
 	"context"
@@ -19,32 +19,31 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/protection"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // bySource indexes the claims that wait for their clone by the key of the source claim.
 const bySource = "source"
 
-// Controller adds and removes the finalizer of source claims.
-type Controller struct {
+// Clones adds and removes the finalizer of source claims.
+type Clones struct {
 	client     kubernetes.Interface
 	claims     cache.SharedIndexInformer
 	versions   *controller.Versions
 	writer     *controller.Writer
 	reporter   *controller.Reporter
 	loop       *controller.Loop
-	protection sources.Protection[*v1.PersistentVolumeClaim]
+	protection sourceProtection[*v1.PersistentVolumeClaim]
 	tracking   tracking
 }
 
-// New returns the controller and adds its index to the informer of claims. The informer
+// NewClones returns the controller and adds its index to the informer of claims. The informer
 // must contain the source claims and the claims that wait for their clone, of any driver,
 // with finalizers, deletion timestamp, data source and phase.
-func New(client kubernetes.Interface, claims cache.SharedIndexInformer, reporter *controller.Reporter) (*Controller, error) {
+func NewClones(client kubernetes.Interface, claims cache.SharedIndexInformer, reporter *controller.Reporter) (*Clones, error) {
 	versions := controller.NewVersions()
-	c := &Controller{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions), reporter: reporter}
-	c.protection = sources.Protection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource, Read: c.read, Edit: c.edit}
+	c := &Clones{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions), reporter: reporter}
+	c.protection = sourceProtection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource, Read: c.read, Edit: c.edit}
 	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
 	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSourceIndex(storage.SourceClaim)}); err != nil {
 		return nil, fmt.Errorf("index claims by their source: %w", err)
@@ -54,36 +53,36 @@ func New(client kubernetes.Interface, claims cache.SharedIndexInformer, reporter
 
 // Watch registers the event handler, and returns once every source claim is enqueued whose
 // finalizer may be removed.
-func (c *Controller) Watch(ctx context.Context) error {
+func (c *Clones) Watch(ctx context.Context) error {
 	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.claims, Handler: controller.OnChange(c.onChange, c.onDelete)})
 }
 
 // Run reconciles source claims with that many workers until the context ends. Watch has
 // succeeded.
-func (c *Controller) Run(ctx context.Context, workers int) {
+func (c *Clones) Run(ctx context.Context, workers int) {
 	c.versions.RequeueUnseen(ctx, c.claims, c.loop.Enqueue)
 	c.loop.Run(ctx, workers)
 }
 
 // AwaitRemoval waits while the finalizer of the source namespace/name is being removed.
-func (c *Controller) AwaitRemoval(source string) { c.protection.AwaitRemoval(source) }
+func (c *Clones) AwaitRemoval(source string) { c.protection.AwaitRemoval(source) }
 
 // Protect adds the finalizer to a claim that is about to be cloned. It returns an error if
 // the claim is gone, or is being deleted without the finalizer.
-func (c *Controller) Protect(ctx context.Context, source *v1.PersistentVolumeClaim) error {
+func (c *Clones) Protect(ctx context.Context, source *v1.PersistentVolumeClaim) error {
 	return c.protection.Protect(ctx, source)
 }
 
-func (c *Controller) read(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error) {
+func (c *Clones) read(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error) {
 	return c.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-func (c *Controller) edit(ctx context.Context, claim *v1.PersistentVolumeClaim, change finalizer.Change) (*v1.PersistentVolumeClaim, error) {
+func (c *Clones) edit(ctx context.Context, claim *v1.PersistentVolumeClaim, change finalizer.Change) (*v1.PersistentVolumeClaim, error) {
 	return c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
 }
 
 // Reconcile removes the finalizer of one claim if no clone needs the claim.
-func (c *Controller) Reconcile(ctx context.Context, key string) error {
+func (c *Clones) Reconcile(ctx context.Context, key string) error {
 	defer c.protection.LockRemoval(key)()
 	claim := controller.Lookup[*v1.PersistentVolumeClaim](c.claims, key)
 	switch {
@@ -115,7 +114,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 
 // onChange enqueues a protected claim that is being deleted, and the source that the claim
 // no longer needs.
-func (c *Controller) onChange(old, claim *v1.PersistentVolumeClaim) {
+func (c *Clones) onChange(old, claim *v1.PersistentVolumeClaim) {
 	switch {
 	case !finalizer.Has(claim.Finalizers, finalizer.CloneSource):
 		c.tracking.waiting.Clear(claim.UID, finalizer.CloneSource)
@@ -129,7 +128,7 @@ func (c *Controller) onChange(old, claim *v1.PersistentVolumeClaim) {
 
 // onDelete also gets a claim of another provisioner that leaves the cache because it is bound:
 // it needed its source until now.
-func (c *Controller) onDelete(claim *v1.PersistentVolumeClaim) {
+func (c *Clones) onDelete(claim *v1.PersistentVolumeClaim) {
 	c.versions.Forget(claim.UID)
 	c.reporter.Forget(claim.UID)
 	c.tracking.waiting.Forget(claim.UID)
@@ -137,7 +136,7 @@ func (c *Controller) onDelete(claim *v1.PersistentVolumeClaim) {
 }
 
 // enqueueSource enqueues the source of a claim.
-func (c *Controller) enqueueSource(source storage.DataSource) {
+func (c *Clones) enqueueSource(source storage.DataSource) {
 	if source.Kind == storage.SourceClaim {
 		c.loop.Enqueue(source.Namespace + "/" + source.Name)
 	}
@@ -153,12 +152,12 @@ type tracking struct {
 
 // TrackWaiting has the tracker told about source claims whose deletion waits for clones that
 // this process serves. It is called before Watch.
-func (c *Controller) TrackWaiting(tracker *waiting.Tracker, serves func(claim *v1.PersistentVolumeClaim) bool) {
+func (c *Clones) TrackWaiting(tracker *waiting.Tracker, serves func(claim *v1.PersistentVolumeClaim) bool) {
 	c.tracking = tracking{tracker, serves}
 }
 
 // trackWait tracks the claim if its deletion waits for a clone that this process serves.
-func (c *Controller) trackWait(claim *v1.PersistentVolumeClaim, state protection.CloneSourceState) {
+func (c *Clones) trackWait(claim *v1.PersistentVolumeClaim, state protection.CloneSourceState) {
 	_, waits := c.cloneRunning(claim)
 	if !waits || !state.Deleting || !state.Protected {
 		c.tracking.waiting.Clear(claim.UID, finalizer.CloneSource)
@@ -177,7 +176,7 @@ func (c *Controller) trackWait(claim *v1.PersistentVolumeClaim, state protection
 
 // cloneRunning returns a clone that the deletion of the claim waits for, or false if this
 // process serves none.
-func (c *Controller) cloneRunning(claim *v1.PersistentVolumeClaim) (blocker.Blocker, bool) {
+func (c *Clones) cloneRunning(claim *v1.PersistentVolumeClaim) (blocker.Blocker, bool) {
 	keys, err := c.claims.GetIndexer().IndexKeys(bySource, controller.Key(claim))
 	if err != nil || c.tracking.serves == nil {
 		return blocker.Blocker{}, false

@@ -1,4 +1,4 @@
-package snapshots_test
+package sources_test
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
 )
 
 func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
@@ -60,8 +60,8 @@ func TestSnapshotOfFailedSweepIsForgotten(t *testing.T) {
 	failures := map[string]error{
 		"expired":  apierrors.NewResourceExpired("the list is too old"),
 		"broken":   apierrors.NewInternalError(errors.New("no answer")),
-		"unserved": apierrors.NewNotFound(snapshots.Resource.GroupResource(), ""),
-		"refused":  apierrors.NewForbidden(snapshots.Resource.GroupResource(), "", errors.New("no")),
+		"unserved": apierrors.NewNotFound(sources.SnapshotResource.GroupResource(), ""),
+		"refused":  apierrors.NewForbidden(sources.SnapshotResource.GroupResource(), "", errors.New("no")),
 	}
 	for name, failure := range failures {
 		t.Run(name, func(t *testing.T) {
@@ -102,11 +102,11 @@ func vanish(t *testing.T, w *world, gone, unserved bool) {
 	t.Helper()
 	if unserved {
 		w.metadata.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewNotFound(snapshots.Resource.GroupResource(), "")
+			return true, nil, apierrors.NewNotFound(sources.SnapshotResource.GroupResource(), "")
 		})
 	}
 	if gone {
-		if err := w.metadata.Tracker().Delete(snapshots.Resource, "ns", "snap"); err != nil {
+		if err := w.metadata.Tracker().Delete(sources.SnapshotResource, "ns", "snap"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package cloning_test
+package sources_test
 
 import (
 	"context"
@@ -27,8 +27,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/cloning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
 )
 
 const foreign = "example.com/other"
@@ -56,16 +56,16 @@ func waitsForCloneOf(source string) func(*v1.PersistentVolumeClaim) {
 }
 
 // world is a controller whose API server and cache have the same claims.
-func world(t *testing.T, claims ...*v1.PersistentVolumeClaim) (*cloning.Controller, *fake.Clientset, cache.Store) {
+func clones(t *testing.T, claims ...*v1.PersistentVolumeClaim) (*sources.Clones, *fake.Clientset, cache.Store) {
 	t.Helper()
-	return worldWithEvents(t, record.NewFakeRecorder(100), claims...)
+	return clonesWithEvents(t, record.NewFakeRecorder(100), claims...)
 }
 
-func worldWithEvents(t *testing.T, events record.EventRecorder, claims ...*v1.PersistentVolumeClaim) (*cloning.Controller, *fake.Clientset, cache.Store) {
+func clonesWithEvents(t *testing.T, events record.EventRecorder, claims ...*v1.PersistentVolumeClaim) (*sources.Clones, *fake.Clientset, cache.Store) {
 	t.Helper()
 	client := fake.NewClientset()
 	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumeClaims().Informer()
-	controller, err := cloning.New(client, informer, kit.NewReporter(events))
+	controller, err := sources.NewClones(client, informer, kit.NewReporter(events))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestUnneededSourceLosesFinalizer(t *testing.T) {
 		"one of two clones is bound":      {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("a"), claim("b", waitsForCloneOf("source"))}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			controller, client, _ := world(t, tc.claims...)
+			controller, client, _ := clones(t, tc.claims...)
 			if err := controller.Reconcile(t.Context(), "ns/source"); err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func TestUnneededSourceLosesFinalizer(t *testing.T) {
 }
 
 func TestProtectAddsMissingFinalizerOnce(t *testing.T) {
-	controller, client, store := world(t, claim("source"))
+	controller, client, store := clones(t, claim("source"))
 	source := claim("source")
 	for range 2 {
 		if err := controller.Protect(t.Context(), source); err != nil {
@@ -147,7 +147,7 @@ func TestProtectAddsMissingFinalizerOnce(t *testing.T) {
 }
 
 func TestProtectReadsStaleSourceAgain(t *testing.T) {
-	controller, client, _ := world(t, claim("source", func(c *v1.PersistentVolumeClaim) { c.Finalizers = []string{foreign} }))
+	controller, client, _ := clones(t, claim("source", func(c *v1.PersistentVolumeClaim) { c.Finalizers = []string{foreign} }))
 	stale := claim("source", func(c *v1.PersistentVolumeClaim) {
 		c.Finalizers = []string{foreign, "example.com/gone-since"}
 		c.ResourceVersion = "stale"
@@ -162,7 +162,7 @@ func TestProtectReadsStaleSourceAgain(t *testing.T) {
 }
 
 func TestDeletedClaimIsNotProtected(t *testing.T) {
-	controller, client, _ := world(t, claim("source", deleting))
+	controller, client, _ := clones(t, claim("source", deleting))
 	if err := controller.Protect(t.Context(), claim("source", deleting)); err == nil {
 		t.Error("no error")
 	}
@@ -172,7 +172,7 @@ func TestDeletedClaimIsNotProtected(t *testing.T) {
 }
 
 func TestMissingClaimIsNotProtected(t *testing.T) {
-	controller, _, _ := world(t)
+	controller, _, _ := clones(t)
 	if err := controller.Protect(t.Context(), claim("source")); !errors.Is(err, kit.ErrGone) {
 		t.Errorf("err = %v, want ErrGone", err)
 	}
@@ -180,7 +180,7 @@ func TestMissingClaimIsNotProtected(t *testing.T) {
 
 // The answer to a write has a version that the cache does not show.
 func TestSourceOlderThanOwnWriteIsRequeued(t *testing.T) {
-	cloner, client, _ := world(t, claim("source", protected, deleting))
+	cloner, client, _ := clones(t, claim("source", protected, deleting))
 	client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, claim("source", protected, deleting, func(c *v1.PersistentVolumeClaim) { c.ResourceVersion = "2" }), nil
 	})
@@ -215,7 +215,7 @@ func TestEventNamesCloneThatIsServedHere(t *testing.T) {
 		"source without the finalizer": {[]func(*v1.PersistentVolumeClaim){deleting}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			controller, _, _ := world(t, claim("source", tc.change...), claim("clone", waitsForCloneOf("source")))
+			controller, _, _ := clones(t, claim("source", tc.change...), claim("clone", waitsForCloneOf("source")))
 			events := waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
 				controller.TrackWaiting(tracker, func(clone *v1.PersistentVolumeClaim) bool { return tc.served && clone.Name == "clone" })
 				if err := controller.Reconcile(t.Context(), "ns/source"); err != nil {
@@ -230,12 +230,12 @@ func TestEventNamesCloneThatIsServedHere(t *testing.T) {
 }
 
 // A webhook refuses the removal of the finalizer, or undoes it: without an event nothing says why the source stays.
-func TestRefusedRemovalOfFinalizerIsReported(t *testing.T) {
+func TestRefusedRemovalFromClaimIsReported(t *testing.T) {
 	const removal = "Warning WriteRefused Removing the finalizer provisioner.storage.kubernetes.io/cloning-protection"
 	for _, code := range []int32{0, http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			events, source := record.NewFakeRecorder(10), claim("source", protected, deleting)
-			c, client, _ := worldWithEvents(t, events, source)
+			c, client, _ := clonesWithEvents(t, events, source)
 			reason := `admission webhook "w" denied the request`
 			if code == 0 {
 				reason = "another program, such as an admission webhook, undoes this write each time; the write is repeated less and less often"
@@ -265,7 +265,7 @@ func TestRefusedRemovalOfFinalizerIsReported(t *testing.T) {
 // A clone is created after the index shows the deleted source as unneeded, and its worker
 // reaches the source before the finalizer is removed.
 func TestSourceIsReadAfterRemovalOfFinalizer(t *testing.T) {
-	controller, client, claims := world(t, claim("source", protected, deleting))
+	controller, client, claims := clones(t, claim("source", protected, deleting))
 	synctest.Test(t, func(t *testing.T) {
 		var removed atomic.Bool
 		refused := make(chan error, 1)
@@ -311,7 +311,7 @@ func TestSourceOfForeignCloneLosesFinalizer(t *testing.T) {
 				source.DeletionTimestamp = &now
 				client := fake.NewClientset(source, clone)
 				claims, _ := provisioning.NewClaims(client, provisioning.Names{Driver: "ours.example.com"})
-				c, err := cloning.New(client, claims, kit.NewReporter(record.NewFakeRecorder(10)))
+				c, err := sources.NewClones(client, claims, kit.NewReporter(record.NewFakeRecorder(10)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -351,7 +351,7 @@ func TestSourceOfForeignCloneLosesFinalizer(t *testing.T) {
 func TestSourceOfUnseenWriteIsReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := claim("source", protected, deleting)
-		cloner, client, _ := world(t, source)
+		cloner, client, _ := clones(t, source)
 		lost := true
 		client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 			written := source.DeepCopy()

@@ -1,4 +1,4 @@
-package snapshots_test
+package sources_test
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/exeunt-io/exeunt/pkg/provisioner/snapshots"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
 )
 
 // rights say whether snapshots may be updated, and what the API server says of the rights, and hold the snapshot as
@@ -56,7 +56,7 @@ func (w *world) updating() rest.Interface {
 func (w *world) forbidPatches(mayUpdate bool, finalizers ...string) {
 	w.t.Helper()
 	w.metadata.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(snapshots.Resource.GroupResource(), "snap", errors.New("no"))
+		return true, nil, apierrors.NewForbidden(sources.SnapshotResource.GroupResource(), "snap", errors.New("no"))
 	})
 	list := ""
 	if len(finalizers) > 0 { // the API server omits an empty list
@@ -165,7 +165,7 @@ func TestForbiddingWebhookIsNoMissingRight(t *testing.T) {
 func TestDeniedRemovalIsRepeated(t *testing.T) {
 	w := newWorld(t, 0, snapshot("snap", ours))
 	w.metadata.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewNotFound(snapshots.Resource.GroupResource(), "snap")
+		return true, nil, apierrors.NewNotFound(sources.SnapshotResource.GroupResource(), "snap")
 	})
 	if err := w.Reconcile(t.Context(), "ns/snap"); err == nil {
 		t.Error("no error, so that nobody tries again, and the snapshot has its finalizer")

@@ -1,4 +1,4 @@
-package snapshots
+package sources
 
 import (
 	"context"
@@ -26,15 +26,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/protection"
-	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
 // bySnapshot indexes the claims that wait for their volume by the key of the snapshot.
 const bySnapshot = "snapshot"
 
-// Config is what the controller works with.
-type Config struct {
+// SnapshotConfig is what Snapshots works with.
+type SnapshotConfig struct {
 	Client kubernetes.Interface
 	// Metadata reads and patches the metadata of snapshots. REST is a client of their API
 	// group and version; it updates snapshots where patches are forbidden.
@@ -55,11 +54,11 @@ type Config struct {
 	Elsewhere func(claim *v1.PersistentVolumeClaim) bool
 }
 
-// Controller adds and removes the finalizer of snapshots.
-type Controller struct {
-	Config
+// Snapshots adds and removes the finalizer of snapshots.
+type Snapshots struct {
+	SnapshotConfig
 	loop         *controller.Loop
-	protection   sources.Protection[metav1.Object]
+	protection   sourceProtection[metav1.Object]
 	updates      *controller.UpdateFallback
 	reporter     *controller.Reporter
 	logForbidden sync.Once
@@ -67,10 +66,10 @@ type Controller struct {
 	tracked map[types.UID]bool
 }
 
-// New returns the controller and adds its index to the informer of claims.
-func New(config Config) (*Controller, error) {
-	c := &Controller{Config: config, updates: controller.NewUpdateFallback(config.REST, Resource.GroupResource()), reporter: controller.NewReporter(config.Recorder)}
-	c.protection = sources.Protection[metav1.Object]{Kind: "snapshot", Finalizer: finalizer.SnapshotSource, Read: c.readSource, Edit: c.edit}
+// NewSnapshots returns the controller and adds its index to the informer of claims.
+func NewSnapshots(config SnapshotConfig) (*Snapshots, error) {
+	c := &Snapshots{SnapshotConfig: config, updates: controller.NewUpdateFallback(config.REST, SnapshotResource.GroupResource()), reporter: controller.NewReporter(config.Recorder)}
+	c.protection = sourceProtection[metav1.Object]{Kind: "snapshot", Finalizer: finalizer.SnapshotSource, Read: c.readSource, Edit: c.edit}
 	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile)
 	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSourceIndex(storage.SourceSnapshot)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
@@ -80,7 +79,7 @@ func New(config Config) (*Controller, error) {
 
 // Watch registers the event handler. The first sweep finds the snapshots whose claim was
 // deleted while no process led.
-func (c *Controller) Watch(ctx context.Context) error {
+func (c *Snapshots) Watch(ctx context.Context) error {
 	onChange := func(old, now *v1.PersistentVolumeClaim) {
 		if old != nil && protection.NeededSource(old) != protection.NeededSource(now) {
 			c.enqueueSnapshot(now, protection.NeededSource(old))
@@ -91,7 +90,7 @@ func (c *Controller) Watch(ctx context.Context) error {
 }
 
 // Run reconciles and sweeps snapshots until the context ends. Watch has succeeded.
-func (c *Controller) Run(ctx context.Context) {
+func (c *Snapshots) Run(ctx context.Context) {
 	if c.Interval > 0 {
 		go c.sweepEveryInterval(ctx)
 	}
@@ -99,14 +98,14 @@ func (c *Controller) Run(ctx context.Context) {
 }
 
 // enqueueSnapshot enqueues the source of a claim if it is a snapshot.
-func (c *Controller) enqueueSnapshot(claim *v1.PersistentVolumeClaim, source storage.DataSource) {
+func (c *Snapshots) enqueueSnapshot(claim *v1.PersistentVolumeClaim, source storage.DataSource) {
 	if source.Kind == storage.SourceSnapshot && (c.Elsewhere == nil || !c.Elsewhere(claim)) {
 		c.loop.Enqueue(source.Namespace + "/" + source.Name)
 	}
 }
 
 // Reconcile removes the finalizer of one snapshot if no claim needs the snapshot.
-func (c *Controller) Reconcile(ctx context.Context, key string) error {
+func (c *Snapshots) Reconcile(ctx context.Context, key string) error {
 	defer c.protection.LockRemoval(key)()
 	needed, err := c.Claims.GetIndexer().IndexKeys(bySnapshot, key)
 	if err != nil {
@@ -139,7 +138,7 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 }
 
 // read returns the metadata of a snapshot, nil if the snapshot is gone.
-func (c *Controller) read(ctx context.Context, key string) (*metav1.PartialObjectMetadata, error) {
+func (c *Snapshots) read(ctx context.Context, key string) (*metav1.PartialObjectMetadata, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil { // a claim may name a source with a slash, which no snapshot has
 		return nil, nil
@@ -154,14 +153,14 @@ func (c *Controller) read(ctx context.Context, key string) (*metav1.PartialObjec
 	return snapshot, nil
 }
 
-func (c *Controller) get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
-	return c.Metadata.Resource(Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+func (c *Snapshots) get(ctx context.Context, namespace, name string) (*metav1.PartialObjectMetadata, error) {
+	return c.Metadata.Resource(SnapshotResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 // isNeeded reports whether a claim waits for a volume from the snapshot, by a live list of
 // the claims in its namespace. Claims of other namespaces can use the snapshot only with a
 // feature gate; for them the cache decides.
-func (c *Controller) isNeeded(ctx context.Context, snapshot metav1.Object) (bool, error) {
+func (c *Snapshots) isNeeded(ctx context.Context, snapshot metav1.Object) (bool, error) {
 	claims, err := answer.CheckedList(c.Client.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{}))
 	if err != nil {
 		return false, fmt.Errorf("list claims in namespace %s: %w", snapshot.GetNamespace(), err)
@@ -175,7 +174,7 @@ func (c *Controller) isNeeded(ctx context.Context, snapshot metav1.Object) (bool
 	return false, nil
 }
 
-func (c *Controller) unprotect(ctx context.Context, snapshot *metav1.PartialObjectMetadata) error {
+func (c *Snapshots) unprotect(ctx context.Context, snapshot *metav1.PartialObjectMetadata) error {
 	err := c.protection.Remove(ctx, snapshot)
 	switch {
 	case errors.Is(err, controller.ErrGone):
@@ -186,7 +185,7 @@ func (c *Controller) unprotect(ctx context.Context, snapshot *metav1.PartialObje
 		return nil
 	case err != nil:
 		typed := snapshot.DeepCopy() // the scheme of events lacks snapshots
-		typed.TypeMeta = metav1.TypeMeta{APIVersion: Resource.GroupVersion().String(), Kind: "VolumeSnapshot"}
+		typed.TypeMeta = metav1.TypeMeta{APIVersion: SnapshotResource.GroupVersion().String(), Kind: "VolumeSnapshot"}
 		return c.reporter.ReportRefusal(typed, c.protection.Removal(), err)
 	}
 	c.reporter.Forget(snapshot.UID)
@@ -198,7 +197,7 @@ func (c *Controller) unprotect(ctx context.Context, snapshot *metav1.PartialObje
 // page is the number of snapshots in one list request.
 const page = 500
 
-func (c *Controller) sweepEveryInterval(ctx context.Context) {
+func (c *Snapshots) sweepEveryInterval(ctx context.Context) {
 	ticker := time.NewTicker(c.Interval)
 	defer ticker.Stop()
 	for {
@@ -215,10 +214,10 @@ func (c *Controller) sweepEveryInterval(ctx context.Context) {
 
 // Sweep enqueues every snapshot with the finalizer. A cluster without the resource has no
 // snapshots.
-func (c *Controller) Sweep(ctx context.Context) error {
+func (c *Snapshots) Sweep(ctx context.Context) error {
 	options, tracked := metav1.ListOptions{Limit: page}, map[types.UID]bool{}
 	for {
-		list, err := c.Metadata.Resource(Resource).List(ctx, options)
+		list, err := c.Metadata.Resource(SnapshotResource).List(ctx, options)
 		switch {
 		case apierrors.IsNotFound(err), c.isForbidden(ctx, err):
 			c.alsoTrack(tracked)
@@ -248,7 +247,7 @@ func (c *Controller) Sweep(ctx context.Context) error {
 
 // trackSwept tracks a snapshot of a sweep whose deletion waits for a claim that this process
 // serves. Only sweeps see which snapshots are being deleted. It returns whether it waits.
-func (c *Controller) trackSwept(snapshot metav1.Object) bool {
+func (c *Snapshots) trackSwept(snapshot metav1.Object) bool {
 	if _, waits := c.snapshotRunning(controller.Key(snapshot)); !waits || snapshot.GetDeletionTimestamp() == nil {
 		return false
 	}
@@ -262,7 +261,7 @@ func (c *Controller) trackSwept(snapshot metav1.Object) bool {
 }
 
 // forgetUnswept drops the tracked snapshots that the last sweep did not find.
-func (c *Controller) forgetUnswept(found map[types.UID]bool) {
+func (c *Snapshots) forgetUnswept(found map[types.UID]bool) {
 	for snapshot := range c.tracked {
 		if !found[snapshot] {
 			c.Waiting.Forget(snapshot)
@@ -273,7 +272,7 @@ func (c *Controller) forgetUnswept(found map[types.UID]bool) {
 
 // alsoTrack adds snapshots that a sweep found before it failed: the next complete sweep forgets
 // those that are gone.
-func (c *Controller) alsoTrack(found map[types.UID]bool) {
+func (c *Snapshots) alsoTrack(found map[types.UID]bool) {
 	if c.tracked == nil {
 		c.tracked = map[types.UID]bool{}
 	}
@@ -282,7 +281,7 @@ func (c *Controller) alsoTrack(found map[types.UID]bool) {
 
 // snapshotRunning returns a claim that the deletion of the snapshot waits for, or false if
 // this process serves none.
-func (c *Controller) snapshotRunning(snapshot string) (blocker.Blocker, bool) {
+func (c *Snapshots) snapshotRunning(snapshot string) (blocker.Blocker, bool) {
 	keys, err := c.Claims.GetIndexer().IndexKeys(bySnapshot, snapshot)
 	if err != nil || c.Serves == nil {
 		return blocker.Blocker{}, false
