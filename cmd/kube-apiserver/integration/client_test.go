@@ -12,6 +12,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	"k8s.io/apimachinery/pkg/runtime/serializer/recognizer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -203,9 +206,11 @@ func (k kind) stored(name string) (string, int64) {
 func (k kind) inEtcd(name string) *unstructured.Unstructured {
 	k.t.Helper()
 	text, _ := k.stored(name)
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON([]byte(text)); err != nil {
-		k.t.Fatalf("%s in etcd: %v\n%s", name, err, text)
+	decoder := recognizer.NewDecoder(cbor.NewSerializer(unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()), unstructured.UnstructuredJSONScheme)
+	decoded, _, err := decoder.Decode([]byte(text), nil, nil)
+	object, ok := decoded.(*unstructured.Unstructured)
+	if err != nil || !ok {
+		k.t.Fatalf("%s in etcd: %v\n%q", name, err, text)
 	}
 	return object
 }

@@ -11,7 +11,15 @@ import (
 )
 
 func TestGracePeriodIsGrantedAndEndsWithFinalizer(t *testing.T) {
-	k := newKind(t, ours(t), "main.example.com")
+	for name, start := range map[string]func() (*server, error){"default": shared.ours, "without watch cache": shared.uncached, "CBOR": shared.cbor} {
+		t.Run(name, func(t *testing.T) {
+			expectGraceUntilFinalizer(t, newKind(t, mustServe(t, start), objectName(name)+".example.com"))
+		})
+	}
+}
+
+func expectGraceUntilFinalizer(t *testing.T, k kind) {
+	t.Helper()
 	k.create("a", finalizer)
 	generation := k.get("a").body.GetGeneration()
 	got, _ := k.graceful("a", 300)

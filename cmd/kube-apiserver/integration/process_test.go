@@ -34,6 +34,8 @@ type lab struct {
 	ours     func() (*server, error)
 	stock    func() (*server, error)
 	gateOff  func() (*server, error)
+	uncached func() (*server, error)
+	cbor     func() (*server, error)
 }
 
 var shared *lab
@@ -63,6 +65,8 @@ func runAll(m *testing.M) int {
 	}
 	shared.ours = shared.serve("ours", "--kube-apiserver="+program)
 	shared.stock = shared.serve("stock")
+	shared.uncached = shared.serve("uncached", "--kube-apiserver="+program, "--extra-arg=watch-cache=false")
+	shared.cbor = shared.serve("cbor", "--kube-apiserver="+program, "--feature-gates=CBORServingAndStorage=true")
 	shared.gateOff = shared.serve("gate-off", "--kube-apiserver="+program, "--feature-gates=CustomResourceGracefulDeletion=false")
 	return m.Run()
 }

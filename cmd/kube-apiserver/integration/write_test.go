@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
 
@@ -222,16 +220,9 @@ func TestWatchSeesOneDeletedEvent(t *testing.T) {
 	version := k.get("a").body.GetResourceVersion()
 	k.graceful("a", 300)
 	k.patch("a", withoutFinalizers)
-	got := k.s.do(t, http.MethodGet, k.path("")+"?watch=true&timeoutSeconds=2&resourceVersion="+version, asJSON, nil)
 	var events []string
-	for line := range strings.Lines(got.text) {
-		event := &unstructured.Unstructured{}
-		if err := event.UnmarshalJSON([]byte(strings.Replace(line, `{"type"`, `{"kind":"Event","type"`, 1))); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		object, _, _ := unstructured.NestedMap(event.Object, "object")
-		found := deletionOf(&unstructured.Unstructured{Object: object})
-		events = append(events, fmt.Sprintf("%v %d", event.Object["type"], found.field))
+	for _, event := range k.events(version) {
+		events = append(events, fmt.Sprintf("%v %d", event.Object["type"], deletionOf(object(event)).field))
 	}
 	if want := "[MODIFIED 300 DELETED 300]"; fmt.Sprint(events) != want {
 		t.Errorf("events %v, want %v", events, want)
