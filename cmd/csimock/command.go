@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 )
 
@@ -39,7 +39,7 @@ func newCommand() *cobra.Command {
 		},
 	}
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return flagerrors.Explain(command.Flags(), err, "csimock --help")
+		return terminal.ExplainFlag(command.Flags(), err, "csimock --help")
 	})
 	f.register(command)
 	return command

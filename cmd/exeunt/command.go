@@ -8,7 +8,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/component-base/version"
 
-	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -55,7 +54,7 @@ func explainFlag(command *cobra.Command, err error) error {
 			return unknown
 		}
 	}
-	return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
+	return terminal.ExplainFlag(command.Flags(), err, command.CommandPath()+" --help")
 }
 
 // commandsOf writes the commands that output shows. They reach the cluster of the flags.

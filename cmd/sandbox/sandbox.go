@@ -16,7 +16,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/features"
@@ -86,7 +85,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetOut(streams.Out)
 	command.SetErr(streams.ErrOut)
 	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return flagerrors.Explain(command.Flags(), err, command.CommandPath()+" --help")
+		return terminal.ExplainFlag(command.Flags(), err, command.CommandPath()+" --help")
 	})
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.AddCommand(newDemoCommand(streams))

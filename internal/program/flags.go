@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/exeunt-io/exeunt/internal/program/flagerrors"
+	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 // RefuseFlags registers flags of other programs that this program cannot serve. Setting
@@ -47,5 +47,5 @@ func flagError(flags *pflag.FlagSet, err error) error {
 	if errors.As(err, &refusal) {
 		return refusal
 	}
-	return flagerrors.Explain(flags, err, "--help")
+	return terminal.ExplainFlag(flags, err, "--help")
 }

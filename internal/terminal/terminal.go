@@ -1,4 +1,5 @@
-// Package terminal makes text from a cluster safe to print.
+// Package terminal is how programs talk to whoever started them: flags and arguments that are wrong, exit
+// codes, colors, and text from a cluster that is safe to print.
 package terminal
 
 import (

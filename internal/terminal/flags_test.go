@@ -1,4 +1,4 @@
-package flagerrors
+package terminal
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ func TestFlagErrorIsOneSentence(t *testing.T) {
 		flags.Var(cliflag.NewMapStringBool(&map[string]bool{}), "feature-gates", "")
 		flags.StringToString("secrets", nil, "")
 		flags.IntP("v", "v", 0, "")
-		if err := Explain(flags, flags.Parse([]string{given}), "--help"); err == nil || err.Error() != want {
+		if err := ExplainFlag(flags, flags.Parse([]string{given}), "--help"); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %q", given, err, want)
 		}
 	}
@@ -50,7 +50,7 @@ func TestFlagErrorIsOneSentence(t *testing.T) {
 
 func TestOtherErrorsAreUnchanged(t *testing.T) {
 	other := errors.New("other")
-	if err := Explain(pflag.NewFlagSet("program", pflag.ContinueOnError), other, "--help"); !errors.Is(err, other) {
+	if err := ExplainFlag(pflag.NewFlagSet("program", pflag.ContinueOnError), other, "--help"); !errors.Is(err, other) {
 		t.Errorf("error %v, want it unchanged", err)
 	}
 }

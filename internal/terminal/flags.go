@@ -1,4 +1,4 @@
-package flagerrors
+package terminal
 
 import (
 	"errors"
@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Explain returns an error of pflag as one sentence for the user. help is the command that
-// lists the flags. Other errors are returned unchanged.
-func Explain(flags *pflag.FlagSet, err error, help string) error {
+// ExplainFlag returns an error of pflag as one sentence: what was given, and what to give instead. The
+// errors of pflag quote its parser. help is the command that lists the flags. Other errors are returned
+// unchanged.
+func ExplainFlag(flags *pflag.FlagSet, err error, help string) error {
 	var (
 		unknown *pflag.NotExistError
 		invalid *pflag.InvalidValueError
