@@ -98,11 +98,11 @@ func TestBarrierAwaitsDiscoveryWhileAPIServerIsAway(t *testing.T) {
 		c.watches.outdated = true
 		run := barrier.Begin[*graph.Kind](c.barriers.unreadableAfter)
 		c.watches.run = run
-		r := &reads{barriers: c.barriers, run: run, slots: make(chan struct{}, maxReads)}
-		c.barriers.addKinds(run, func(kind *graph.Kind) bool { return kind == configMaps })
+		r := c.barriers.newReads(run, "")
+		r.add(func(kind *graph.Kind) bool { return kind == configMaps })
 		ctx, stop := context.WithTimeout(t.Context(), 24*time.Second)
 		defer stop()
-		if result, _ := r.follow(ctx, nil); result != barrier.Running {
+		if result, _ := c.barriers.follow(ctx, r); result != barrier.Running {
 			t.Errorf("the barrier ends with %v", result)
 		}
 		stop()

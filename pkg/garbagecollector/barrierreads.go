@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/garbage/barrier"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -23,12 +27,135 @@ const (
 	pageSize, probeSize = 500, 50
 )
 
+// maxReads bounds the reads of one barrier that are in flight. The API server spends most of a consistent read
+// waiting for etcd, so that few in flight would leave it idle.
+const maxReads = 30
+
 // errAhead means that the watch came further than the list that is being recorded.
 var errAhead = errors.New("the watch is ahead of the list")
 
 // errUnwatched means that the kind is no longer watched, or in another version since: the list proves
 // nothing about what the graph has.
 var errUnwatched = errors.New("the kind is not watched in this version any more")
+
+// reads are the reads of one barrier.
+type reads struct {
+	*sharedGraph
+	watches  *watches
+	client   metadata.Interface
+	throttle *Throttle
+	metrics  *counters
+	// namespace is the one that is read, "" for all.
+	namespace string
+	// slots bound the reads that are in flight, running are these.
+	slots   chan struct{}
+	running wait.Group
+	// defining are the kinds whose objects define others. Only the barrier itself uses them and sealable, which is when
+	// the kinds may be discovered again after a failure.
+	defining []*graph.Kind
+	sealable time.Time
+	// run says what is to be read. The mutex of the graph guards it.
+	run *barrier.Run[*graph.Kind]
+}
+
+// add adds the collected kinds for which the function returns true. The caller holds the
+// lock.
+func (r *reads) add(wanted func(*graph.Kind) bool) (added []*graph.Kind) {
+	for _, m := range r.watches.monitors {
+		if wanted(m.kind) {
+			r.run.Add(m.kind)
+			added = append(added, m.kind)
+		}
+	}
+	slices.SortFunc(added, func(a, b *graph.Kind) int {
+		return strings.Compare(a.GroupResource().String(), b.GroupResource().String())
+	})
+	for _, kind := range added {
+		if !r.watches.mayBeAggregated(kind) {
+			r.run.Vouch(kind)
+		}
+	}
+	return added
+}
+
+// sawDefinitions reports whether the graph has seen the definitions, and whether nothing more is to be
+// expected of them: it has, or it is late and the others cannot be read.
+func (r *reads) sawDefinitions(late bool) (seen, ready bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen, ready = true, true
+	for _, kind := range r.defining {
+		if !r.run.Saw(kind) {
+			seen, ready = false, ready && late && r.run.HasFailed(kind)
+		}
+	}
+	return seen, ready
+}
+
+// inScope reports whether objects of the kind may be dependents of the owners.
+func (r *reads) inScope(kind *graph.Kind) bool { return r.namespace == "" || kind.Namespaced }
+
+// wakeAfter continues the run after the time.
+func (r *reads) wakeAfter(ctx context.Context, after time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-r.clock.After(after):
+		r.watches.awaited.wake()
+	}
+}
+
+// send sends one read, and records its result. Definitions wait for no other read: other kinds
+// may follow from them. Neither do checks, which find out why others wait.
+func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Request) {
+	if !defines(kind) && request != barrier.Check {
+		select {
+		case <-ctx.Done():
+			return
+		case r.slots <- struct{}{}:
+		}
+		defer func() { <-r.slots }()
+	}
+	r.metrics.reads.WithLabelValues(strings.ToLower(request.String())).Inc()
+	var err error
+	began := r.clock.Now()
+	switch request {
+	case barrier.Check:
+		r.check(ctx, kind)
+	case barrier.Probe:
+		err = r.first(ctx, kind)
+	case barrier.List:
+		err = r.list(ctx, kind, pageTimeout)
+	}
+	if err != nil && ctx.Err() == nil {
+		r.fail(ctx, kind, began, err)
+	}
+	r.watches.awaited.wake()
+}
+
+// fail records the failure of a read of the kind. An overloaded API server says nothing about the kind.
+func (r *reads) fail(ctx context.Context, kind *graph.Kind, began time.Time, err error) {
+	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
+	overload, refused := r.throttle.remaining(), r.throttle.hasRefused(kind.Group, began)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	busy := refused && !r.watches.mayBeAggregated(kind)
+	if busy {
+		overload = max(overload, barrier.RetryTime)
+	}
+	if overload > 0 {
+		r.run.Postponed(kind, r.clock.Now().Add(overload))
+		return
+	}
+	r.run.Failed(kind, r.clock.Now())
+}
+
+// namespaceOf returns the namespace in which the kind is read.
+func (r *reads) namespaceOf(kind *graph.Kind) string {
+	if kind.Namespaced {
+		return r.namespace
+	}
+	return ""
+}
 
 // first is the first read of a kind. Definitions hardly ever change, so that no event would bring the watch to the
 // present version, and all other kinds wait for them: they are listed whole, unless that has failed.
@@ -179,7 +306,7 @@ func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialO
 				g.Doubt(items[i].UID)
 			}
 			if recorded {
-				m.noteDefinition(kind, &items[i], true)
+				r.watches.noteDefinition(kind, &items[i], true)
 			}
 		}
 	})

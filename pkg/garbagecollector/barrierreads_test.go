@@ -18,7 +18,7 @@ func (c *Collector) readsSince(kind *graph.Kind, reached string) *reads {
 	run := barrier.Begin[*graph.Kind](time.Hour)
 	run.Add(kind)
 	run.NoteReached(kind, reached)
-	return &reads{barriers: c.barriers, run: run}
+	return c.barriers.newReads(run, "")
 }
 
 // Discovery may replace the watch of a kind, or end it, while a barrier lists the kind. The barrier must

@@ -3,11 +3,9 @@ package garbagecollector
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
 
@@ -15,9 +13,11 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-// maxReads bounds the reads of one barrier that are in flight. The API server spends most of a consistent read
-// waiting for etcd, so that few in flight would leave it idle.
-const maxReads = 30
+// unreadRecheck is the time until kinds that could not be read are read again, if no deletion needs it earlier.
+const unreadRecheck = time.Minute
+
+// undiscovered stands for kinds that nobody can name.
+const undiscovered = "kinds that cannot be discovered"
 
 // barriers find out when the graph has seen every kind as of a read that began after a deletion was observed. Without
 // that, a dependent that the watch has not shown yet is overlooked: its owner would be released before it.
@@ -50,6 +50,13 @@ func newBarriers(config *Config, discovery *kindDiscovery, passes *passes, metri
 	}
 }
 
+func (b *barriers) newReads(run *barrier.Run[*graph.Kind], namespace string) *reads {
+	return &reads{
+		sharedGraph: b.sharedGraph, watches: b.watches, client: b.client, throttle: b.throttle, metrics: b.metrics,
+		run: run, namespace: namespace, slots: make(chan struct{}, maxReads),
+	}
+}
+
 // await has a barrier begin for the deletions.
 func (b *barriers) await(deletions []types.UID) {
 	b.mu.Lock()
@@ -60,7 +67,7 @@ func (b *barriers) await(deletions []types.UID) {
 	b.watches.awaited.wake()
 }
 
-// runBarriers runs barriers, one at a time, until the context ends. While kinds are unread and no deletion
+// run runs barriers, one at a time, until the context ends. While kinds are unread and no deletion
 // waits, a barrier now and then finds out when they can be read again.
 func (b *barriers) run(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -111,15 +118,15 @@ func (b *barriers) runBarrier(ctx context.Context, owners map[types.UID]deletion
 	run := barrier.Begin[*graph.Kind](b.unreadableAfter)
 	b.mu.Lock()
 	b.watches.run = run
-	r := &reads{barriers: b, run: run, namespace: scope(owners), slots: make(chan struct{}, maxReads)}
-	defining := b.addKinds(run, defines)
-	b.addKinds(run, r.inScope)
+	r := b.newReads(run, scope(owners))
+	r.defining = r.add(defines)
+	r.add(r.inScope)
 	for _, kind := range b.unread {
 		run.Excuse(kind)
 	}
 	b.mu.Unlock()
 	reading, stop := context.WithCancel(ctx)
-	result, unread := r.follow(reading, defining)
+	result, unread := b.follow(reading, r)
 	stop()
 	r.running.Wait()
 	b.mu.Lock()
@@ -138,46 +145,15 @@ func (b *barriers) runBarrier(ctx context.Context, owners map[types.UID]deletion
 	b.passes.pass(owners)
 }
 
-// addKinds adds the collected kinds for which the function returns true. The caller holds the
-// lock.
-func (b *barriers) addKinds(run *barrier.Run[*graph.Kind], wanted func(*graph.Kind) bool) (added []*graph.Kind) {
-	for _, m := range b.watches.monitors {
-		if wanted(m.kind) {
-			run.Add(m.kind)
-			added = append(added, m.kind)
-		}
-	}
-	slices.SortFunc(added, func(a, b *graph.Kind) int {
-		return strings.Compare(a.GroupResource().String(), b.GroupResource().String())
-	})
-	for _, kind := range added {
-		if !b.watches.mayBeAggregated(kind) {
-			run.Vouch(kind)
-		}
-	}
-	return added
-}
-
-// reads are the reads of one barrier.
-type reads struct {
-	*barriers
-	run       *barrier.Run[*graph.Kind]
-	namespace string
-	slots     chan struct{}
-	running   wait.Group
-	// sealable is when the kinds may be discovered again after a failure.
-	sealable time.Time
-}
-
 // follow sends the reads of the run until it has a result.
-func (r *reads) follow(ctx context.Context, defining []*graph.Kind) (barrier.Result, []*graph.Kind) {
+func (b *barriers) follow(ctx context.Context, r *reads) (barrier.Result, []*graph.Kind) {
 	for {
-		r.sealAfter(ctx, defining)
-		r.mu.Lock()
-		now := r.clock.Now()
+		b.sealAfter(ctx, r)
+		b.mu.Lock()
+		now := b.clock.Now()
 		result, unread := r.run.Result(now)
 		requests, next := r.run.Next(now)
-		r.mu.Unlock()
+		b.mu.Unlock()
 		if result != barrier.Running {
 			return result, unread
 		}
@@ -186,14 +162,14 @@ func (r *reads) follow(ctx context.Context, defining []*graph.Kind) (barrier.Res
 		}
 		var timer <-chan time.Time
 		if !next.IsZero() {
-			timer = r.clock.After(next.Sub(now))
+			timer = b.clock.After(next.Sub(now))
 		}
 		select {
 		case <-ctx.Done():
 			return barrier.Running, nil
-		case <-r.watches.restored:
+		case <-b.watches.restored:
 			return barrier.Running, nil
-		case <-r.watches.awaited:
+		case <-b.watches.awaited:
 		case <-timer:
 		}
 	}
@@ -201,112 +177,79 @@ func (r *reads) follow(ctx context.Context, defining []*graph.Kind) (barrier.Res
 
 // sealAfter adds the kinds that are new once the definitions are seen, or proved unreadable. The run goes on
 // looking for them as long as some may be unknown.
-func (r *reads) sealAfter(ctx context.Context, defining []*graph.Kind) {
-	r.mu.Lock()
-	complete, late := r.run.IsComplete(), r.run.IsLate(r.clock.Now())
-	r.mu.Unlock()
-	if complete || r.clock.Now().Before(r.sealable) {
+func (b *barriers) sealAfter(ctx context.Context, r *reads) {
+	b.mu.Lock()
+	complete, late := r.run.IsComplete(), r.run.IsLate(b.clock.Now())
+	b.mu.Unlock()
+	if complete || b.clock.Now().Before(r.sealable) {
 		return
 	}
-	seen, ready := r.sawDefinitions(defining, late)
+	seen, ready := r.sawDefinitions(late)
 	if !ready {
 		return
 	}
-	err := r.discovery.refreshKinds(ctx)
+	err := b.discovery.refreshKinds(ctx)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Kinds cannot be discovered for a barrier")
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if err != nil {
 		r.run.Undiscovered()
 	}
-	complete = seen && err == nil && len(r.discovery.hidden) == 0
+	complete = seen && err == nil && len(b.discovery.hidden) == 0
 	if !complete {
-		r.sealable = r.clock.Now().Add(barrier.RetryTime)
+		r.sealable = b.clock.Now().Add(barrier.RetryTime)
 		r.running.Start(func() { r.wakeAfter(ctx, barrier.RetryTime) })
 	}
-	if complete || late || err == nil && r.hiddenExcused {
-		r.addKinds(r.run, r.inScope)
+	if complete || late || err == nil && b.hiddenExcused {
+		r.add(r.inScope)
 		r.run.Seal(complete)
 	}
 }
 
-// sawDefinitions reports whether the graph has seen the definitions, and whether nothing more is to be
-// expected of them: it has, or it is late and the others cannot be read.
-func (r *reads) sawDefinitions(defining []*graph.Kind, late bool) (seen, ready bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	seen, ready = true, true
-	for _, kind := range defining {
-		if !r.run.Saw(kind) {
-			seen, ready = false, ready && late && r.run.HasFailed(kind)
+// dueForUnread returns when unread kinds are to be read again; nil, which is never, if there are none.
+func (b *barriers) dueForUnread() <-chan time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.unread) == 0 {
+		return nil
+	}
+	return b.clock.After(unreadRecheck)
+}
+
+// describeUnseen returns the names of what a barrier passed without.
+func (b *barriers) describeUnseen(unread []*graph.Kind) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if names := append(namesOf(unread), b.discovery.hidden...); len(names) > 0 {
+		return names
+	}
+	return []string{undiscovered}
+}
+
+// unreadOutside returns the kinds that could not be read and that the barrier did not read, because no object
+// of theirs can be a dependent. The caller holds the lock.
+func (b *barriers) unreadOutside(r *reads) []*graph.Kind {
+	return slices.DeleteFunc(slices.Clone(b.unread), func(kind *graph.Kind) bool {
+		m := b.watches.monitors[kind.GroupKind()]
+		return r.inScope(kind) || defines(kind) || m == nil || m.kind != kind
+	})
+}
+
+// unreadNames returns the names of what the last barrier passed without. The caller holds the lock.
+func (b *barriers) unreadNames() []string { return append(namesOf(b.unread), b.discovery.hidden...) }
+
+// unreadKinds returns the kinds that have no first list, that the last barrier passed without, and the groups
+// whose kinds are not known.
+func (b *barriers) unreadKinds() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	kinds := slices.Clone(b.unread)
+	for _, m := range b.watches.monitors {
+		if !m.listed && !slices.Contains(kinds, m.kind) {
+			kinds = append(kinds, m.kind)
 		}
 	}
-	return seen, ready
-}
-
-// inScope reports whether objects of the kind may be dependents of the owners.
-func (r *reads) inScope(kind *graph.Kind) bool { return r.namespace == "" || kind.Namespaced }
-
-// wakeAfter continues the run after the time.
-func (r *reads) wakeAfter(ctx context.Context, after time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-r.clock.After(after):
-		r.watches.awaited.wake()
-	}
-}
-
-// send sends one read, and records its result. Definitions wait for no other read: other kinds
-// may follow from them. Neither do checks, which find out why others wait.
-func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Request) {
-	if !defines(kind) && request != barrier.Check {
-		select {
-		case <-ctx.Done():
-			return
-		case r.slots <- struct{}{}:
-		}
-		defer func() { <-r.slots }()
-	}
-	r.metrics.reads.WithLabelValues(strings.ToLower(request.String())).Inc()
-	var err error
-	began := r.clock.Now()
-	switch request {
-	case barrier.Check:
-		r.check(ctx, kind)
-	case barrier.Probe:
-		err = r.first(ctx, kind)
-	case barrier.List:
-		err = r.list(ctx, kind, pageTimeout)
-	}
-	if err != nil && ctx.Err() == nil {
-		r.fail(ctx, kind, began, err)
-	}
-	r.watches.awaited.wake()
-}
-
-// fail records the failure of a read of the kind. An overloaded API server says nothing about the kind.
-func (r *reads) fail(ctx context.Context, kind *graph.Kind, began time.Time, err error) {
-	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
-	overload, refused := r.throttle.remaining(), r.throttle.hasRefused(kind.Group, began)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	busy := refused && !r.watches.mayBeAggregated(kind)
-	if busy {
-		overload = max(overload, barrier.RetryTime)
-	}
-	if overload > 0 {
-		r.run.Postponed(kind, r.clock.Now().Add(overload))
-		return
-	}
-	r.run.Failed(kind, r.clock.Now())
-}
-
-// namespaceOf returns the namespace in which the kind is read.
-func (r *reads) namespaceOf(kind *graph.Kind) string {
-	if kind.Namespaced {
-		return r.namespace
-	}
-	return ""
+	return append(namesOf(kinds), b.discovery.hidden...)
 }

@@ -4,54 +4,17 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 )
 
 // SyncTimeout is how long the collection waits for the first list of every kind.
 const SyncTimeout = 30 * time.Second
 
-// Config configures a collector.
-type Config struct {
-	// Reads lists and watches metadata, Barriers lists them for barriers. Live reads single
-	// objects; it must have no rate limit, and is Reads if nil.
-	Reads, Barriers, Live metadata.Interface
-	// REST sends the writes, and reads the definitions of kinds. It must have no rate limit.
-	REST      rest.Interface
-	Discovery discovery.DiscoveryInterface
-	Recorder  record.EventRecorder
-	Clock     clock.WithTicker
-	// Limiter limits the writes, ReadLimiter the live reads; nil for no limit.
-	Limiter, ReadLimiter flowcontrol.RateLimiter
-	// Throttle delays all requests while the API server is overloaded; nil for never. The transports of
-	// the clients must be wrapped by it.
-	Throttle *Throttle
-	// Detection finds out whether other garbage collectors work in the cluster; nil for no detection.
-	Detection *Detection
-	// Workers is the number of objects that are judged at once.
-	Workers int
-	// DryRun logs the writes instead of sending them.
-	DryRun bool
-	// Ignored are the resources that are not collected, beside events.
-	Ignored []schema.GroupResource
-	// UnreadableAfter is how long a barrier waits for kinds that cannot be read.
-	UnreadableAfter time.Duration
-	// OrphanUnreadableAfter is how long a deletion with the policy Orphan waits for such kinds, at least
-	// UnreadableAfter; 0 for ever.
-	OrphanUnreadableAfter time.Duration
-}
-
-// Collector collects garbage. It composes the parts, and is safe for concurrent use.
+// Collector collects garbage. It composes the parts, from the lowest one up, and is safe for concurrent use.
 type Collector struct {
 	*sharedGraph
 	restore   *restore
@@ -82,18 +45,19 @@ func newCollector(config *Config, queue workqueue.TypedRateLimitingInterface[typ
 	c.discovery = newKindDiscovery(config, c.sharedGraph, c.watches, c.metrics)
 	c.live = newLiveReads(config, c.sharedGraph, c.watches)
 	c.writer = newWriter(config, c.watches, c.live, c.metrics)
-	c.cycles = &cycles{
-		sharedGraph: c.sharedGraph, live: c.live, writer: c.writer, recorder: config.Recorder, wanted: newSignal(),
-	}
+	searchCycles := newSignal()
 	passes := &passes{
-		sharedGraph: c.sharedGraph, recorder: config.Recorder, enqueueAfter: queue.AddAfter, cycles: c.cycles.wanted,
+		sharedGraph: c.sharedGraph, recorder: config.Recorder, enqueueAfter: queue.AddAfter, cycles: searchCycles,
 		orphanUnreadableAfter: config.OrphanUnreadableAfter, unreadSince: map[types.UID]deletion{},
 	}
 	c.barriers = newBarriers(config, c.discovery, passes, c.metrics)
-	c.cycles.barriers = c.barriers
+	c.cycles = &cycles{
+		sharedGraph: c.sharedGraph, live: c.live, writer: c.writer, barriers: c.barriers, recorder: config.Recorder,
+		wanted: searchCycles,
+	}
 	c.worker = &worker{
 		sharedGraph: c.sharedGraph, queue: queue, live: c.live, writer: c.writer, barriers: c.barriers, others: c.others,
-		recorder: config.Recorder, cycles: c.cycles.wanted, displaced: lru.New(remembered),
+		recorder: config.Recorder, cycles: searchCycles, displaced: lru.New(remembered),
 	}
 	c.progress = &progressReports{
 		sharedGraph: c.sharedGraph, barriers: c.barriers, recorder: config.Recorder, told: map[types.UID]*progress{},
@@ -117,7 +81,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	if !c.waitForSync(ctx) {
 		return end()
 	}
-	logger.Info("Collecting garbage", "workers", c.workers, "dryRun", c.writer.dryRun)
+	logger.Info("Collecting garbage", "workers", c.workers, "dryRun", c.writer.sender.dryRun)
 	var running wait.Group
 	for range c.workers {
 		running.StartWithContext(ctx, c.worker.run)

@@ -202,7 +202,7 @@ func (c *cycles) releaseMembers(ctx context.Context, component graph.Component) 
 			c.wanted.wake()
 			return nil
 		}
-		if i < maxEvents && !c.writer.dryRun {
+		if i < maxEvents && !c.writer.sender.dryRun {
 			c.recorder.Eventf(referenceTo(member.Object), v1.EventTypeWarning, blocker.CycleEvent, "Released from a cycle of %d owners that block each other: %s", len(names), cycle)
 		}
 	}

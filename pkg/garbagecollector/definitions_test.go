@@ -94,7 +94,7 @@ func TestBarrierAwaitsKindInNewVersion(t *testing.T) {
 	c, d := watchingWidgets(t, newAPIServer(t))
 	c.mu.Lock()
 	c.watches.run = barrier.Begin[*graph.Kind](c.barriers.unreadableAfter)
-	c.barriers.addKinds(c.watches.run, func(*graph.Kind) bool { return true })
+	c.barriers.newReads(c.watches.run, "").add(func(*graph.Kind) bool { return true })
 	c.watches.run.Seal(true)
 	c.mu.Unlock()
 	d.serveWidgets("v2", true)
@@ -278,10 +278,10 @@ func TestKindOfKubernetesOutlivesItsAPIService(t *testing.T) {
 			s.answer(path, tc.status, tc.answer)
 			clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 			c := connected(t, s, Config{Clock: clock})
-			c.discovery.setWithdrawn([]*graph.Kind{kind})
+			c.discovery.gone.setWithdrawn([]*graph.Kind{kind})
 			for _, want := range []bool{false, tc.later} {
-				if gone, err := c.discovery.isGone(t.Context(), kind); err != nil || gone != want {
-					t.Errorf("after %s: gone: %v, %v", clock.Since(c.discovery.withdrawn[kind.GroupKind()]), gone, err)
+				if gone, err := c.discovery.gone.isGone(t.Context(), kind); err != nil || gone != want {
+					t.Errorf("after %s: gone: %v, %v", clock.Since(c.discovery.gone.withdrawn[kind.GroupKind()]), gone, err)
 				}
 				clock.Step(droppedAfter)
 			}

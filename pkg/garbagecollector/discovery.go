@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
@@ -33,10 +30,9 @@ type kindDiscovery struct {
 	*sharedGraph
 	watches *watches
 	client  discovery.DiscoveryInterface
-	// rest reads the definitions of kinds, lists asks whether a path is served.
-	rest     rest.Interface
-	lists    metadata.Interface
-	throttle *Throttle
+	// definitions read what defines kinds, gone finds out which kinds are gone.
+	definitions *definitionReads
+	gone        *goneKinds
 	// ignored are the resources that are not collected, beside events.
 	ignored []schema.GroupResource
 	metrics *counters
@@ -48,8 +44,6 @@ type kindDiscovery struct {
 
 	// discovered: discovery has succeeded.
 	discovered bool
-	// withdrawn is, for watched kinds that discovery lacks, since when it does without a failure.
-	withdrawn map[schema.GroupKind]time.Time
 	// listed are the versions of groups whose resources a discovery has listed since the versions exist.
 	listed map[schema.GroupVersion]bool
 	// hidden are the groups with a version that cannot be discovered, never was, and of which no kind is known.
@@ -57,9 +51,11 @@ type kindDiscovery struct {
 }
 
 func newKindDiscovery(config *Config, known *sharedGraph, watches *watches, metrics *counters) *kindDiscovery {
+	definitions := &definitionReads{config.REST}
+	gone := &goneKinds{sharedGraph: known, definitions: definitions, lists: config.Barriers, throttle: config.Throttle}
 	return &kindDiscovery{
-		sharedGraph: known, watches: watches, client: config.Discovery, rest: config.REST, lists: config.Barriers,
-		throttle: config.Throttle, ignored: config.Ignored, metrics: metrics,
+		sharedGraph: known, watches: watches, client: config.Discovery, definitions: definitions, gone: gone,
+		ignored: config.Ignored, metrics: metrics,
 	}
 }
 
@@ -95,7 +91,7 @@ func (d *kindDiscovery) discover(ctx context.Context) error {
 	if err != nil && !partial || len(lists) == 0 {
 		d.metrics.syncErrors.Inc()
 		d.mu.Lock()
-		d.watches.outdated, d.withdrawn = true, nil
+		d.watches.outdated, d.gone.withdrawn = true, nil
 		d.mu.Unlock()
 		return fmt.Errorf("discover kinds: %w", err)
 	}
@@ -103,7 +99,7 @@ func (d *kindDiscovery) discover(ctx context.Context) error {
 		d.metrics.syncErrors.Inc()
 		klog.FromContext(ctx).Info("Some groups cannot be discovered; their kinds are kept", "groups", fmt.Sprint(failed))
 	}
-	found := d.kindsOf(groups, lists)
+	found := kindsOf(groups, lists, d.ignored)
 	absent, rescoped := d.apply(found, failed)
 	for _, kind := range absent {
 		d.dropIfGone(ctx, kind)
@@ -123,56 +119,6 @@ func (d *kindDiscovery) discover(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// served are the kinds that discovery found.
-type served struct {
-	kinds map[schema.GroupKind]*graph.Kind
-	// versions are all versions of all resources.
-	versions map[schema.GroupVersionResource]bool
-	// listed are the versions of groups whose resources are known.
-	listed map[schema.GroupVersion]bool
-}
-
-// kindsOf returns the served kinds, each in the preferred version that can be collected.
-func (d *kindDiscovery) kindsOf(groups []*metav1.APIGroup, lists []*metav1.APIResourceList) served {
-	found := served{map[schema.GroupKind]*graph.Kind{}, map[schema.GroupVersionResource]bool{}, map[schema.GroupVersion]bool{}}
-	byVersion := map[string]*metav1.APIResourceList{}
-	for _, list := range lists {
-		byVersion[list.GroupVersion] = list
-	}
-	for _, group := range groups {
-		for _, version := range append([]metav1.GroupVersionForDiscovery{group.PreferredVersion}, group.Versions...) {
-			if list := byVersion[version.GroupVersion]; list != nil {
-				gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
-				found.listed[gv] = true
-				d.addVersion(found, gv, list.APIResources)
-			}
-		}
-	}
-	return found
-}
-
-func (d *kindDiscovery) addVersion(found served, version schema.GroupVersion, resources []metav1.APIResource) {
-	for _, r := range resources {
-		if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "get") {
-			continue
-		}
-		kind := &graph.Kind{GroupVersionKind: version.WithKind(r.Kind), Resource: r.Name, Namespaced: r.Namespaced}
-		kind.Collected = d.collects(kind.GroupResource(), r.Verbs)
-		found.versions[kind.GroupVersionResource()] = true
-		if known := found.kinds[kind.GroupKind()]; known == nil || kind.Collected && !known.Collected {
-			found.kinds[kind.GroupKind()] = kind
-		}
-	}
-}
-
-// collects reports whether the objects of the resource are collected.
-func (d *kindDiscovery) collects(resource schema.GroupResource, verbs metav1.Verbs) bool {
-	if resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io") || slices.Contains(d.ignored, resource) {
-		return false
-	}
-	return slices.Contains(verbs, "delete") && slices.Contains(verbs, "list") && slices.Contains(verbs, "watch")
 }
 
 // apply serves the found kinds. It returns those that are served no longer, and those whose scope
@@ -203,7 +149,7 @@ func (d *kindDiscovery) apply(found served, failed map[schema.GroupVersion]error
 				absent = append(absent, kind)
 			}
 		}
-		d.setWithdrawn(absent)
+		d.gone.setWithdrawn(absent)
 		d.hidden = d.hiddenOf(found.listed, failed)
 		d.discovered = true
 	})
@@ -231,12 +177,76 @@ func (d *kindDiscovery) hiddenOf(listed map[schema.GroupVersion]bool, failed map
 	return slices.Compact(hidden)
 }
 
-func groupsOf(versions map[schema.GroupVersion]error) map[string]bool {
-	groups := map[string]bool{}
-	for version := range versions {
-		groups[version.Group] = true
+// dropIfGone drops a kind that discovery lacks, once its definition proved to be gone.
+func (d *kindDiscovery) dropIfGone(ctx context.Context, kind *graph.Kind) {
+	gone, err := d.gone.isGone(ctx, kind)
+	if err != nil || !gone {
+		klog.FromContext(ctx).V(2).Info("A kind is not served; its objects are kept", "resource", kind.GroupResource(), "err", err)
+		return
 	}
-	return groups
+	klog.FromContext(ctx).Info("A kind is gone", "resource", kind.GroupResource())
+	d.watches.drop(kind)
+}
+
+// refreshKinds makes the served kinds as new as the definitions in the graph. Discovery may
+// lack a kind whose first objects exist already.
+func (d *kindDiscovery) refreshKinds(ctx context.Context) error {
+	d.running.Lock() // a discovery that is under way may find them
+	d.mu.Lock()
+	outdated := d.watches.outdated
+	d.mu.Unlock()
+	d.running.Unlock()
+	if outdated {
+		if err := d.discover(ctx); err != nil {
+			return err
+		}
+	}
+	for _, name := range d.undiscovered() {
+		if _, err := d.serveDefined(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undiscovered returns the definitions whose kinds are not served.
+func (d *kindDiscovery) undiscovered() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := map[string]bool{}
+	for _, kind := range d.graph.Kinds() {
+		known[kind.GroupResource().String()] = true
+	}
+	var names []string
+	for name := range d.watches.definitions {
+		if !known[name] && !slices.Contains(d.ignored, schema.ParseGroupResource(name)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// serveDefined serves the kind of a definition, if objects of the kind can exist. It returns false if there is no
+// such definition.
+func (d *kindDiscovery) serveDefined(ctx context.Context, name string) (defined bool, err error) {
+	definition, err := d.definitions.read(ctx, name)
+	if answer.IsAbsent(err, name) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.watches.definitions, name)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	kind := kindOf(definition)
+	if kind == nil {
+		return true, nil
+	}
+	d.change(func(*graph.Graph) {
+		d.watches.serve(kind, map[schema.GroupVersionResource]bool{kind.GroupVersionResource(): true})
+	})
+	return true, nil
 }
 
 // unlisted returns an error if the kinds are not discovered, or a kind has no first list yet.

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -76,13 +75,6 @@ func (s *sharedGraph) nodes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.graph.Len()
-}
-
-// referenceTo returns the reference to the object for events.
-func referenceTo(o graph.Object) *v1.ObjectReference {
-	return &v1.ObjectReference{
-		APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.Version,
-	}
 }
 
 // signal wakes the reader of the channel. It keeps one signal until that is read.

@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -37,16 +36,6 @@ const (
 	// work; laterCheck that between others.
 	soonCheck, laterCheck = time.Minute, 10 * time.Minute
 )
-
-// Detection is how the leader finds out that another garbage collector works in the same cluster: it creates
-// a Lease whose owner never existed, the test Lease, and leaves it alone. Only another collector deletes it.
-type Detection struct {
-	// Client creates and deletes the test Leases.
-	Client coordinationclient.LeaseInterface
-	// Namespace is that of the client. LeaderLease is the name of the leader lease in this namespace: events
-	// are about this Lease.
-	Namespace, LeaderLease string
-}
 
 // otherCollectors looks for other garbage collectors.
 type otherCollectors struct {

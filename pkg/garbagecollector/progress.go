@@ -21,15 +21,7 @@ const (
 	// two of them.
 	progressInterval = 30 * time.Second
 	progressTick     = 5 * time.Second
-	// maxEvents bounds the events of one tick: an event is a write.
-	maxEvents = 25
-	// maxNames bounds the names in one event.
-	maxNames = 5
 )
-
-// EventLimits are those of the recorder of a collector. By default client-go leaves out most events about one object
-// after the first 25.
-var EventLimits = record.CorrelatorOptions{QPS: 1. / 30}
 
 // progress is what was told about a waiting owner.
 type progress struct {

@@ -210,7 +210,7 @@ func TestBarrierTakesNoListWithoutVersion(t *testing.T) {
 	c.watches.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps, position: "1", reached: "1", listed: true}
 	run := barrier.Begin[*graph.Kind](time.Hour)
 	run.Add(configMaps)
-	r := &reads{barriers: c.barriers, run: run, namespace: "ns"}
+	r := c.barriers.newReads(run, "ns")
 	for name, read := range map[string]error{"probe": r.probe(t.Context(), configMaps), "list": r.list(t.Context(), configMaps, pageTimeout)} {
 		if read == nil || !strings.Contains(read.Error(), "version") || run.Saw(configMaps) {
 			t.Errorf("%s = %v, seen %v", name, read, run.Saw(configMaps))

@@ -20,23 +20,29 @@ import (
 
 const sealLimit = 10 * time.Second
 
-// sealing returns the reads of a barrier that has just begun, and reads definitions only.
-func sealing(t *testing.T, s *apiServer, d *fakeDiscovery) (*reads, *clocktesting.FakeClock) {
+// begun is a barrier that has just begun, and reads definitions only.
+type begun struct {
+	*reads
+	collector *Collector
+}
+
+func sealing(t *testing.T, s *apiServer, d *fakeDiscovery) (begun, *clocktesting.FakeClock) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	c := connected(t, s, Config{Clock: clock, Discovery: d, UnreadableAfter: sealLimit})
-	r := &reads{barriers: c.barriers, run: barrier.Begin[*graph.Kind](sealLimit)}
+	r := c.barriers.newReads(barrier.Begin[*graph.Kind](sealLimit), "")
+	r.defining = []*graph.Kind{definitions}
 	r.run.Add(definitions)
 	r.run.Vouch(definitions)
 	r.run.Next(clock.Now())
-	return r, clock
+	return begun{r, c}, clock
 }
 
 // seal looks for new kinds, after the definitions were seen or not, and returns what the run has come to. The API
 // server answers checks.
-func (r *reads) seal(t *testing.T) barrier.Result {
+func (r begun) seal(t *testing.T) barrier.Result {
 	t.Helper()
-	r.sealAfter(t.Context(), []*graph.Kind{definitions})
+	r.collector.barriers.sealAfter(t.Context(), r.reads)
 	return r.answerCheck()
 }
 
@@ -102,7 +108,7 @@ func TestBarrierPassesWithoutKindsThatCannotBeDiscovered(t *testing.T) {
 	if result := r.seal(t); result != barrier.PassedWithout {
 		t.Errorf("the barrier has %v", result)
 	}
-	if names := r.describeUnseen(nil); !slices.Equal(names, []string{undiscovered}) {
+	if names := r.collector.barriers.describeUnseen(nil); !slices.Equal(names, []string{undiscovered}) {
 		t.Errorf("passed without %v", names)
 	}
 }
@@ -124,10 +130,10 @@ func TestGroupThatWasNeverDiscoveredIsAwaited(t *testing.T) {
 	s := newAPIServer(t)
 	s.listWidgets(make(chan struct{}))
 	r, clock := sealing(t, s, away("g", "other.example.com", "metrics.k8s.io"))
-	if err := r.discovery.discover(t.Context()); err != nil {
+	if err := r.collector.discovery.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if names := r.unreadKinds(); !slices.Equal(names, []string{"widgets.g", "*.other.example.com"}) {
+	if names := r.collector.barriers.unreadKinds(); !slices.Equal(names, []string{"widgets.g", "*.other.example.com"}) {
 		t.Errorf("not read: %v", names)
 	}
 	r.run.Seen(definitions)
@@ -140,7 +146,7 @@ func TestGroupThatWasNeverDiscoveredIsAwaited(t *testing.T) {
 	if result := r.answerCheck(); result != barrier.PassedWithout {
 		t.Errorf("the barrier has %v", result)
 	}
-	if names := r.describeUnseen(nil); !slices.Equal(names, []string{"*.other.example.com"}) {
+	if names := r.collector.barriers.describeUnseen(nil); !slices.Equal(names, []string{"*.other.example.com"}) {
 		t.Errorf("passed without %v", names)
 	}
 }
@@ -179,7 +185,7 @@ func TestVersionThatWasNeverDiscoveredIsAwaited(t *testing.T) {
 
 func TestNextBarrierDoesNotAwaitGroupThatIsAway(t *testing.T) {
 	r, _ := sealing(t, newAPIServer(t), &fakeDiscovery{})
-	r.discovery.hidden, r.hiddenExcused = []string{"*.example.com"}, true
+	r.collector.discovery.hidden, r.collector.barriers.hiddenExcused = []string{"*.example.com"}, true
 	r.run.Seen(definitions)
 	if result := r.seal(t); result != barrier.PassedWithout {
 		t.Errorf("the barrier has %v", result)

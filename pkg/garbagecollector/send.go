@@ -21,6 +21,18 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
+// maxConflicts is the number of conflicts after which a deletion names the UID only, right
+// after a live read: other fields may change all the time.
+const maxConflicts = 3
+
+// removal is a patch that removes references or a finalizer.
+type removal struct {
+	verb       string
+	operations *patch.Patch
+	// still reports whether the patch is still right after a delay; nil if its version says so.
+	still func() bool
+}
+
 // writeTimeout bounds a write. A webhook may take 30 s.
 const writeTimeout = 35 * time.Second
 
@@ -44,24 +56,37 @@ func NewWriteClient(config *rest.Config) (rest.Interface, error) {
 	return client, nil
 }
 
-// sendDeletion sends a DELETE, and records the answer.
-func (w *writer) sendDeletion(ctx context.Context, j graph.Judgement, policy metav1.DeletionPropagation, a *attempt) error {
-	if w.dryRun {
+// sender sends writes, and records their answers in the graph. It has no mutex of its own.
+type sender struct {
+	*sharedGraph
+	watches *watches
+	// client has no rate limit: the writer has waited.
+	client  rest.Interface
+	metrics *counters
+	// dryRun logs the writes instead of sending them.
+	dryRun bool
+}
+
+// delete sends a DELETE, and records the answer.
+func (s *sender) delete(
+	ctx context.Context, j graph.Judgement, policy metav1.DeletionPropagation, conflicts int,
+) error {
+	if s.dryRun {
 		logDry(ctx, "delete", j.Object, string(policy))
-		w.change(func(g *graph.Graph) { g.Sent(j.UID, j.Version) })
+		s.change(func(g *graph.Graph) { g.Sent(j.UID, j.Version) })
 		return nil
 	}
-	body, err := json.Marshal(deleteOptions(j, policy, a.conflicts))
+	body, err := json.Marshal(deleteOptions(j, policy, conflicts))
 	if err != nil {
 		return fmt.Errorf("encode options: %w", err)
 	}
-	answer, err := w.send(ctx, w.client.Delete().SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body), j.Object)
+	answer, err := s.send(ctx, s.client.Delete().SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body), j.Object)
 	if err != nil {
 		return err
 	}
-	w.metrics.deleted.WithLabelValues(string(policy)).Inc()
-	gone := w.provesGone(answer, j) && (a.conflicts < maxConflicts || !isStatus(answer))
-	w.change(func(g *graph.Graph) {
+	s.metrics.deleted.WithLabelValues(string(policy)).Inc()
+	gone := s.provesGone(answer, j) && (conflicts < maxConflicts || !isStatus(answer))
+	s.change(func(g *graph.Graph) {
 		if gone {
 			g.Deleted(j.UID, j.Coordinates())
 			return
@@ -85,9 +110,9 @@ func deleteOptions(j graph.Judgement, policy metav1.DeletionPropagation, conflic
 	return options
 }
 
-// sendPatch sends a PATCH, and records the answer.
-func (w *writer) sendPatch(ctx context.Context, j graph.Judgement, r removal) error {
-	if w.dryRun {
+// patch sends a PATCH, and records the answer.
+func (s *sender) patch(ctx context.Context, j graph.Judgement, r removal) error {
+	if s.dryRun {
 		logDry(ctx, r.verb, j.Object, "")
 		return nil
 	}
@@ -95,18 +120,18 @@ func (w *writer) sendPatch(ctx context.Context, j graph.Judgement, r removal) er
 	if err != nil {
 		return fmt.Errorf("encode patch: %w", err)
 	}
-	written, err := w.send(ctx, w.client.Patch(types.JSONPatchType).Body(body), j.Object)
+	written, err := s.send(ctx, s.client.Patch(types.JSONPatchType).Body(body), j.Object)
 	if err != nil {
 		return err
 	}
-	w.metrics.patched.WithLabelValues(r.verb).Inc()
-	w.recordWritten(j, written)
+	s.metrics.patched.WithLabelValues(r.verb).Inc()
+	s.recordWritten(j, written)
 	return nil
 }
 
 // send sends a write of the object without retries, since the judgement would be older than it may be. The outcome of a
 // write that is not answered in time is unknown, and the object judged anew. The answer is nil if it cannot be decoded.
-func (w *writer) send(ctx context.Context, request *rest.Request, object graph.Object) (runtime.Object, error) {
+func (s *sender) send(ctx context.Context, request *rest.Request, object graph.Object) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	result := request.AbsPath(path(object)...).SetHeader("Accept", acceptMetadata).MaxRetries(0).Do(ctx)
@@ -126,22 +151,22 @@ func (w *writer) send(ctx context.Context, request *rest.Request, object graph.O
 }
 
 // recordWritten records the answer to a patch.
-func (w *writer) recordWritten(j graph.Judgement, written runtime.Object) {
+func (s *sender) recordWritten(j graph.Judgement, written runtime.Object) {
 	partial, ok := written.(*metav1.PartialObjectMetadata)
 	switch {
 	case !ok:
-	case w.provesGone(partial, j):
-		w.change(func(g *graph.Graph) { g.Deleted(j.UID, j.Coordinates()) })
+	case s.provesGone(partial, j):
+		s.change(func(g *graph.Graph) { g.Deleted(j.UID, j.Coordinates()) })
 	default:
-		w.change(func(g *graph.Graph) { g.Refresh(j.Kind, partial) })
+		s.change(func(g *graph.Graph) { g.Refresh(j.Kind, partial) })
 	}
 }
 
 // provesGone reports whether the success of a write proves that the object is gone. That of an aggregated API server,
 // which may carry the write out later or not at all, does not: the owner would be released before the object. Its event
 // follows.
-func (w *writer) provesGone(answer runtime.Object, j graph.Judgement) bool {
-	return saysGone(answer, j.UID) && !w.watches.mayIgnorePreconditions(j.Kind)
+func (s *sender) provesGone(answer runtime.Object, j graph.Judgement) bool {
+	return saysGone(answer, j.UID) && !s.watches.mayIgnorePreconditions(j.Kind)
 }
 
 // saysGone reports whether the answer to a write says that no object with the UID is left: a

@@ -211,7 +211,7 @@ func TestOverloadIsNoUnreadableKind(t *testing.T) {
 	run.Seen(services)
 	run.Seal(true)
 	c.watches.run = run
-	r := &reads{barriers: c.barriers, run: run, slots: make(chan struct{}, 1)}
+	r := c.barriers.newReads(run, "")
 	throttle.pause(time.Now().Add(time.Hour))
 	run.Next(time.Now())
 	r.fail(t.Context(), configMaps, time.Now(), errPathNotFound)
@@ -258,7 +258,7 @@ func TestOverloadOfDefinedKindIsNoUnreadableKind(t *testing.T) {
 			run.Seal(true)
 			run.Next(time.Now())
 			c.watches.run = run
-			r := &reads{barriers: c.barriers, run: run, slots: make(chan struct{}, 1)}
+			r := c.barriers.newReads(run, "")
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
 			defer cancel()

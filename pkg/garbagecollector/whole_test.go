@@ -39,7 +39,7 @@ func TestAbsentServiceIsNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := New(Config{REST: client, Clock: clock.RealClock{}})
-			_, err = c.discovery.readWhole(t.Context(), services, name)
+			_, err = c.discovery.definitions.readWhole(t.Context(), services, name)
 			if !apierrors.IsNotFound(err) {
 				t.Errorf("got %v, want 404", err)
 			}

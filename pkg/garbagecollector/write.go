@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -18,10 +17,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
-
-// maxConflicts is the number of conflicts after which a deletion names the UID only, right
-// after a live read: other fields may change all the time.
-const maxConflicts = 3
 
 // outcome is what became of a write.
 type outcome int
@@ -41,30 +36,28 @@ var policies = map[garbage.Action]metav1.DeletionPropagation{
 	garbage.DeleteOrphan:     metav1.DeletePropagationOrphan,
 }
 
-// writer deletes and patches objects, each only as it was judged. It has no mutex of its own. In this file stands what
-// happens until a write is sent, and after a failure; send.go sends.
+// writer deletes and patches objects, each only as it was judged: it delays and confirms a write until it is sent, and
+// finds out what a failure means. It has no mutex of its own.
 type writer struct {
 	*sharedGraph
 	restore *restore
 	watches *watches
 	live    *liveReads
-	// client has no rate limit of its own: limiter delays a write before the last check of its judgement.
-	client   rest.Interface
+	sender  *sender
+	// limiter delays a write before the last check of its judgement.
 	limiter  flowcontrol.RateLimiter
 	throttle *Throttle
 	slow     *slowKinds
 	// repeats delays writes that somebody undoes; nil for never.
 	repeats *controller.Repeats
-	metrics *counters
-	// dryRun logs the writes instead of sending them.
-	dryRun bool
 }
 
 func newWriter(config *Config, watches *watches, live *liveReads, metrics *counters) *writer {
+	known := watches.sharedGraph
+	sender := &sender{sharedGraph: known, watches: watches, client: config.REST, metrics: metrics, dryRun: config.DryRun}
 	return &writer{
-		sharedGraph: watches.sharedGraph, restore: watches.restore, watches: watches, live: live, client: config.REST,
-		limiter: config.Limiter, throttle: config.Throttle, slow: newSlowKinds(config.Clock), repeats: &controller.Repeats{},
-		metrics: metrics, dryRun: config.DryRun,
+		sharedGraph: known, restore: watches.restore, watches: watches, live: live, sender: sender, limiter: config.Limiter,
+		throttle: config.Throttle, slow: newSlowKinds(config.Clock), repeats: &controller.Repeats{},
 	}
 }
 
@@ -74,14 +67,6 @@ type attempt struct {
 	conflicts int
 	// admitted: the rate limit admitted a write, which is not sent yet.
 	admitted bool
-}
-
-// removal is a patch that removes references or a finalizer.
-type removal struct {
-	verb       string
-	operations *patch.Patch
-	// still reports whether the patch is still right after a delay; nil if its version says so.
-	still func() bool
 }
 
 // writeRequest is a write that is not sent yet.
@@ -98,14 +83,14 @@ type writeRequest struct {
 // read does, once nothing else delays the deletion.
 func (w *writer) delete(ctx context.Context, j graph.Judgement, action garbage.Action, a *attempt) (outcome, error) {
 	confirm := func() (outcome, error) { return w.confirmDeletion(ctx, &j, action, a) }
-	send := func() error { return w.sendDeletion(ctx, j, policies[action], a) }
+	send := func() error { return w.sender.delete(ctx, j, policies[action], a.conflicts) }
 	return w.write(ctx, &j, a, writeRequest{"delete", []byte("delete " + policies[action]), confirm, send})
 }
 
 // patch applies the patch if the object is as judged, and records the result.
 func (w *writer) patch(ctx context.Context, j graph.Judgement, a *attempt, r removal) (outcome, error) {
 	confirm := func() (outcome, error) { return w.confirmPatch(ctx, j, r) }
-	send := func() error { return w.sendPatch(ctx, j, r) }
+	send := func() error { return w.sender.patch(ctx, j, r) }
 	return w.write(ctx, &j, a, writeRequest{r.verb, w.effectOf(j, r.verb), confirm, send})
 }
 

@@ -2,13 +2,14 @@ package main
 
 // The files of the defects of garbage collection.
 const (
-	garbageDecide = "pkg/garbage/decide.go"
-	garbageJudge  = "pkg/garbage/graph/judge.go"
-	garbageNode   = "pkg/garbage/graph/node.go"
-	garbageWrite  = "pkg/garbagecollector/write.go"
-	garbageSend   = "pkg/garbagecollector/send.go"
-	absenceFile   = "pkg/garbagecollector/absence.go"
-	barriersFile  = "pkg/garbagecollector/barriers.go"
+	garbageDecide    = "pkg/garbage/decide.go"
+	garbageJudge     = "pkg/garbage/graph/judge.go"
+	garbageNode      = "pkg/garbage/graph/node.go"
+	garbageWrite     = "pkg/garbagecollector/write.go"
+	garbageSend      = "pkg/garbagecollector/send.go"
+	absenceFile      = "pkg/garbagecollector/absence.go"
+	barriersFile     = "pkg/garbagecollector/barriers.go"
+	barrierReadsFile = "pkg/garbagecollector/barrierreads.go"
 )
 
 var garbageDefects = []defect{
@@ -54,7 +55,7 @@ var garbageDefects = []defect{
 		{"pkg/garbage/barrier/server.go", "\tcase !answered:", "\tcase !ON && !answered:"},
 	}},
 	{"barrier-short-of-a-kind", "the barrier leaves out a kind", []change{
-		{barriersFile, "\t\tif wanted(m.kind) {", "\t\tif wanted(m.kind) && !(ON && m.kind.Resource == \"secrets\") {"},
+		{barrierReadsFile, "\t\tif wanted(m.kind) {", "\t\tif wanted(m.kind) && !(ON && m.kind.Resource == \"secrets\") {"},
 	}},
 	{"barrier-begun-before-deletion", "a barrier serves deletions that were observed after it began", []change{
 		{barriersFile, "\tif result == barrier.PassedWithout {", "\tif ON { for uid, d := range b.takePending() { owners[uid] = d } }; if result == barrier.PassedWithout {"},

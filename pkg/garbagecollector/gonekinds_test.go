@@ -133,11 +133,11 @@ func TestKindThatDiscoveryLacksNowAndThenIsKept(t *testing.T) {
 func TestKindOfKubernetesIsKeptDuringAnUpgrade(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	c := connected(t, newAPIServer(t), Config{Clock: clock}) // which answers all paths with a 404
-	c.discovery.setWithdrawn([]*graph.Kind{configMaps})
+	c.discovery.gone.setWithdrawn([]*graph.Kind{configMaps})
 	for _, gone := range []bool{false, true} {
 		clock.Step(droppedAfter - 1)
-		if got, err := c.discovery.isWithdrawn(t.Context(), configMaps); got != gone || err != nil {
-			t.Errorf("after %s: isWithdrawn = %v, %v", clock.Since(c.discovery.withdrawn[configMaps.GroupKind()]), got, err)
+		if got, err := c.discovery.gone.isWithdrawn(t.Context(), configMaps); got != gone || err != nil {
+			t.Errorf("after %s: isWithdrawn = %v, %v", clock.Since(c.discovery.gone.withdrawn[configMaps.GroupKind()]), got, err)
 		}
 	}
 }
