@@ -5,6 +5,7 @@ import "github.com/exeunt-io/exeunt/internal/enum"
 // Decide returns the next step for one object. It is total and pure.
 func Decide(s State) Decision {
 	switch {
+	// A list may lack an object that exists: the answer of a cache, or a page that expired. Nothing is judged by that.
 	case s.Missing:
 		return Decision{VerifyObject, MissingInList}
 	case s.Deleting:
@@ -13,14 +14,20 @@ func Decide(s State) Decision {
 		return Decision{Wait, DeleteSent}
 	case !s.owned():
 		return Decision{Wait, NoOwner}
+	// An owner that the graph does not have may have been created a moment ago, or be of a kind that is listed late. Its
+	// dependents would be deleted under it.
 	case s.Unverified:
 		return Decision{VerifyOwners, OwnerUnverified}
+	// The user wants to keep the dependents of this owner. They lose the reference before the owner is gone, or they are
+	// garbage.
 	case s.Orphaning:
 		return Decision{RemoveReferences, OwnerOrphans}
+	// Another owner keeps the object: only the references to those that are gone, or that wait for it, go.
 	case s.Live && (s.Absent || s.Waiting):
 		return Decision{RemoveReferences, OwnerLives}
 	case s.Live:
 		return Decision{Wait, OwnerLives}
+	// The owner may exist where nobody can look: its kind is not served now. The object stays.
 	case s.Unresolvable:
 		return Decision{Wait, OwnerUnresolvable}
 	}
@@ -39,7 +46,9 @@ func decideGarbage(s State) Decision {
 		return Decision{DeleteOrphan, reason}
 	case s.Foreground || s.Waiting && s.Dependents:
 		return Decision{DeleteForeground, reason}
-	case s.Waiting && !s.Seen: // it may have dependents, which the owners must outlive
+	// The object may have dependents that the graph does not show yet. Deleted in the background, it would be gone before
+	// them, and its owners, which must outlive them, be released.
+	case s.Waiting && !s.Seen:
 		return Decision{AwaitBarrier, KindsUnseen}
 	}
 	return Decision{DeleteBackground, reason}
@@ -47,10 +56,14 @@ func decideGarbage(s State) Decision {
 
 func decideDeleting(s State) Decision {
 	switch {
-	case s.Unverified: // an owner that may orphan this object
+	// An owner may have been deleted with the policy Orphan: then this object must lose the reference, not wait with it.
+	case s.Unverified:
 		return Decision{VerifyOwners, OwnerUnverified}
 	case s.Orphaning:
 		return Decision{RemoveReferences, OwnerOrphans}
+	// A dependent that was committed before the deletion, and not seen yet, would keep its reference. Without this
+	// finalizer the owner is gone, and the dependent, which its user wants to keep, deleted as garbage. So it is with
+	// those that are seen.
 	case s.Orphan && !s.Seen:
 		return Decision{AwaitBarrier, KindsUnseen}
 	case s.Orphan && s.Dependents:

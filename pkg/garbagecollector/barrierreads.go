@@ -132,7 +132,8 @@ func (r *reads) send(ctx context.Context, kind *graph.Kind, request barrier.Requ
 	r.watches.awaited.wake()
 }
 
-// fail records the failure of a read of the kind. An overloaded API server says nothing about the kind.
+// fail records the failure of a read of the kind. An overloaded API server says nothing about the kind: if the barrier
+// passed without the kind, its dependents would outlive their owner, or be deleted although the policy is Orphan.
 func (r *reads) fail(ctx context.Context, kind *graph.Kind, began time.Time, err error) {
 	klog.FromContext(ctx).Info("A kind cannot be read for a barrier", "resource", kind.GroupResource(), "err", err)
 	overload, refused := r.throttle.remaining(), r.throttle.hasRefused(kind.Group, began)
@@ -191,7 +192,7 @@ func (r *reads) probe(ctx context.Context, kind *graph.Kind) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if isOlder(list.ResourceVersion, r.run.ReachedBefore(kind)) {
+	if isOlder(list.ResourceVersion, r.run.ReachedBefore(kind)) { // as in record: etcd was restored
 		return r.watches.doubt(kind)
 	}
 	position := ""
@@ -211,7 +212,8 @@ func (r *reads) check(ctx context.Context, kind *graph.Kind) {
 		_, err = r.page(reading, kind, metav1.ListOptions{Limit: 1})
 	}
 	if err != nil {
-		klog.FromContext(ctx).Info("The API server does not answer a barrier; kinds that cannot be read are read again", "resource", kind.GroupResource(), "err", err)
+		klog.FromContext(ctx).Info("The API server does not answer a barrier; kinds that cannot be read are read again",
+			"resource", kind.GroupResource(), "err", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,7 +247,9 @@ func (r *reads) list(ctx context.Context, kind *graph.Kind, timeout time.Duratio
 	}
 }
 
-func (r *reads) timedPage(ctx context.Context, kind *graph.Kind, options metav1.ListOptions, timeout time.Duration) (*metav1.PartialObjectMetadataList, error) {
+func (r *reads) timedPage(
+	ctx context.Context, kind *graph.Kind, options metav1.ListOptions, timeout time.Duration,
+) (*metav1.PartialObjectMetadataList, error) {
 	if err := r.throttle.Wait(ctx); err != nil {
 		return nil, err
 	}
@@ -255,7 +259,9 @@ func (r *reads) timedPage(ctx context.Context, kind *graph.Kind, options metav1.
 }
 
 // page reads a page; without resourceVersion, the read is consistent.
-func (r *reads) page(ctx context.Context, kind *graph.Kind, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func (r *reads) page(
+	ctx context.Context, kind *graph.Kind, options metav1.ListOptions,
+) (*metav1.PartialObjectMetadataList, error) {
 	list, err := r.watches.checkedList(kind, func() (*metav1.PartialObjectMetadataList, error) {
 		return r.client.Resource(kind.GroupVersionResource()).Namespace(r.namespaceOf(kind)).List(ctx, options)
 	})
@@ -286,15 +292,20 @@ func (r *reads) record(kind *graph.Kind, version string, items []metav1.PartialO
 	var err error
 	r.change(func(g *graph.Graph) {
 		m := r.watches.monitors[kind.GroupKind()]
+		// The watch of another version fills the graph now. This list would count as seen, while the graph lacks its objects.
 		if m == nil || m.kind != kind {
 			err = fmt.Errorf("record the list of %s: %w", kind.GroupResource(), errUnwatched)
 			return
 		}
 		contradicts := func(item metav1.PartialObjectMetadata) bool { return g.Contradicts(kind, &item, version) }
+		// A consistent read is never older than what the watch had shown before it, so etcd was restored. Dependents that the
+		// backup brought back are not in the graph, and their owner would be released before them.
 		if isOlder(version, r.run.ReachedBefore(kind)) || slices.ContainsFunc(items, contradicts) {
 			err = r.watches.doubt(kind)
 			return
 		}
+		// The watch may have delivered the end of an object that is in this list. Put back into the graph, the object would
+		// keep its owner for ever, since no second event follows.
 		if order, known := graph.Compare(m.position, version); known && order >= 0 {
 			err = errAhead
 			return

@@ -116,6 +116,8 @@ func scope(owners map[types.UID]deletion) string {
 func (b *barriers) runBarrier(ctx context.Context, owners map[types.UID]deletion) {
 	began := b.clock.Now()
 	run := barrier.Begin[*graph.Kind](b.unreadableAfter)
+	// Deletions that are observed from here on wait for the next barrier: of a dependent that was committed before one
+	// of them, the kind may have been read already, and the owner would be released before the dependent.
 	b.mu.Lock()
 	b.watches.run = run
 	r := b.newReads(run, scope(owners))
@@ -197,6 +199,9 @@ func (b *barriers) sealAfter(ctx context.Context, r *reads) {
 	if err != nil {
 		r.run.Undiscovered()
 	}
+	// A kind that is missing here is not read. Its objects would be overlooked as dependents: with the policy Orphan
+	// they would be deleted later as garbage. So a definition that was not seen, or a group that nobody can list, delays
+	// the barrier.
 	complete = seen && err == nil && len(b.discovery.hidden) == 0
 	if !complete {
 		r.sealable = b.clock.Now().Add(barrier.RetryTime)

@@ -66,7 +66,8 @@ type cycleDelays struct {
 }
 
 func newCycleDelays() *cycleDelays {
-	return &cycleDelays{workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](cyclePause, maxPause), map[types.UID]time.Time{}}
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](cyclePause, maxPause)
+	return &cycleDelays{limiter, map[types.UID]time.Time{}}
 }
 
 // record records the result of a release.
@@ -161,7 +162,8 @@ func unseen(component graph.Component) []types.UID {
 	return uids
 }
 
-// readMembers reads every member live, and reports whether one has changed.
+// readMembers reads every member live, and reports whether one has changed: a member may have lost the reference that
+// made the cycle, or have got an owner that lives, and would be released before its dependents.
 func (c *cycles) readMembers(ctx context.Context, component graph.Component) (changed bool, err error) {
 	for _, member := range component.Members {
 		unchanged, err := c.live.isUnchanged(ctx, member.Object)
@@ -193,6 +195,7 @@ func (c *cycles) releaseMembers(ctx context.Context, component graph.Component) 
 	for i, member := range component.Members {
 		judgement := graph.Judgement{Object: member.Object}
 		operations := removeFinalizer(member.Object, member.ForegroundIndex, metav1.FinalizerDeleteDependents)
+		// A dependent that came while the patch was delayed blocks the member: it must go before the member does.
 		still := func() bool { return !c.isBlockedByOther(member.UID, members) }
 		next, err := c.writer.patch(ctx, judgement, &attempt{}, removal{"release_cycle", operations, still})
 		if err != nil {
@@ -203,7 +206,8 @@ func (c *cycles) releaseMembers(ctx context.Context, component graph.Component) 
 			return nil
 		}
 		if i < maxEvents && !c.writer.sender.dryRun {
-			c.recorder.Eventf(referenceTo(member.Object), v1.EventTypeWarning, blocker.CycleEvent, "Released from a cycle of %d owners that block each other: %s", len(names), cycle)
+			c.recorder.Eventf(referenceTo(member.Object), v1.EventTypeWarning, blocker.CycleEvent,
+				"Released from a cycle of %d owners that block each other: %s", len(names), cycle)
 		}
 	}
 	return nil

@@ -59,8 +59,9 @@ func writeDOT(w io.Writer, vertices []graph.Vertex, edges []graph.Edge) {
 	for _, v := range vertices {
 		fmt.Fprintf(w, "  %q [\n    label=%q\n", v.UID, label(v))
 		for _, attribute := range [][2]string{
-			{"group", v.Group}, {"version", v.Version}, {"kind", v.Kind}, {"namespace", v.Namespace}, {"name", v.Name}, {"uid", string(v.UID)},
-			{"missing", fmt.Sprint(v.Missing)}, {"beingDeleted", fmt.Sprint(v.BeingDeleted)}, {"deletingDependents", fmt.Sprint(v.DeletingDependents)},
+			{"group", v.Group}, {"version", v.Version}, {"kind", v.Kind}, {"namespace", v.Namespace}, {"name", v.Name},
+			{"uid", string(v.UID)}, {"missing", fmt.Sprint(v.Missing)}, {"beingDeleted", fmt.Sprint(v.BeingDeleted)},
+			{"deletingDependents", fmt.Sprint(v.DeletingDependents)},
 			{"virtual", fmt.Sprint(v.Missing)},
 		} {
 			fmt.Fprintf(w, "    %s=%q\n", attribute[0], attribute[1])
@@ -86,7 +87,10 @@ func label(v graph.Vertex) string {
 	for _, c := range []struct {
 		holds bool
 		name  string
-	}{{v.BeingDeleted, "beingDeleted"}, {v.DeletingDependents, "deletingDependents"}, {v.Orphaning, "orphaning"}, {v.Missing, "virtual"}} {
+	}{
+		{v.BeingDeleted, "beingDeleted"}, {v.DeletingDependents, "deletingDependents"}, {v.Orphaning, "orphaning"},
+		{v.Missing, "virtual"},
+	} {
 		if c.holds {
 			conditions = append(conditions, c.name)
 		}

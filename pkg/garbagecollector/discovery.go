@@ -114,7 +114,8 @@ func (d *kindDiscovery) discover(ctx context.Context) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		d.mu.Lock()
-		d.watches.outdated = true // a barrier must not pass with the former scope
+		// A barrier of the next second must read the kind in its new scope, or its objects are overlooked as dependents.
+		d.watches.outdated = true
 		d.mu.Unlock()
 		return err
 	}
@@ -141,6 +142,8 @@ func (d *kindDiscovery) apply(found served, failed map[schema.GroupVersion]error
 			d.watches.serve(kind, found.versions)
 		}
 		for _, kind := range known {
+			// A server of the group does not answer: its kinds are unknown, not gone. If they were dropped, their objects
+			// would no longer be known as dependents, and the owners of these be released before them.
 			if groups[kind.Group] || found.kinds[kind.GroupKind()] != nil {
 				continue
 			}
@@ -161,13 +164,16 @@ var readOnlyGroups = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "extern
 
 // hiddenOf returns the groups with a version that cannot be discovered, never was, and of which no kind is known.
 // It notes the versions that were discovered; the caller holds the lock.
-func (d *kindDiscovery) hiddenOf(listed map[schema.GroupVersion]bool, failed map[schema.GroupVersion]error) (hidden []string) {
+func (d *kindDiscovery) hiddenOf(
+	listed map[schema.GroupVersion]bool, failed map[schema.GroupVersion]error,
+) (hidden []string) {
 	for version := range failed {
 		if d.listed[version] {
 			listed[version] = true
 			continue
 		}
-		known := slices.ContainsFunc(d.graph.Kinds(), func(kind *graph.Kind) bool { return kind.GroupVersion() == version })
+		isOfVersion := func(kind *graph.Kind) bool { return kind.GroupVersion() == version }
+		known := slices.ContainsFunc(d.graph.Kinds(), isOfVersion)
 		if !known && !slices.Contains(readOnlyGroups, version.Group) {
 			hidden = append(hidden, "*."+version.Group)
 		}
@@ -181,7 +187,8 @@ func (d *kindDiscovery) hiddenOf(listed map[schema.GroupVersion]bool, failed map
 func (d *kindDiscovery) dropIfGone(ctx context.Context, kind *graph.Kind) {
 	gone, err := d.gone.isGone(ctx, kind)
 	if err != nil || !gone {
-		klog.FromContext(ctx).V(2).Info("A kind is not served; its objects are kept", "resource", kind.GroupResource(), "err", err)
+		klog.FromContext(ctx).V(2).Info("A kind is not served; its objects are kept",
+			"resource", kind.GroupResource(), "err", err)
 		return
 	}
 	klog.FromContext(ctx).Info("A kind is gone", "resource", kind.GroupResource())

@@ -21,6 +21,7 @@ var EventLimits = record.CorrelatorOptions{QPS: 1. / 30}
 // referenceTo returns the reference to the object for events.
 func referenceTo(o graph.Object) *v1.ObjectReference {
 	return &v1.ObjectReference{
-		APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.Version,
+		APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
+		ResourceVersion: o.Version,
 	}
 }

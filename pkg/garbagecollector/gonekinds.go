@@ -84,6 +84,7 @@ func (g *goneKinds) isGone(ctx context.Context, kind *graph.Kind) (bool, error) 
 	}
 	if !isOfKubernetes(kind) {
 		switch definition, err := g.definitions.read(ctx, kind.GroupResource().String()); {
+		// An API server with a stale definition lacks the kind, or serves the former one under this resource.
 		case err == nil:
 			return !namesKind(definition, kind.Kind), nil
 		case !namesAbsent(err, definitions, kind.GroupResource().String()):
@@ -93,6 +94,8 @@ func (g *goneKinds) isGone(ctx context.Context, kind *graph.Kind) (bool, error) 
 	name := kind.Version + "." + kind.Group
 	body, err := g.definitions.readWhole(ctx, services, name)
 	switch {
+	// An API server of the former version, which starts during an upgrade, deletes the APIServices of versions that it
+	// does not know. Objects of these kinds exist, and keep their owners.
 	case namesAbsent(err, services, name) && isOfKubernetes(kind):
 		return g.isWithdrawn(ctx, kind)
 	case namesAbsent(err, services, name):

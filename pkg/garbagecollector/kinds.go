@@ -16,7 +16,8 @@ var (
 	definitions = &graph.Kind{GroupVersionKind: definitionKind.WithVersion("v1"), Resource: "customresourcedefinitions"}
 	services    = &graph.Kind{GroupVersionKind: serviceKind.WithVersion("v1"), Resource: "apiservices"}
 	leaseKind   = &graph.Kind{
-		GroupVersionKind: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, Resource: "leases", Namespaced: true,
+		GroupVersionKind: schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+		Resource:         "leases", Namespaced: true,
 	}
 )
 

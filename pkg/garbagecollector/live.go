@@ -77,7 +77,9 @@ func (l *liveReads) verifyOwners(ctx context.Context, questions []graph.Question
 
 // verifyOwnersOfKind reads owners of one kind live at once, and returns when the first of the reads began. If they were
 // read one after the other, those of a slow kind would expire in turn.
-func (l *liveReads) verifyOwnersOfKind(ctx context.Context, questions []graph.Question, slots chan struct{}) (began time.Time, err error) {
+func (l *liveReads) verifyOwnersOfKind(
+	ctx context.Context, questions []graph.Question, slots chan struct{},
+) (began time.Time, err error) {
 	began = l.clock.Now()
 	errs := make([]error, len(questions))
 	var reading wait.Group
@@ -169,7 +171,9 @@ func (l *liveReads) recordLive(object graph.Object, live *metav1.PartialObjectMe
 }
 
 // readObject reads an object of the graph live.
-func (l *liveReads) readObject(ctx context.Context, object graph.Object) (live *metav1.PartialObjectMetadata, err error) {
+func (l *liveReads) readObject(
+	ctx context.Context, object graph.Object,
+) (live *metav1.PartialObjectMetadata, err error) {
 	err = l.slow.limit(object.Kind, func() (began time.Time, err error) {
 		live, began, err = l.read(ctx, object.Kind, object.Namespace, object.Name)
 		return began, err

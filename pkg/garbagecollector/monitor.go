@@ -26,7 +26,7 @@ type monitor struct {
 	kind *graph.Kind
 	stop context.CancelFunc
 	// position is the version up to which the watch has come, "" if that proves nothing; reached the same,
-	// whatever it proves. The mutex of the collector guards these fields.
+	// whatever it proves. The mutex of the graph guards all fields from here on.
 	position, reached string
 	listed            bool
 	// restart ends the reflector, which another one follows; nil if there is none. restarted is when that was done last.
@@ -55,7 +55,9 @@ func (m *monitor) newReflector() *cache.Reflector {
 	client := m.reads.Resource(m.kind.GroupVersionResource())
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
-			found, err := m.checkedList(m.kind, func() (*metav1.PartialObjectMetadataList, error) { return client.List(ctx, options) })
+			found, err := m.checkedList(m.kind, func() (*metav1.PartialObjectMetadataList, error) {
+				return client.List(ctx, options)
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -68,7 +70,8 @@ func (m *monitor) newReflector() *cache.Reflector {
 			return client.Watch(ctx, options)
 		},
 	}
-	return cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, m.reads), &metav1.PartialObjectMetadata{}, m,
+	return cache.NewReflectorWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(source, m.reads), &metav1.PartialObjectMetadata{}, m,
 		cache.ReflectorOptions{Name: "garbage-collector", TypeDescription: m.kind.GroupResource().String()})
 }
 
@@ -118,7 +121,8 @@ func (m *monitor) Transformer() cache.TransformFunc {
 			strip(partial)
 			return partial, nil
 		}
-		return &listed{nothingElse, partial.UID, unique.Make(partial.Namespace).Value(), partial.Name, partial.ResourceVersion}, nil
+		namespace := unique.Make(partial.Namespace).Value()
+		return &listed{nothingElse, partial.UID, namespace, partial.Name, partial.ResourceVersion}, nil
 	}
 }
 
@@ -167,6 +171,8 @@ func (m *monitor) Delete(object any) error {
 	m.change(func(g *graph.Graph) {
 		m.noteDefinition(m.kind, partial, false)
 		g.Deleted(partial.UID, at)
+		// The position moves with the end of the object, at once: a barrier that read its list before would put the object
+		// back, and its owner would wait for an object that is gone.
 		if m.runs() {
 			m.reach(partial.ResourceVersion)
 		}
@@ -179,6 +185,8 @@ func (m *monitor) Replace(list []any, version string) error {
 	present := make(map[types.UID]struct{}, len(list))
 	var errs []error
 	m.change(func(g *graph.Graph) {
+		// The list is older than what the watch had shown: etcd was restored. References and finalizers in the graph may be
+		// from a time that no longer was, and what is judged by them be deleted.
 		if m.runs() && isOlder(version, m.reached) {
 			m.rewind(g)
 		}
@@ -215,7 +223,7 @@ func (m *monitor) list(g *graph.Graph, object any, version string) {
 	if !whole || !m.runs() {
 		return
 	}
-	if g.Contradicts(m.kind, partial, version) {
+	if g.Contradicts(m.kind, partial, version) { // a restore that raised the revision shows in single objects only
 		m.rewind(g)
 	}
 	m.observeListed(g, partial)

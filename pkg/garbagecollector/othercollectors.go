@@ -74,7 +74,8 @@ func (o *otherCollectors) detect(ctx context.Context) {
 		}
 		pause := untilNextCheck(check, failures, o.hasFound())
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Other garbage collectors cannot be detected now; --detect-other-collectors=false ends the attempts", "nextAttempt", pause)
+			klog.FromContext(ctx).Error(err, "Other garbage collectors cannot be detected now; "+
+				"--detect-other-collectors=false ends the attempts", "nextAttempt", pause)
 		}
 		o.noteCheck(err)
 		select {
@@ -153,7 +154,8 @@ func newTestLease() *coordinationv1.Lease {
 			Name: name, Labels: map[string]string{testLeaseLabel: ""},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: uuid.NewUUID()}},
 		},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("garbage-collector finds out whether another garbage collector deletes this Lease")},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(
+			"garbage-collector finds out whether another garbage collector deletes this Lease")},
 	}
 }
 
@@ -225,10 +227,15 @@ func (o *otherCollectors) report(ctx context.Context, found bool) {
 	logger := klog.FromContext(ctx)
 	switch {
 	case found:
-		logger.Info("Another garbage collector is at work: owners may be released before their dependents are gone, and dependents be deleted in spite of the policy Orphan")
-		lease := &v1.ObjectReference{APIVersion: leaseKind.GroupVersion().String(), Kind: leaseKind.Kind, Namespace: o.Namespace, Name: o.LeaderLease}
+		logger.Info("Another garbage collector is at work: owners may be released before their dependents are gone, " +
+			"and dependents be deleted in spite of the policy Orphan")
+		lease := &v1.ObjectReference{
+			APIVersion: leaseKind.GroupVersion().String(), Kind: leaseKind.Kind, Namespace: o.Namespace, Name: o.LeaderLease,
+		}
 		o.recorder.Event(lease, v1.EventTypeWarning, blocker.OtherCollectorEvent,
-			"Another garbage collector is at work in this cluster. Both are safe together, but the other one may release owners before their dependents are gone, and delete dependents in spite of the policy Orphan. Add -garbage-collector-controller to --controllers of kube-controller-manager")
+			"Another garbage collector is at work in this cluster. Both are safe together, but the other one may release owners "+
+				"before their dependents are gone, and delete dependents in spite of the policy Orphan. "+
+				"Add -garbage-collector-controller to --controllers of kube-controller-manager")
 	case before:
 		logger.Info("The other garbage collector is no longer at work")
 	default:

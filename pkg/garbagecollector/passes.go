@@ -114,7 +114,8 @@ func (p *passes) beganWaiting(uid types.UID, epoch uint64) time.Time {
 func describeUnread(orphaning bool, unread []string) string {
 	kinds := strings.Join(unread, ", ")
 	if orphaning {
-		return "Dependents of these kinds may be deleted, although the policy is Orphan, because the kinds cannot be read: " + kinds
+		return "Dependents of these kinds may be deleted, although the policy is Orphan, " +
+			"because the kinds cannot be read: " + kinds
 	}
 	return "Dependents of these kinds are not waited for, because the kinds cannot be read: " + kinds
 }

@@ -23,7 +23,10 @@ type served struct {
 func kindsOf(
 	groups []*metav1.APIGroup, lists []*metav1.APIResourceList, ignored []schema.GroupResource,
 ) served {
-	found := served{map[schema.GroupKind]*graph.Kind{}, map[schema.GroupVersionResource]bool{}, map[schema.GroupVersion]bool{}}
+	found := served{
+		kinds: map[schema.GroupKind]*graph.Kind{}, versions: map[schema.GroupVersionResource]bool{},
+		listed: map[schema.GroupVersion]bool{},
+	}
 	byVersion := map[string]*metav1.APIResourceList{}
 	for _, list := range lists {
 		byVersion[list.GroupVersion] = list

@@ -62,7 +62,9 @@ func (w *watches) watchWithin(ctx context.Context) {
 func (w *watches) serve(kind *graph.Kind, versions map[schema.GroupVersionResource]bool) {
 	m, current := w.monitors[kind.GroupKind()], w.graph.Kind(kind.GroupKind())
 	switch {
-	case w.isRescoped(kind): // the objects of the former definition are gone
+	// The definition was created again with another scope. The objects of the former one are gone, and would keep owners
+	// waiting.
+	case w.isRescoped(kind):
 		m.stop()
 		w.graph.Drop(m.kind)
 		w.graph.Serve(kind)
@@ -137,8 +139,12 @@ func (w *watches) mayBeAggregated(kind *graph.Kind) bool {
 	return !defined && !isOfKubernetes(kind)
 }
 
-// checkedList sends a list request. Only an aggregated API server may answer without a version.
-func (w *watches) checkedList(kind *graph.Kind, list func() (*metav1.PartialObjectMetadataList, error)) (*metav1.PartialObjectMetadataList, error) {
+// checkedList sends a list request. Only an aggregated API server may answer without a version: the empty page of
+// another server behind the address would say that no object is left, and owners would be released before their
+// dependents.
+func (w *watches) checkedList(
+	kind *graph.Kind, list func() (*metav1.PartialObjectMetadataList, error),
+) (*metav1.PartialObjectMetadataList, error) {
 	found, err := list()
 	if w.mayIgnorePreconditions(kind) {
 		return found, err
@@ -152,6 +158,8 @@ const relistPause = time.Minute
 // doubt is for a read that is older than what the watch delivered before. The storage was restored, or an aggregated
 // API server answers from a cache: a list tells. The caller holds the lock.
 func (w *watches) doubt(kind *graph.Kind) error {
+	// Kubernetes itself never answers with an older state. What the graph has of owners may have been undone, and
+	// dependents of an owner that is back would be deleted: the process ends, and the next one lists the cluster.
 	if !w.mayBeAggregated(kind) {
 		w.end(kind)
 		return ErrRestored

@@ -103,13 +103,14 @@ func (w *worker) reconcile(ctx context.Context, uid types.UID) error {
 		if !found {
 			return nil
 		}
-		if w.others.isTestLease(j.Object) {
+		if w.others.isTestLease(j.Object) { // it would be taken for one that another collector deleted
 			w.queue.AddAfter(uid, testLeaseRecheck)
 			return nil
 		}
 		w.reportDisplaced(j)
 		decision := garbage.Decide(j.State)
-		klog.FromContext(ctx).V(4).Info("Decided", "resource", j.Kind.GroupResource(), "object", klog.KRef(j.Namespace, j.Name), "uid", uid, "action", decision.Action, "reason", decision.Reason)
+		klog.FromContext(ctx).V(4).Info("Decided", "resource", j.Kind.GroupResource(),
+			"object", klog.KRef(j.Namespace, j.Name), "uid", uid, "action", decision.Action, "reason", decision.Reason)
 		next, err := w.execute(ctx, j, decision, t)
 		if err != nil || next == done {
 			return err
@@ -181,8 +182,8 @@ func (w *worker) executeWithoutUnread(ctx context.Context, uid types.UID, t *tur
 	return err
 }
 
-// leaveOutUnread has the owners that cannot be read count as unresolvable, which keeps the object, but need not keep
-// its other owners waiting.
+// leaveOutUnread has the owners that cannot be read count as unresolvable: they may live, so that the object is not
+// deleted, but its other owners need not wait for that.
 func leaveOutUnread(s *garbage.State) {
 	s.Unverified, s.Unresolvable = false, s.Unresolvable || s.Unverified
 }
@@ -204,7 +205,8 @@ func (w *worker) reportDisplaced(j graph.Judgement) {
 			continue
 		}
 		w.displaced.Add(key, nil)
-		w.recorder.Eventf(referenceTo(j.Object), v1.EventTypeWarning, blocker.InvalidNamespaceEvent, "ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
+		w.recorder.Eventf(referenceTo(j.Object), v1.EventTypeWarning, blocker.InvalidNamespaceEvent,
+			"ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
 			d.APIVersion, d.Kind, j.Namespace, d.Name, d.Owner, j.Namespace)
 	}
 }
