@@ -49,10 +49,10 @@ func TestResultOfCallIsRecordedWithoutVolumeEvent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var logged strings.Builder
 			ctx := klog.NewContext(t.Context(), funcr.New(func(_, text string) { logged.WriteString(text) }, funcr.Options{}))
-			c, o := newObserver(t), observed(claimRecord{volumeEvents: 2})
-			c.updateRecord(o, func(r *claimRecord) { r.volumeEvents = 2 + tc.events })
-			recorded := c.recordResult(ctx, o, func(r *claimRecord) { r.creation = provision.Created })
-			if r, _ := c.memory.lookup("uid"); recorded != tc.recorded || (r.creation == provision.Created) != tc.recorded {
+			c, o := newObserver(t), observed(claimRecord{object: objectFacts{events: 2}})
+			c.updateRecord(o, func(r *claimRecord) { r.object.events = 2 + tc.events })
+			recorded := c.recordResult(ctx, o, func(r *claimRecord) { r.request.creation = provision.Created })
+			if r, _ := c.memory.lookup("uid"); recorded != tc.recorded || (r.request.creation == provision.Created) != tc.recorded {
 				t.Errorf("recordResult = %v, record %+v", recorded, r)
 			}
 			if repeated := strings.Contains(logged.String(), "the call is repeated"); repeated == tc.recorded {

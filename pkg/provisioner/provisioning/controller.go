@@ -192,11 +192,11 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 // moveToUnresolved moves the entry to the unresolved ones, for the administrator.
 func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
 	r := o.record
-	entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
-	if s.Entry == provision.Discarding || r.discarded != "" {
-		entry.State, entry.Handle = journal.Discarding, cmp.Or(r.discarded, r.handle)
+	entry := c.entryFor(o, r, cmp.Or(r.entry.stored, r.request.plan))
+	if s.Entry == provision.Discarding || r.entry.discarded != "" {
+		entry.State, entry.Handle = journal.Discarding, cmp.Or(r.entry.discarded, r.disk.handle)
 	}
-	why := r.unresolved
+	why := r.request.answers.unresolved
 	if reason == provision.CustodyBroken {
 		entry.CustodyBroken, why = true, ledByAnother
 	}
@@ -211,7 +211,7 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	}
 	if reason == provision.VolumeMayBeKept {
 		why, entry.Announced = mayBeKept, true
-		if err := c.keepInEntry(ctx, entry, r.announced); err != nil {
+		if err := c.keepInEntry(ctx, entry, r.entry.announced); err != nil {
 			return nil, err
 		}
 	}
@@ -221,7 +221,7 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	c.releaseHandle(r)
 	c.memory.forget(o.claim.UID, o.name)
 	if !o.gone { // a later request may find the volume of this one
-		c.updateRecord(o, func(r *claimRecord) { r.inherited = true })
+		c.updateRecord(o, func(r *claimRecord) { r.claim.inherited = true })
 	}
 	c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial) // a living claim is served again
 	return nil, nil

@@ -77,18 +77,18 @@ func (c *Controller) reportCleanupFailed(o *observation, err error) error {
 // reportLeftAlone reports a created volume that is neither recorded nor deleted.
 func (c *Controller) reportLeftAlone(o *observation, reason string) {
 	r := o.record
-	if r.volume == nil || r.shown == "" {
+	if r.disk.volume == nil || r.disk.shown == "" {
 		return
 	}
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningCleanupFailed, fmt.Sprintf(
-		"The driver returned the volume handle %q for the claim, but %s; the volume is left alone: delete it in the storage system if nobody needs it", r.shown, reason)))
+		"The driver returned the volume handle %q for the claim, but %s; the volume is left alone: delete it in the storage system if nobody needs it", r.disk.shown, reason)))
 }
 
 // reportUnanswered reports that another node is selected although a request has no answer. A driver that finds
 // the volume by its name returns it for the next node; another one leaves it behind.
 func (c *Controller) reportUnanswered(o *observation) {
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningCleanupFailed, fmt.Sprintf(
-		"The driver has not answered whether it created volume %s for node %q, and another node is selected; a volume in the storage of that node would be left alone", o.name, o.record.node)))
+		"The driver has not answered whether it created volume %s for node %q, and another node is selected; a volume in the storage of that node would be left alone", o.name, o.record.claim.node)))
 }
 
 // reportVanished reports a bound claim whose PersistentVolume no longer exists. The volume
@@ -113,8 +113,8 @@ func (c *Controller) reportTooLarge(o *observation, err error) {
 func (c *Controller) countBypass(r claimRecord) {
 	switch {
 	case c.Bypassed == nil:
-	case r.bypass != "":
-		c.Bypassed(r.bypass)
+	case r.request.bypass != "":
+		c.Bypassed(r.request.bypass)
 	case c.Journaled && c.Journal != nil:
 		c.Bypassed(bypassForbidden)
 	}

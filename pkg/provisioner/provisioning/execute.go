@@ -86,7 +86,7 @@ func (c *Controller) prepare(ctx context.Context, o *observation, s provision.St
 	case errors.Is(err, errNodeGone):
 		c.countPass(o, err)
 	case (!c.isPerNode() || !isOpen(s.Creation)) && provision.GivesUpNode(s, isUnsuitable(err)):
-		c.updateRecord(o, func(r *claimRecord) { r.unfit = o.claim.Annotations[storage.AnnSelectedNode] })
+		c.updateRecord(o, func(r *claimRecord) { r.claim.unfit = o.claim.Annotations[storage.AnnSelectedNode] })
 		c.countPass(o, err)
 		_ = c.reportFailure(o, c.userError(o, err, false)) // the next step reports the reason
 	default:
@@ -112,9 +112,9 @@ func causeOf(err error) provision.Cause {
 // restarts openedAt.
 func (c *Controller) useStored(o *observation, s provision.State) *observation {
 	after := *o
-	after.plan, after.cause, after.err = o.record.plan, provision.NoCause, nil
+	after.plan, after.cause, after.err = o.record.request.plan, provision.NoCause, nil
 	if !isOpen(s.Creation) || s.Creation == provision.FailedOnce || s.LongRequested && s.Want != provision.Wanted {
-		after.plan = c.orAlternative(o.record.plan, o.record)
+		after.plan = c.orAlternative(o.record.request.plan, o.record)
 	}
 	if s.Want == provision.Wanted && c.retains(o.claim) {
 		after.plan = after.plan.retained(c.Honor)
@@ -125,7 +125,7 @@ func (c *Controller) useStored(o *observation, s provision.State) *observation {
 // orOlderPlan returns the new plan, or a superseded one if the new plan repeats a request
 // with a doubtful outcome.
 func (c *Controller) orOlderPlan(o *observation, built *plan) *plan {
-	if o.record.creation == provision.Doubtful && built.equals(o.record.stored) {
+	if o.record.request.creation == provision.Doubtful && built.equals(o.record.entry.stored) {
 		return c.orAlternative(built, o.record)
 	}
 	return built
@@ -217,7 +217,7 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 	case err != nil:
 		return nil, fmt.Errorf("failed to get target node: read node %s: %w", name, err)
 	case !exists:
-		c.updateRecord(o, func(r *claimRecord) { r.unfit = name })
+		c.updateRecord(o, func(r *claimRecord) { r.claim.unfit = name })
 		return nil, c.reportFailure(o, fmt.Errorf("nodes %q not found: %w", name, errNodeGone))
 	}
 	return node, nil
@@ -260,7 +260,9 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	if cached := controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name); volume == nil && storage.RecordOf(cached, o.claim.UID) == storage.RecordPresent {
 		return nil, fmt.Errorf("volume %s no longer exists: %w", o.name, controller.ErrStaleCache) // later steps read the cache
 	}
-	c.updateRecord(o, func(r *claimRecord) { r.nameConflict = storage.RecordOf(volume, o.claim.UID) == storage.RecordConflict })
+	c.updateRecord(o, func(r *claimRecord) {
+		r.object.conflict = storage.RecordOf(volume, o.claim.UID) == storage.RecordConflict
+	})
 	after.volume, after.read = volume, provision.BothRead
 	return after, nil
 }
@@ -277,10 +279,10 @@ func (c *Controller) reschedule(ctx context.Context, o *observation) (*observati
 	case err != nil:
 		return nil, c.reportRefusal(o, fmt.Errorf("remove the selected node %q from the claim: %w", o.claim.Annotations[storage.AnnSelectedNode], err))
 	}
-	if o.record.creation == provision.Requested {
+	if o.record.request.creation == provision.Requested {
 		c.reportUnanswered(o)
 	}
 	klog.FromContext(ctx).V(2).Info("The scheduler selects another node for the claim", "unfit", o.claim.Annotations[storage.AnnSelectedNode])
-	c.updateRecord(o, func(r *claimRecord) { r.unfit = "" })
+	c.updateRecord(o, func(r *claimRecord) { r.claim.unfit = "" })
 	return o.next(claim), nil
 }

@@ -39,7 +39,7 @@ func TestUncachedClaimIsServed(t *testing.T) {
 func (f *flow) waitForVolumeEvents(events int) {
 	f.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
-		if r, _ := f.memory.lookup("uid"); r.volumeEvents >= events {
+		if r, _ := f.memory.lookup("uid"); r.object.events >= events {
 			return
 		}
 		if time.Now().After(end) {
@@ -55,10 +55,10 @@ func TestVanishedVolumeIsCreatedAgain(t *testing.T) {
 	f.waitForVolumeEvents(1)
 	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
 	f.waitForVolumeEvents(2)
-	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.seen = false }) // the watch has seen neither event
+	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.object.seen = false }) // the watch has seen neither event
 	f.reconcile(false)
 	f.expect(1, 0, 1, 0)
-	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.savedAt = r.savedAt.Add(-time.Hour) })
+	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.object.savedAt = r.object.savedAt.Add(-time.Hour) })
 	for range 3 { // the event of its end may come during the call, which is repeated then
 		f.reconcile(false)
 	}
@@ -97,7 +97,7 @@ func TestLateEntryIsReadAfterFailedTry(t *testing.T) {
 	f.Timeouts.Rescan = time.Millisecond
 	f.rescan(t.Context(), nil)
 	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
-		if r, _ := f.memory.lookup("uid"); r.entry == provision.Inherited {
+		if r, _ := f.memory.lookup("uid"); r.entry.state == provision.Inherited {
 			return
 		}
 		if time.Now().After(end) {

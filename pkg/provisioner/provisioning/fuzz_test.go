@@ -22,13 +22,17 @@ import (
 // fuzzedRecord returns what the memory may have of a claim.
 func fuzzedRecord(d *fuzzobj.Dice, claim *v1.PersistentVolumeClaim) claimRecord {
 	r := claimRecord{
-		creation: provision.Creation(d.Below(int(provision.Created) + 1)), entry: provision.Entry(d.Below(int(provision.UntrustedDiscarding) + 1)),
-		bypass: fuzzobj.Pick(d, "", "forbidden"), unusable: fuzzobj.Pick(d, "", "too small"), unfit: fuzzobj.Pick(d, "", "node"), node: fuzzobj.Pick(d, "", "node"),
-		nameConflict: d.Below(2) == 1, requested: d.Below(2) == 1, recorded: d.Below(2) == 1, saved: d.Below(2) == 1, seen: d.Below(2) == 1,
-		savedAt: d.Time(), openedAt: d.Time(), unresolvedAt: d.Time(), unresolved: fuzzobj.Pick(d, "", "no answer"),
+		claim: claimFacts{unfit: fuzzobj.Pick(d, "", "node"), node: fuzzobj.Pick(d, "", "node"), openedAt: d.Time(), requested: d.Below(2) == 1},
+		request: requestFacts{
+			creation: provision.Creation(d.Below(int(provision.Created) + 1)), bypass: fuzzobj.Pick(d, "", "forbidden"),
+			answers: answerFacts{unresolvedAt: d.Time(), unresolved: fuzzobj.Pick(d, "", "no answer")},
+		},
+		entry:  entryFacts{state: provision.Entry(d.Below(int(provision.UntrustedDiscarding) + 1))},
+		disk:   diskFacts{unusable: fuzzobj.Pick(d, "", "too small")},
+		object: objectFacts{conflict: d.Below(2) == 1, recorded: d.Below(2) == 1, seen: d.Below(2) == 1, savedAt: d.Time()},
 	}
 	if d.Below(2) == 1 {
-		r.claim = claim
+		r.claim.last = claim
 	}
 	return r
 }

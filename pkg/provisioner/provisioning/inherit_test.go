@@ -42,8 +42,8 @@ func TestWhatInheritedEntriesProve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var r claimRecord
 			r.inherit(tc.entry, &v1.PersistentVolumeClaim{}, &plan{volume: tc.entry.Volume}, false)
-			if r.entry != tc.want || r.mayBeKept() != tc.mayBeKept {
-				t.Errorf("%v, may be kept: %t; want %v, %t", r.entry, r.mayBeKept(), tc.want, tc.mayBeKept)
+			if r.entry.state != tc.want || r.mayBeKept() != tc.mayBeKept {
+				t.Errorf("%v, may be kept: %t; want %v, %t", r.entry.state, r.mayBeKept(), tc.want, tc.mayBeKept)
 			}
 		})
 	}
@@ -62,16 +62,16 @@ func TestNewerFactsThanEntryAreKept(t *testing.T) {
 		"nothing known":                 {claimRecord{}, read, false, false, false},
 		"nothing known, unresolved":     {claimRecord{}, read, false, true, true},
 		"nothing known, approved":       {claimRecord{}, approved, false, true, false},
-		"own entry":                     {claimRecord{entry: provision.Durable}, read, true, false, false},
-		"own call without an entry":     {claimRecord{creation: provision.Requested}, read, true, false, false},
-		"own entry, approved":           {claimRecord{entry: provision.Durable}, approved, true, true, false},
-		"resumed before":                {claimRecord{entry: provision.Inherited, resumed: true}, read, true, true, false},
-		"adopted entry, late duplicate": {claimRecord{entry: provision.Durable, creation: provision.Requested}, read, true, false, false},
+		"own entry":                     {claimRecord{entry: entryFacts{state: provision.Durable}}, read, true, false, false},
+		"own call without an entry":     {claimRecord{request: requestFacts{creation: provision.Requested}}, read, true, false, false},
+		"own entry, approved":           {claimRecord{entry: entryFacts{state: provision.Durable}}, approved, true, true, false},
+		"resumed before":                {claimRecord{entry: entryFacts{state: provision.Inherited, resumed: true}}, read, true, true, false},
+		"adopted entry, late duplicate": {claimRecord{entry: entryFacts{state: provision.Durable}, request: requestFacts{creation: provision.Requested}}, read, true, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, inherited := tc.before, &plan{}
 			r.inherit(tc.entry, &v1.PersistentVolumeClaim{}, inherited, tc.unresolvedBefore)
-			if kept := r.plan != inherited; kept != tc.kept || r.resumed != tc.resumed || kept && (r.entry != tc.before.entry || r.creation != tc.before.creation) {
+			if kept := r.request.plan != inherited; kept != tc.kept || r.entry.resumed != tc.resumed || kept && (r.entry.state != tc.before.entry.state || r.request.creation != tc.before.request.creation) {
 				t.Errorf("record %+v, want it kept: %v, resumed: %v", r, tc.kept, tc.resumed)
 			}
 		})

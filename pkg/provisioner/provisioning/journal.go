@@ -124,7 +124,7 @@ func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim
 	}
 	defer c.Locks.Lock(c.Scope.VolumeName(claim))()
 	err := errServedMeanwhile
-	if r, _ := c.memory.lookup(entry.UID); r.entry == provision.NoEntry {
+	if r, _ := c.memory.lookup(entry.UID); r.entry.state == provision.NoEntry {
 		err = c.Journal.MoveToUnresolved(ctx, entry, reason.Error())
 	}
 	if err != nil {
@@ -152,30 +152,30 @@ func isProtected(volume *v1.PersistentVolume) bool {
 // being discarded: since then the disk may be gone, its handle that of another volume, or the volume that of its claim again, as
 // after a restore of etcd.
 func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, planned *plan, unresolved bool) {
-	if r.entry != provision.NoEntry || r.creation != provision.NotRequested {
-		r.resumed = r.resumed || entry.Unresolved != nil
+	if r.entry.state != provision.NoEntry || r.request.creation != provision.NotRequested {
+		r.entry.resumed = r.entry.resumed || entry.Unresolved != nil
 		return
 	}
-	r.entry = provision.Inherited
+	r.entry.state = provision.Inherited
 	if entry.CustodyBroken {
-		r.entry = provision.Untrusted
+		r.entry.state = provision.Untrusted
 	}
-	r.claim, r.plan, r.node, r.superseded = claim, planned, entry.Node, entry.Superseded
+	r.claim.last, r.request.plan, r.claim.node, r.entry.superseded = claim, planned, entry.Node, entry.Superseded
 	isDiscarding := entry.State == journal.Discarding
 	switch {
 	case !isDiscarding:
-		r.stored = r.plan
+		r.entry.stored = r.request.plan
 	case entry.Request.IsShortened():
-		r.stored, r.discarded = r.plan, entry.Handle
-		r.entry += provision.InheritedDiscarding - provision.Inherited
+		r.entry.stored, r.entry.discarded = r.request.plan, entry.Handle
+		r.entry.state += provision.InheritedDiscarding - provision.Inherited
 	default: // the entry of the request is written again
-		r.discarded = entry.Handle
+		r.entry.discarded = entry.Handle
 	}
 	isApproved := entry.Unresolved != nil
-	r.resumed = unresolved || isApproved
-	r.inherited = true
-	r.published = entry.Announced && !isApproved
-	r.announced = r.published
+	r.entry.resumed = unresolved || isApproved
+	r.claim.inherited = true
+	r.object.published = entry.Announced && !isApproved
+	r.entry.announced = r.object.published
 }
 
 // Approve resumes an unresolved entry after "exeunt journal finish". A restored secret has
@@ -207,11 +207,11 @@ func claimFrom(entry journal.Entry) *v1.PersistentVolumeClaim {
 func (c *Controller) entryFor(o *observation, r claimRecord, p *plan) journal.Entry {
 	entry := journal.Entry{
 		UID: o.claim.UID, Namespace: o.claim.Namespace, Name: o.claim.Name, Node: p.selected,
-		Superseded: r.superseded, Announced: r.announced, Volume: p.volume,
+		Superseded: r.entry.superseded, Announced: r.entry.announced, Volume: p.volume,
 	}
 	entry.Request, entry.Secret = p.request.Stored()
-	if r.creation != provision.Created && r.stored != nil && !p.equals(r.stored) {
-		entry.Superseded = c.superseded(r.superseded, r.stored)
+	if r.request.creation != provision.Created && r.entry.stored != nil && !p.equals(r.entry.stored) {
+		entry.Superseded = c.superseded(r.entry.superseded, r.entry.stored)
 	}
 	return entry
 }
@@ -232,15 +232,15 @@ func (c *Controller) superseded(before []journal.Request, latest *plan) []journa
 // adopt takes over an inherited entry.
 func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, error) {
 	r := o.record
-	if r.resumed {
-		entry := c.entryFor(o, r, cmp.Or(r.stored, r.plan))
+	if r.entry.resumed {
+		entry := c.entryFor(o, r, cmp.Or(r.entry.stored, r.request.plan))
 		if _, err := c.Journal.Resume(ctx, entry); err != nil {
 			return nil, err
 		}
 	}
 	c.updateRecord(o, func(r *claimRecord) {
-		r.resumed, r.openedAt, r.writtenAt = false, time.Now(), time.Now()
-		r.entry, r.creation = provision.Adopted(r.entry), provision.Requested
+		r.entry.resumed, r.claim.openedAt, r.object.writtenAt = false, time.Now(), time.Now()
+		r.entry.state, r.request.creation = provision.Adopted(r.entry.state), provision.Requested
 	})
 	return o.next(o.claim), nil
 }
@@ -256,14 +256,15 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 	}
 	if err != nil {
 		c.updateRecord(o, func(r *claimRecord) { // the outcome of the write is unknown
-			if r.claim = o.claim; r.entry == provision.NoEntry {
-				r.entry = provision.Outdated
+			if r.claim.last = o.claim; r.entry.state == provision.NoEntry {
+				r.entry.state = provision.Outdated
 			}
 		})
 		return nil, c.notWritten(ctx, o, s, fmt.Errorf("the driver is not called without a journal entry: %w", err))
 	}
 	c.updateRecord(o, func(r *claimRecord) {
-		r.entry, r.stored, r.superseded, r.claim, r.discarded = provision.Durable, o.plan.withoutCredentials(), entry.Superseded, o.claim, ""
+		r.entry.state, r.entry.stored, r.entry.superseded = provision.Durable, o.plan.withoutCredentials(), entry.Superseded
+		r.entry.discarded, r.claim.last = "", o.claim
 	})
 	return o, nil
 }
@@ -272,15 +273,17 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 // says first that a PersistentVolume may exist: this request is not announced later.
 func (c *Controller) bypassEntry(ctx context.Context, o *observation, s provision.State, tooLarge error) error {
 	r := o.record
-	announces := r.entry == provision.Durable && !r.announced
+	announces := r.entry.state == provision.Durable && !r.entry.announced
 	if announces {
-		r.announced = true
-		if err := c.Journal.Write(ctx, c.entryFor(o, r, r.stored)); err != nil {
+		r.entry.announced = true
+		if err := c.Journal.Write(ctx, c.entryFor(o, r, r.entry.stored)); err != nil {
 			return c.notWritten(ctx, o, s, fmt.Errorf("the driver is not called before the journal entry says so: %w", err))
 		}
 	}
 	c.reportTooLarge(o, tooLarge)
-	c.updateRecord(o, func(r *claimRecord) { r.bypass, r.announced = bypassTooLarge, r.announced || announces })
+	c.updateRecord(o, func(r *claimRecord) {
+		r.request.bypass, r.entry.announced = bypassTooLarge, r.entry.announced || announces
+	})
 	return nil
 }
 
@@ -299,19 +302,19 @@ func (c *Controller) notWritten(ctx context.Context, o *observation, s provision
 // announce writes into the entry that a PersistentVolume may exist.
 func (c *Controller) announce(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r := o.record
-	r.announced = true
-	if err := c.Journal.Write(ctx, c.entryFor(o, r, r.plan)); err != nil {
+	r.entry.announced = true
+	if err := c.Journal.Write(ctx, c.entryFor(o, r, r.request.plan)); err != nil {
 		return nil, c.notWritten(ctx, o, s, fmt.Errorf("the volume is not recorded before its journal entry says so: %w", err))
 	}
-	c.updateRecord(o, func(r *claimRecord) { r.announced = true })
+	c.updateRecord(o, func(r *claimRecord) { r.entry.announced = true })
 	return o.next(o.claim), nil
 }
 
 // writeDiscarding writes the state Discarding and the volume handle into the entry.
 func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r := o.record
-	entry := c.entryFor(o, r, r.plan)
-	entry.State, entry.Handle, entry.Volume = journal.Discarding, r.handle, r.volume
+	entry := c.entryFor(o, r, r.request.plan)
+	entry.State, entry.Handle, entry.Volume = journal.Discarding, r.disk.handle, r.disk.volume
 	err := c.Journal.Write(ctx, entry)
 	if errors.Is(err, journal.ErrTooLarge) {
 		err = c.Journal.Write(ctx, c.Backend.Shorten(entry))
@@ -323,7 +326,7 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s prov
 	if err != nil {
 		return nil, c.notWritten(ctx, o, s, fmt.Errorf("the volume is not deleted before its journal entry says so: %w", err))
 	}
-	c.updateRecord(o, func(r *claimRecord) { r.entry = provision.Discarding })
+	c.updateRecord(o, func(r *claimRecord) { r.entry.state = provision.Discarding })
 	return o.next(o.claim), nil
 }
 
@@ -338,7 +341,7 @@ func (c *Controller) removeEntry(ctx context.Context, o *observation, s provisio
 			return nil, err
 		}
 	}
-	if r.resumed {
+	if r.entry.resumed {
 		if err := c.Journal.RemoveUnresolved(ctx, o.claim.UID); err != nil {
 			return nil, err
 		}
@@ -346,8 +349,7 @@ func (c *Controller) removeEntry(ctx context.Context, o *observation, s provisio
 	c.Journal.Remove(o.claim.UID)
 	c.releaseHandle(r)
 	c.updateRecord(o, func(r *claimRecord) {
-		r.forgetEntry()
-		r.forgetVolume()
+		r.entry, r.request, r.disk = entryFacts{}, requestFacts{}, diskFacts{}
 	})
 	after := *o
 	after.plan = nil
@@ -369,7 +371,7 @@ func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolum
 		return false, nil
 	}
 	r, known := c.memory.lookup(claim.UID)
-	if known && c.isWriteOpen(r) {
+	if known && r.object.isWriteOpen(c.Timeouts.OpenWrite) {
 		return false, errWriteOpen
 	}
 	if removed = c.Journal.Has(claim.UID); removed {
@@ -384,9 +386,8 @@ func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolum
 		c.releaseHandle(r)
 		s := subject{uid: claim.UID, key: keyOf(controller.ClaimKey(volume), claim.UID)}
 		c.memory.update(s, volume.Name, func(r *claimRecord) {
-			r.recorded = true
-			r.forgetEntry()
-			r.forgetVolume()
+			r.object.recorded = true
+			r.entry, r.request, r.disk = entryFacts{}, requestFacts{}, diskFacts{}
 		})
 	}
 	return removed, nil

@@ -28,61 +28,92 @@ type subject struct {
 	key string
 }
 
-// claimRecord has the facts about one claim.
+// claimRecord has the facts about one claim. Each part is forgotten as a whole.
 type claimRecord struct {
+	claim   claimFacts
+	request requestFacts
+	entry   entryFacts
+	disk    diskFacts
+	object  objectFacts
+}
+
+// claimFacts are facts about the claim and the calls for it.
+type claimFacts struct {
+	// last is the claim at the time of the last call, for use after its deletion; node is the selected node that
+	// the call was for; openedAt is the time since which its outcome is unknown.
+	last     *v1.PersistentVolumeClaim
+	node     string
+	openedAt time.Time
+	// requested: this process called the driver. inherited: an earlier process did.
+	requested, inherited bool
+	// unfit is a node without room for the volume, or a deleted node.
+	unfit string
+}
+
+// requestFacts are facts about the last request, whose volume no PersistentVolume records yet.
+type requestFacts struct {
 	creation provision.Creation
-	// entry is the state of the journal entry; stored is the request of a durable entry;
-	// superseded are earlier, unanswered requests.
-	entry      provision.Entry
+	plan     *plan
+	// bypass is the reason for calls without an entry, "" for calls with an entry.
+	bypass  string
+	answers answerFacts
+}
+
+// answerFacts are what the driver answered to the open requests.
+type answerFacts struct {
+	// noVolumes counts the answers that there is no volume; since failedAt every request had one.
+	noVolumes int
+	failedAt  time.Time
+	// alternatives counts the calls after which another request has its turn, the last or a superseded one.
+	alternatives int
+	// unresolved is why only an administrator can find out whether a volume exists, since unresolvedAt.
+	unresolved   string
+	unresolvedAt time.Time
+}
+
+// entryFacts are facts about the journal entry.
+type entryFacts struct {
+	state provision.Entry
+	// stored is the request of a durable entry; superseded are earlier, unanswered requests.
 	stored     *plan
 	superseded []journal.Request
 	// resumed: a Lease for unresolved entries still has the entry.
 	resumed bool
-	// bypass is the reason for calls without an entry, "" for calls with an entry.
-	bypass string
-	// claim is the claim at the time of the last request, for use after its deletion.
-	claim *v1.PersistentVolumeClaim
-	// plan is the last request; node is the selected node of the request. alternatives counts the
-	// calls after which another request has its turn, the last or a superseded one; noVolumes counts
-	// those whose answer was that there is no volume.
-	plan                    *plan
-	node                    string
-	alternatives, noVolumes int
-	// volume is the created volume without a PersistentVolume; handle is the volume handle;
-	// shown is the handle in logs and events, without secrets; unusable is the reason why
-	// the claim cannot use the volume.
-	volume                  *v1.PersistentVolume
-	handle, shown, unusable string
-	// unfit is a node without room for the volume, or a deleted node.
-	unfit string
-	// nameConflict: a PersistentVolume with the volume name does not refer to the claim.
-	nameConflict bool
-	// requested: this process called the driver; recorded: this process wrote the
-	// PersistentVolume, or an event showed it.
-	requested, recorded bool
-	// inherited: an earlier process requested the volume.
-	inherited bool
-	// discarded is the volume handle in an inherited entry of a volume that was being discarded.
-	discarded string
 	// announced: the entry says that a PersistentVolume may exist.
-	// published: it may, by a write of this process without an answer, or of an earlier process.
-	// appeared: an event showed the PersistentVolume after the request for a waiting claim began.
-	announced, published, appeared bool
-	// saved: this process wrote the PersistentVolume, at savedAt; seen: an event showed a
-	// PersistentVolume with the volume name.
-	saved, seen bool
-	savedAt     time.Time
-	// writtenAt is the time of the last write of the PersistentVolume without an answer, and of the
-	// takeover of an entry whose earlier process may have written one.
+	announced bool
+	// discarded is the handle in an inherited entry of a volume that was being discarded.
+	discarded string
+}
+
+// diskFacts are facts about a created volume without a PersistentVolume.
+type diskFacts struct {
+	volume *v1.PersistentVolume
+	// handle is the volume handle; shown is the same for logs and events, without secrets.
+	handle, shown string
+	// unusable is why the claim cannot use the volume.
+	unusable string
+}
+
+// objectFacts are facts about the PersistentVolume of the claim. Each begins and ends with an event or a
+// write of its own, so that none follows from another.
+type objectFacts struct {
+	// recorded: this process wrote it, or an event showed it, at any time.
+	recorded bool
+	// published: it may exist by a write of this process without an answer, or of an earlier process.
+	published bool
+	// appeared: an event showed it after the request for a waiting claim began.
+	appeared bool
+	// savedAt is when this process wrote it; seen: an event showed it, or another one of the name, since that
+	// write began.
+	savedAt time.Time
+	seen    bool
+	// conflict: a PersistentVolume with the volume name does not refer to the claim.
+	conflict bool
+	// writtenAt is the time of the last write without an answer, and of the takeover of an entry whose
+	// earlier process may have written one.
 	writtenAt time.Time
-	// volumeEvents counts the events of the claim's PersistentVolume.
-	volumeEvents int
-	// openedAt is the time since which the outcome of the last request is unknown.
-	openedAt time.Time
-	// failedAt is the time since which every request had the answer that there is no volume. Since unresolvedAt,
-	// only an administrator can find out whether a volume exists; unresolved is the reason.
-	failedAt, unresolvedAt time.Time
-	unresolved             string
+	// events counts its events.
+	events int
 }
 
 func newMemory() *memory {
@@ -96,25 +127,62 @@ func (m *memory) lookup(claim types.UID) (claimRecord, bool) {
 	return r, known
 }
 
-// mayBeKept reports whether a PersistentVolume may have recorded the volume of the last request, and be gone again: users
-// who want to keep a volume also remove the finalizer by hand.
+// mayBeKept reports whether a PersistentVolume may have recorded the volume of the last request, and be gone
+// again: users who want to keep a volume also remove the finalizer by hand.
 func (r *claimRecord) mayBeKept() bool {
-	return r.published || r.appeared && r.plan != nil
+	return r.object.published || r.object.appeared && r.request.plan != nil
 }
 
-// forgetVolume resets the facts about the request and the created volume.
-func (r *claimRecord) forgetVolume() {
-	r.creation = provision.NotRequested
-	r.volume, r.plan, r.unusable, r.handle, r.shown, r.bypass = nil, nil, "", "", "", ""
-	r.unresolved, r.unresolvedAt, r.failedAt = "", time.Time{}, time.Time{}
-	r.alternatives, r.noVolumes = 0, 0
+// isLongRequested reports whether the outcome of the request has been unknown for so long that a new request
+// may be built. The entry keeps the old request too.
+func (r *claimRecord) isLongRequested(limit time.Duration) bool {
+	return r.request.creation == provision.Requested && r.entry.state == provision.Durable && time.Since(r.claim.openedAt) >= limit
 }
 
-// forgetEntry resets the facts about the journal entry.
-func (r *claimRecord) forgetEntry() {
-	r.entry, r.stored, r.superseded, r.resumed = provision.NoEntry, nil, nil, false
-	r.announced, r.discarded = false, ""
+// isOverdue reports whether only an administrator could find out about the volume for longer than the limit.
+func (a *answerFacts) isOverdue(limit time.Duration) bool {
+	return a.unresolved != "" && time.Since(a.unresolvedAt) >= limit
 }
+
+// setUnresolved sets the reason why only an administrator can find out whether a volume
+// exists, and the time since then; "" resets both.
+func (a *answerFacts) setUnresolved(reason string) {
+	switch {
+	case reason == "":
+		a.unresolvedAt = time.Time{}
+	case a.unresolvedAt.IsZero():
+		a.unresolvedAt = time.Now()
+	}
+	a.unresolved = reason
+}
+
+// count counts an answer that there is no volume, by what is known since then: each of the open requests needs
+// one, and another one long after that. The next request has its turn after each of these answers, and after
+// each answer that the volume is one of another request.
+func (a *answerFacts) count(outcome provision.Outcome, after provision.Creation, requests int, longAgo bool) {
+	noVolume := after == provision.FailedOnce && outcome == provision.NoVolume
+	switch {
+	case after != provision.FailedOnce:
+		a.noVolumes, a.failedAt = 0, time.Time{}
+	case noVolume && (longAgo || a.noVolumes < requests):
+		a.noVolumes++
+	}
+	if after == provision.FailedOnce && a.noVolumes >= requests && a.failedAt.IsZero() {
+		a.failedAt = time.Now()
+	}
+	if noVolume || outcome == provision.Mismatch {
+		a.alternatives++
+	}
+}
+
+// requests returns how many requests for the volume are open: the last one, and superseded ones.
+func (e *entryFacts) requests() int { return 1 + len(e.superseded) }
+
+// isAwaited reports whether this process wrote the PersistentVolume, and no event has shown it yet.
+func (o *objectFacts) isAwaited() bool { return !o.savedAt.IsZero() && !o.seen }
+
+// isWriteOpen reports whether a write without an answer may still take effect.
+func (o *objectFacts) isWriteOpen(limit time.Duration) bool { return time.Since(o.writtenAt) < limit }
 
 // update changes the record of the claim.
 func (m *memory) update(s subject, volume string, change func(*claimRecord)) {
@@ -165,13 +233,13 @@ func (m *memory) recordVolumeEvent(volume string, claim types.UID) (key string, 
 		return "", false
 	}
 	r := m.records[s.uid]
-	r.seen, r.nameConflict = true, false
+	r.object.seen, r.object.conflict = true, false
 	if claim == s.uid {
-		work = r.entry != provision.NoEntry
-		r.recorded, r.appeared = true, true
-		r.volumeEvents++
-		if r.creation == provision.Created && r.entry != provision.Discarding {
-			r.creation, r.volume, r.unusable = provision.Requested, nil, ""
+		work = r.entry.state != provision.NoEntry
+		r.object.recorded, r.object.appeared = true, true
+		r.object.events++
+		if r.request.creation == provision.Created && r.entry.state != provision.Discarding {
+			r.request.creation, r.disk = provision.Requested, diskFacts{}
 		}
 	}
 	m.records[s.uid] = r

@@ -92,7 +92,7 @@ func TestRepeatedRequestReadsNodeLive(t *testing.T) {
 		},
 	}
 	claim, _ := c.claimOf("ns/claim/uid")
-	c.memory.update(subject{uid: claim.UID, key: "ns/claim/uid"}, "pvc-uid", func(r *claimRecord) { r.requested = true })
+	c.memory.update(subject{uid: claim.UID, key: "ns/claim/uid"}, "pvc-uid", func(r *claimRecord) { r.claim.requested = true })
 	if err := c.Reconcile(t.Context(), "ns/claim/uid"); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (c *Controller) claimOf(key string) (claim *v1.PersistentVolumeClaim, gone 
 		return claim, false
 	}
 	r, _ := c.memory.lookup(uid)
-	return r.claim, true
+	return r.claim.last, true
 }
 
 // observe returns nil for an unknown claim, and for a claim of another provisioner without
@@ -81,14 +81,8 @@ func (c *Controller) observe(ctx context.Context, key string) (*observation, err
 func (c *Controller) isFresh(o *observation) bool {
 	r := o.record
 	return !o.gone && c.Streamed != nil && c.Streamed(o.claim.ResourceVersion) &&
-		!r.requested && !r.recorded && r.entry == provision.NoEntry && o.claim.Spec.VolumeName == "" &&
+		!r.claim.requested && !r.object.recorded && r.entry.state == provision.NoEntry && o.claim.Spec.VolumeName == "" &&
 		controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name) == nil
-}
-
-// isLongRequested reports whether the outcome of a request has been unknown for so long that
-// a new request may be built. The entry keeps the old request too.
-func (c *Controller) isLongRequested(r claimRecord) bool {
-	return r.creation == provision.Requested && r.entry == provision.Durable && time.Since(r.openedAt) >= c.Timeouts.RepeatedFailure
 }
 
 // isMade reports whether a volume of the claim is certainly one of this process's requests: the creation of the claim was
@@ -96,19 +90,14 @@ func (c *Controller) isLongRequested(r claimRecord) bool {
 // back claims whose disk was in use.
 func (c *Controller) isMade(o *observation) bool {
 	r := o.record
-	return c.Creations.Has(o.claim.UID) && !r.inherited && !r.recorded
-}
-
-// isWriteOpen reports whether a write of the PersistentVolume without an answer may still take effect.
-func (c *Controller) isWriteOpen(r claimRecord) bool {
-	return time.Since(r.writtenAt) < c.Timeouts.OpenWrite
+	return c.Creations.Has(o.claim.UID) && !r.claim.inherited && !r.object.recorded
 }
 
 // serverOf returns which process serves the claim. This process finishes its own requests,
 // even if another node is selected meanwhile.
 func (c *Controller) serverOf(o *observation) provision.Server {
 	r := o.record
-	if r.plan != nil || r.volume != nil || r.entry != provision.NoEntry {
+	if r.request.plan != nil || r.disk.volume != nil || r.entry.state != provision.NoEntry {
 		return provision.ThisProcess
 	}
 	return c.selectedServer(o.claim)
@@ -133,21 +122,21 @@ func (c *Controller) stateOf(o *observation) provision.State {
 	s := provision.State{
 		Want:          want,
 		Record:        c.recordOf(o),
-		Creation:      r.creation,
+		Creation:      r.request.creation,
 		Entry:         entryOf(o),
 		Read:          o.read,
-		Journaled:     c.journaled.Load() && r.bypass == "",
+		Journaled:     c.journaled.Load() && r.request.bypass == "",
 		Made:          c.isMade(o),
-		Unusable:      r.unusable != "",
+		Unusable:      r.disk.unusable != "",
 		MayBeKept:     r.mayBeKept(),
-		Unannounced:   r.volume != nil && !r.announced,
-		Stored:        r.plan != nil,
+		Unannounced:   r.disk.volume != nil && !r.entry.announced,
+		Stored:        r.request.plan != nil,
 		NodeRead:      o.nodeRead,
 		Called:        o.called,
-		LongRequested: c.isLongRequested(r) && (want != provision.Misplaced || !c.isPerNode() || r.unfit != "" && r.unfit == o.claim.Annotations[storage.AnnSelectedNode]),
-		WriteOpen:     c.isWriteOpen(r),
+		LongRequested: r.isLongRequested(c.Timeouts.RepeatedFailure) && (want != provision.Misplaced || !c.isPerNode() || r.claim.unfit != "" && r.claim.unfit == o.claim.Annotations[storage.AnnSelectedNode]),
+		WriteOpen:     r.object.isWriteOpen(c.Timeouts.OpenWrite),
 		Leading:       c.Leading == nil || c.Leading(),
-		Overdue:       r.unresolved != "" && time.Since(r.unresolvedAt) >= c.Timeouts.Unresolved,
+		Overdue:       r.request.answers.isOverdue(c.Timeouts.Unresolved),
 	}
 	switch {
 	case o.plan != nil:
@@ -172,11 +161,11 @@ func (o *observation) isRefused() bool {
 // is for another node.
 func entryOf(o *observation) provision.Entry {
 	r := o.record
-	isSame := o.plan == nil || o.plan.alternative || o.plan.equals(r.stored) && o.plan.selected == r.stored.selected
-	if r.entry == provision.Durable && !isSame {
+	isSame := o.plan == nil || o.plan.alternative || o.plan.equals(r.entry.stored) && o.plan.selected == r.entry.stored.selected
+	if r.entry.state == provision.Durable && !isSame {
 		return provision.Outdated
 	}
-	return r.entry
+	return r.entry.state
 }
 
 func (c *Controller) wantOf(o *observation) provision.Want {
@@ -189,13 +178,13 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 		return provision.Unserved
 	case o.gone || o.claim.DeletionTimestamp != nil || o.claim.Spec.VolumeName != "":
 		return provision.Unwanted
-	case r.unusable != "", c.isForOther(r, node):
+	case r.disk.unusable != "", c.isForOther(r, node):
 		return provision.Misplaced
-	case !isOpen(r.creation) && c.selectedServer(o.claim) != provision.ThisProcess: // an open call is finished here
+	case !isOpen(r.request.creation) && c.selectedServer(o.claim) != provision.ThisProcess: // an open call is finished here
 		return provision.Unserved
 	case !c.isOurs(o.claim):
 		return provision.Unserved
-	case node != "" && node == r.unfit:
+	case node != "" && node == r.claim.unfit:
 		return provision.Misplaced
 	case node == "" && c.waitsForFirstConsumer(o.claim):
 		return provision.Unserved
@@ -206,7 +195,7 @@ func (c *Controller) wantOf(o *observation) provision.Want {
 // isForOther reports whether a volume may exist for another node than the selected one. A request without
 // an answer counts for a limited time, unless the process of the selected node serves the claim then.
 func (c *Controller) isForOther(r claimRecord, node string) bool {
-	return isOpen(r.creation) && r.node != node && (c.isPerNode() || !c.isLongRequested(r))
+	return isOpen(r.request.creation) && r.claim.node != node && (c.isPerNode() || !r.isLongRequested(c.Timeouts.RepeatedFailure))
 }
 
 // isPerNode reports whether each node has a process of its own, which serves the claims of the node. Another
@@ -259,9 +248,9 @@ func (c *Controller) recordOf(o *observation) storage.Record {
 	switch volume := controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name); {
 	case volume != nil:
 		return c.recordBy(volume, o)
-	case r.saved && !r.seen && time.Since(r.savedAt) < c.Timeouts.Unseen:
+	case r.object.isAwaited() && time.Since(r.object.savedAt) < c.Timeouts.Unseen:
 		return storage.RecordPresent
-	case r.nameConflict:
+	case r.object.conflict:
 		return storage.RecordConflict
 	}
 	return storage.RecordAbsent

@@ -68,9 +68,9 @@ func TestClaimWithoutHistoryIsFresh(t *testing.T) {
 	}{
 		"new claim":              {observed(claimRecord{}), nil, true},
 		"gone claim":             {observed(claimRecord{}, goneClaim), nil, false},
-		"driver called before":   {observed(claimRecord{requested: true}), nil, false},
-		"volume recorded before": {observed(claimRecord{recorded: true}), nil, false},
-		"entry":                  {observed(claimRecord{entry: provision.Durable}), nil, false},
+		"driver called before":   {observed(claimRecord{claim: claimFacts{requested: true}}), nil, false},
+		"volume recorded before": {observed(claimRecord{object: objectFacts{recorded: true}}), nil, false},
+		"entry":                  {observed(claimRecord{entry: entryFacts{state: provision.Durable}}), nil, false},
 		"volume named":           {observed(claimRecord{}, named("another")), nil, false},
 		"cached volume":          {observed(claimRecord{}), []*v1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}}, false},
 	} {
@@ -113,8 +113,10 @@ func TestRequestIsLongOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // with a clock that stands still
-				r := claimRecord{creation: tc.creation, entry: tc.entry, openedAt: time.Now().Add(-tc.age)}
-				if long := newObserver(t).isLongRequested(r); long != tc.long {
+				r := claimRecord{
+					claim: claimFacts{openedAt: time.Now().Add(-tc.age)}, request: requestFacts{creation: tc.creation}, entry: entryFacts{state: tc.entry},
+				}
+				if long := r.isLongRequested(DefaultTimeouts.RepeatedFailure); long != tc.long {
 					t.Errorf("long: %v, want %v", long, tc.long)
 				}
 			})
@@ -138,9 +140,9 @@ func TestOpenRequestIsFinishedByItsProcess(t *testing.T) {
 		want   provision.Server
 	}{
 		"nothing to finish": {claimRecord{}, provision.OtherProcess},
-		"request":           {claimRecord{plan: &plan{}}, provision.ThisProcess},
-		"created volume":    {claimRecord{volume: &v1.PersistentVolume{}}, provision.ThisProcess},
-		"entry":             {claimRecord{entry: provision.Inherited}, provision.ThisProcess},
+		"request":           {claimRecord{request: requestFacts{plan: &plan{}}}, provision.ThisProcess},
+		"created volume":    {claimRecord{disk: diskFacts{volume: &v1.PersistentVolume{}}}, provision.ThisProcess},
+		"entry":             {claimRecord{entry: entryFacts{state: provision.Inherited}}, provision.ThisProcess},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newObserver(t)
@@ -176,7 +178,7 @@ func TestEntryIsOutdatedByAnotherRequest(t *testing.T) {
 		"discarding":         {provision.Discarding, "changed", false, provision.Discarding},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := observed(claimRecord{entry: tc.entry, stored: directoryPlan("stored")})
+			o := observed(claimRecord{entry: entryFacts{state: tc.entry, stored: directoryPlan("stored")}})
 			o.plan = directoryPlan(tc.request)
 			o.plan.alternative = tc.alternative
 			if entry := entryOf(o); entry != tc.want {
@@ -198,18 +200,18 @@ func TestWantOfClaim(t *testing.T) {
 		"bound":                              {observed(claimRecord{}, boundClaim), provision.ThisProcess, provision.BoundOrLost},
 		"bound once, gone":                   {observed(claimRecord{}, boundClaim, goneClaim), provision.ThisProcess, provision.Unwanted},
 		"names another volume":               {observed(claimRecord{}, named("another")), provision.ThisProcess, provision.Unwanted},
-		"volume is unusable":                 {observed(claimRecord{creation: provision.Created, unusable: "too small"}), provision.ThisProcess, provision.Misplaced},
+		"volume is unusable":                 {observed(claimRecord{request: requestFacts{creation: provision.Created}, disk: diskFacts{unusable: "too small"}}), provision.ThisProcess, provision.Misplaced},
 		"served by another node":             {observed(claimRecord{}), provision.OtherProcess, provision.Unserved},
 		"gone, served by another node":       {observed(claimRecord{}, goneClaim), provision.OtherProcess, provision.Unserved},
-		"asked once, served by another node": {observed(claimRecord{creation: provision.Failed, plan: &plan{}}), provision.OtherProcess, provision.Unserved},
-		"in doubt, served by another node":   {observed(claimRecord{creation: provision.Doubtful, plan: &plan{}, entry: provision.Durable}), provision.OtherProcess, provision.Unserved},
-		"entry unknown, served by another":   {observed(claimRecord{entry: provision.Outdated}), provision.OtherProcess, provision.Unserved},
-		"asked once, no node selected":       {observed(claimRecord{creation: provision.Failed, plan: &plan{}}), provision.NoProcess, provision.Unserved},
-		"asked once, deleted, another node":  {observed(claimRecord{creation: provision.Doubtful, plan: &plan{}}, goneClaim), provision.OtherProcess, provision.Unwanted},
-		"call is open, another node":         {observed(claimRecord{creation: provision.Requested, plan: &plan{}, node: "before"}), provision.OtherProcess, provision.Misplaced},
+		"asked once, served by another node": {observed(claimRecord{request: requestFacts{creation: provision.Failed, plan: &plan{}}}), provision.OtherProcess, provision.Unserved},
+		"in doubt, served by another node":   {observed(claimRecord{request: requestFacts{creation: provision.Doubtful, plan: &plan{}}, entry: entryFacts{state: provision.Durable}}), provision.OtherProcess, provision.Unserved},
+		"entry unknown, served by another":   {observed(claimRecord{entry: entryFacts{state: provision.Outdated}}), provision.OtherProcess, provision.Unserved},
+		"asked once, no node selected":       {observed(claimRecord{request: requestFacts{creation: provision.Failed, plan: &plan{}}}), provision.NoProcess, provision.Unserved},
+		"asked once, deleted, another node":  {observed(claimRecord{request: requestFacts{creation: provision.Doubtful, plan: &plan{}}}, goneClaim), provision.OtherProcess, provision.Unwanted},
+		"call is open, another node":         {observed(claimRecord{claim: claimFacts{node: "before"}, request: requestFacts{creation: provision.Requested, plan: &plan{}}}), provision.OtherProcess, provision.Misplaced},
 		"call is long open, another node": {
-			observed(claimRecord{creation: provision.Requested, entry: provision.Durable, plan: &plan{}, node: "before"}), provision.OtherProcess, provision.Misplaced},
-		"unusable volume, served by another": {observed(claimRecord{creation: provision.Created, volume: &v1.PersistentVolume{}, unusable: "too small"}), provision.OtherProcess, provision.Misplaced},
+			observed(claimRecord{claim: claimFacts{node: "before"}, request: requestFacts{creation: provision.Requested, plan: &plan{}}, entry: entryFacts{state: provision.Durable}}), provision.OtherProcess, provision.Misplaced},
+		"unusable volume, served by another": {observed(claimRecord{request: requestFacts{creation: provision.Created}, disk: diskFacts{volume: &v1.PersistentVolume{}, unusable: "too small"}}), provision.OtherProcess, provision.Misplaced},
 		"no node selected":                   {observed(claimRecord{}), provision.NoProcess, provision.Unserved},
 		"of another provisioner":             {observed(claimRecord{}, theirs), provision.ThisProcess, provision.Unserved},
 		"waits for a consumer":               {observed(claimRecord{}, late), provision.ThisProcess, provision.Unserved},
@@ -226,21 +228,24 @@ func TestWantOfClaim(t *testing.T) {
 
 func TestRecordOfUncachedVolume(t *testing.T) {
 	for name, tc := range map[string]struct {
-		record claimRecord
-		age    time.Duration
-		want   storage.Record
+		object  objectFacts
+		written bool
+		age     time.Duration
+		want    storage.Record
 	}{
-		"never written":       {claimRecord{}, 0, storage.RecordAbsent},
-		"name conflict":       {claimRecord{nameConflict: true}, 0, storage.RecordConflict},
-		"written just now":    {claimRecord{saved: true}, 0, storage.RecordPresent},
-		"almost missed":       {claimRecord{saved: true}, DefaultTimeouts.Unseen - 1, storage.RecordPresent},
-		"missed":              {claimRecord{saved: true}, DefaultTimeouts.Unseen, storage.RecordAbsent},
-		"written, seen since": {claimRecord{saved: true, seen: true}, 0, storage.RecordAbsent},
+		"never written":       {objectFacts{}, false, 0, storage.RecordAbsent},
+		"name conflict":       {objectFacts{conflict: true}, false, 0, storage.RecordConflict},
+		"written just now":    {objectFacts{}, true, 0, storage.RecordPresent},
+		"almost missed":       {objectFacts{}, true, DefaultTimeouts.Unseen - 1, storage.RecordPresent},
+		"missed":              {objectFacts{}, true, DefaultTimeouts.Unseen, storage.RecordAbsent},
+		"written, seen since": {objectFacts{seen: true}, true, 0, storage.RecordAbsent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tc.record.savedAt = time.Now().Add(-tc.age)
-				if record := newObserver(t).recordOf(observed(tc.record)); record != tc.want {
+				if tc.written {
+					tc.object.savedAt = time.Now().Add(-tc.age)
+				}
+				if record := newObserver(t).recordOf(observed(claimRecord{object: tc.object})); record != tc.want {
 					t.Errorf("record %v, want %v", record, tc.want)
 				}
 			})

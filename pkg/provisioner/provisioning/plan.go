@@ -66,11 +66,11 @@ func (p *plan) stored() journal.Request {
 // orAlternative returns the plan with the last or a superseded request, in turn, by the
 // number of mismatches so far.
 func (c *Controller) orAlternative(p *plan, r claimRecord) *plan {
-	number := r.alternatives % (len(r.superseded) + 1)
+	number := r.request.answers.alternatives % (len(r.entry.superseded) + 1)
 	if number == 0 {
 		return p
 	}
-	request, err := c.Backend.Restore(r.superseded[number-1], p.secret())
+	request, err := c.Backend.Restore(r.entry.superseded[number-1], p.secret())
 	if err != nil { // cannot happen: planFrom rejects such an entry
 		return p
 	}

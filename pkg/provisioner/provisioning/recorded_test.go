@@ -42,7 +42,7 @@ func TestRecordedDiskIsFound(t *testing.T) {
 			if tc.fail != "" {
 				f.failNext("list", tc.fail, false)
 			}
-			o := observed(claimRecord{volume: withHandle("disk")})
+			o := observed(claimRecord{disk: diskFacts{volume: withHandle("disk")}})
 			o.volume = tc.read
 			recorded, err := c.isRecorded(t.Context(), o)
 			if (err != nil) != (tc.fail != "") || err == nil && recorded != tc.recorded {

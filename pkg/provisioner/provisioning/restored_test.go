@@ -98,7 +98,7 @@ func TestVolumeAfterRecordedOneIsNotNew(t *testing.T) {
 		t.Error("the volume of a claim whose creation was seen counts as older")
 	}
 	for name, change := range map[string]func(*claimRecord){
-		"recorded": func(r *claimRecord) { r.recorded = true }, "inherited": func(r *claimRecord) { r.inherited = true },
+		"recorded": func(r *claimRecord) { r.object.recorded = true }, "inherited": func(r *claimRecord) { r.claim.inherited = true },
 	} {
 		if change(&o.record); f.isMade(o) {
 			t.Errorf("%s: the volume counts as new", name)
@@ -175,9 +175,9 @@ func TestFullNodeWithOpenCallIsGivenUp(t *testing.T) {
 		record claimRecord
 		want   bool
 	}{
-		"full, call open for long":         {claimRecord{creation: provision.Requested, entry: provision.Durable, node: "mine", unfit: "mine"}, true},
-		"selected node changed meanwhile":  {claimRecord{creation: provision.Requested, entry: provision.Durable, node: "yours"}, false},
-		"another node was full, this gone": {claimRecord{creation: provision.Requested, entry: provision.Durable, node: "yours", unfit: "yours"}, false},
+		"full, call open for long":         {claimRecord{claim: claimFacts{node: "mine", unfit: "mine"}, request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable}}, true},
+		"selected node changed meanwhile":  {claimRecord{claim: claimFacts{node: "yours"}, request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable}}, false},
+		"another node was full, this gone": {claimRecord{claim: claimFacts{node: "yours", unfit: "yours"}, request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable}}, false},
 	} {
 		c.updateRecord(o, func(r *claimRecord) { *r = tc.record })
 		if state := c.stateOf(o); state.Want != provision.Misplaced || state.LongRequested != tc.want {

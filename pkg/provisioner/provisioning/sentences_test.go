@@ -56,7 +56,10 @@ func TestEventsAreSentences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
 			o := &observation{claim: f.syncClaim().DeepCopy(), name: "pvc-uid"}
-			o.record = claimRecord{volume: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}, shown: "h", node: "n1"}
+			o.record = claimRecord{
+				disk:  diskFacts{volume: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}, shown: "h"},
+				claim: claimFacts{node: "n1"},
+			}
 			tc.report(f, o)
 			if count := len(f.events.Events); count != 1 {
 				t.Fatalf("%d events", count)

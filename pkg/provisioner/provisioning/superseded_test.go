@@ -63,7 +63,7 @@ func directoryPlan(name string) *plan {
 func afterMismatch(creation provision.Creation) claimRecord {
 	superseded, _ := directory{"old"}.Stored()
 	last := directoryPlan("new")
-	return claimRecord{creation: creation, plan: last, stored: last, superseded: []journal.Request{superseded}, alternatives: 1}
+	return claimRecord{request: requestFacts{creation: creation, plan: last, answers: answerFacts{alternatives: 1}}, entry: entryFacts{stored: last, superseded: []journal.Request{superseded}}}
 }
 
 func TestStoredRequestIsSupersededOneIfAllowed(t *testing.T) {

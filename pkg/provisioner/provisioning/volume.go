@@ -29,14 +29,14 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 		c.countBypass(o.record)
 	}
 	c.updateRecord(o, func(r *claimRecord) {
-		if r.creation != provision.Requested && r.creation != provision.FailedOnce || !o.plan.equals(r.plan) {
-			r.openedAt = time.Now() // one denial leaves the outcome open
+		if r.request.creation != provision.Requested && r.request.creation != provision.FailedOnce || !o.plan.equals(r.request.plan) {
+			r.claim.openedAt = time.Now() // one denial leaves the outcome open
 		}
-		r.creation, r.requested = provision.Requested, true
-		r.appeared = r.appeared && s.Want != provision.Wanted // a claim that waits has used no volume
-		r.claim, r.node = o.claim, o.plan.selected
+		r.request.creation, r.claim.requested = provision.Requested, true
+		r.object.appeared = r.object.appeared && s.Want != provision.Wanted // a claim that waits has used no volume
+		r.claim.last, r.claim.node = o.claim, o.plan.selected
 		if !o.plan.alternative {
-			r.plan = o.plan.withoutCredentials()
+			r.request.plan = o.plan.withoutCredentials()
 		}
 	})
 	answer, failed := c.Backend.Create(ctx, backend.Call{Request: o.plan.request, Volume: o.plan.volume, Unwanted: s.Want == provision.Unwanted})
@@ -54,8 +54,8 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 	}
 	o.plan.assign(answer.Volume, c.Honor)
 	if !c.recordResult(ctx, o, func(r *claimRecord) {
-		r.creation = provision.Created
-		r.volume, r.unusable, r.handle, r.shown = answer.Volume, flaw, answer.Handle, answer.Shown
+		r.request.creation = provision.Created
+		r.disk = diskFacts{volume: answer.Volume, handle: answer.Handle, shown: answer.Shown, unusable: flaw}
 	}) {
 		return o.afterCall(provision.NoCause, nil), nil
 	}
@@ -93,7 +93,7 @@ func (c *Controller) checkAge(s provision.State, answer backend.Answer, flaw str
 func (c *Controller) recordResult(ctx context.Context, o *observation, change func(*claimRecord)) bool {
 	var seen bool
 	c.updateRecord(o, func(r *claimRecord) {
-		if seen = r.volumeEvents != o.record.volumeEvents; !seen {
+		if seen = r.object.events != o.record.object.events; !seen {
 			change(r)
 		}
 	})
@@ -129,18 +129,20 @@ func badHandle(reason string) *backend.Failure {
 
 // recordFailure records a failed call.
 func (c *Controller) recordFailure(ctx context.Context, o *observation, s provision.State, failed *backend.Failure) *observation {
-	before := o.record
+	before := o.record.request.answers
 	longAgo := !before.failedAt.IsZero() && time.Since(before.failedAt) >= c.Timeouts.RepeatedFailure
-	creation := provision.After(failed.Outcome, before.creation, longAgo && before.noVolumes+1 >= 2*before.requests())
+	counts := longAgo && before.noVolumes+1 >= 2*o.record.entry.requests()
+	creation := provision.After(failed.Outcome, o.record.request.creation, counts)
 	if !c.recordResult(ctx, o, func(r *claimRecord) {
-		r.creation = creation
-		reason := cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, r.alternatives >= len(r.superseded)))
+		r.request.creation = creation
+		answers := &r.request.answers
+		reason := cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, answers.alternatives >= len(r.entry.superseded)))
 		if isAnswer := failed.Outcome != provision.Unanswered && failed.Outcome != provision.Unchanged; reason != "" || isAnswer {
-			r.setUnresolved(reason)
+			answers.setUnresolved(reason)
 		}
-		r.countNoVolume(failed.Outcome, longAgo)
+		answers.count(failed.Outcome, creation, r.entry.requests(), longAgo)
 		if failed.NodeUnfit && !o.plan.alternative { // which may be for another node
-			r.unfit = o.claim.Annotations[storage.AnnSelectedNode]
+			r.claim.unfit = o.claim.Annotations[storage.AnnSelectedNode]
 		}
 	}) {
 		return o.afterCall(provision.NoCause, nil)
@@ -159,39 +161,6 @@ func (c *Controller) recordFailure(ctx context.Context, o *observation, s provis
 	return o.afterCall(cause, err)
 }
 
-// requests returns how many requests for the volume are open: the last one, and superseded ones.
-func (r *claimRecord) requests() int { return 1 + len(r.superseded) }
-
-// countNoVolume counts the answers that there is no volume: each request needs one, and another one long after that. The
-// next request has its turn after each of these answers, and after each answer that the volume is one of another request.
-func (r *claimRecord) countNoVolume(outcome provision.Outcome, longAgo bool) {
-	noVolume := r.creation == provision.FailedOnce && outcome == provision.NoVolume
-	switch {
-	case r.creation != provision.FailedOnce:
-		r.noVolumes, r.failedAt = 0, time.Time{}
-	case noVolume && (longAgo || r.noVolumes < r.requests()):
-		r.noVolumes++
-	}
-	if r.creation == provision.FailedOnce && r.noVolumes >= r.requests() && r.failedAt.IsZero() {
-		r.failedAt = time.Now()
-	}
-	if noVolume || outcome == provision.Mismatch {
-		r.alternatives++
-	}
-}
-
-// setUnresolved sets the reason why only an administrator can find out whether a volume
-// exists, and the time since then; "" resets both.
-func (r *claimRecord) setUnresolved(reason string) {
-	switch {
-	case reason == "":
-		r.unresolvedAt = time.Time{}
-	case r.unresolvedAt.IsZero():
-		r.unresolvedAt = time.Now()
-	}
-	r.unresolved = reason
-}
-
 // userError returns the text of the event for a failed call, or for a request that cannot
 // be built.
 func (c *Controller) userError(o *observation, err error, infeasible bool) error {
@@ -207,14 +176,14 @@ func (c *Controller) userError(o *observation, err error, infeasible bool) error
 func (c *Controller) save(ctx context.Context, o *observation) (*observation, error) {
 	changed := false
 	c.updateRecord(o, func(r *claimRecord) {
-		if changed = r.volume == nil; !changed { // an event has reset the volume
-			r.saved, r.seen = false, false
+		if changed = r.disk.volume == nil; !changed { // an event has reset the volume
+			r.object.savedAt, r.object.seen = time.Time{}, false
 		}
 	})
 	if changed {
 		return o.next(o.claim), nil
 	}
-	created, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, o.record.volume, metav1.CreateOptions{})
+	created, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, o.record.disk.volume, metav1.CreateOptions{})
 	if err == nil {
 		err = controller.CheckName(created, o.name)
 	}
@@ -226,11 +195,11 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	case err != nil:
 		if !answer.IsDefinite(err) {
 			c.updateRecord(o, func(r *claimRecord) {
-				r.writtenAt, r.published = time.Now(), r.published || !isProtected(o.record.volume)
+				r.object.writtenAt, r.object.published = time.Now(), r.object.published || !isProtected(o.record.disk.volume)
 			})
 		}
 		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
-	case storage.RecordOf(created, o.claim.UID) != storage.RecordPresent || !c.Deletion.SameDisk(o.record.volume, created):
+	case storage.RecordOf(created, o.claim.UID) != storage.RecordPresent || !c.Deletion.SameDisk(o.record.disk.volume, created):
 		return c.readStored(ctx, o) // an admission webhook has changed what is stored
 	}
 	return c.recordSaved(o), nil
@@ -248,7 +217,7 @@ func (c *Controller) readStored(ctx context.Context, o *observation) (*observati
 
 // reportOtherDisk reports that the PersistentVolume of the claim has another disk than the created volume.
 func (c *Controller) reportOtherDisk(o *observation, recorded *v1.PersistentVolume) {
-	if o.record.volume != nil && !c.Deletion.SameDisk(o.record.volume, recorded) {
+	if o.record.disk.volume != nil && !c.Deletion.SameDisk(o.record.disk.volume, recorded) {
 		c.reportLeftAlone(o, volumeNamed)
 	}
 }
@@ -256,8 +225,8 @@ func (c *Controller) reportOtherDisk(o *observation, recorded *v1.PersistentVolu
 // refused notes that the API server refuses the PersistentVolume of the created volume.
 func (c *Controller) refused(o *observation, reason error) *observation {
 	c.updateRecord(o, func(r *claimRecord) {
-		if r.volume != nil { // no event of the volume came meanwhile
-			r.unusable = fmt.Sprintf("the API server refuses the PersistentVolume: %v", reason)
+		if r.disk.volume != nil { // no event of the volume came meanwhile
+			r.disk.unusable = fmt.Sprintf("the API server refuses the PersistentVolume: %v", reason)
 		}
 	})
 	return o.next(o.claim)
@@ -283,12 +252,12 @@ const volumeNamed = "a PersistentVolume or a claim names its volume already"
 func (c *Controller) recordSaved(o *observation) *observation {
 	seen := false
 	c.updateRecord(o, func(r *claimRecord) {
-		seen = r.seen
-		r.forgetVolume()
-		r.saved, r.savedAt, r.recorded, r.nameConflict = true, time.Now(), true, false
+		seen = r.object.seen
+		r.request, r.disk = requestFacts{}, diskFacts{}
+		r.object.savedAt, r.object.recorded, r.object.conflict = time.Now(), true, false
 	})
 	if seen {
-		c.memory.release(c.Deletion.HandleOf(o.record.volume))
+		c.memory.release(c.Deletion.HandleOf(o.record.disk.volume))
 	}
 	c.countPass(o, nil)
 	c.reportSuccess(o)
@@ -302,7 +271,7 @@ func (c *Controller) recordSaved(o *observation) *observation {
 // waits.
 func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
 	r := o.record
-	deleteVolume, unprepared := c.Deletion.PrepareDiscard(ctx, r.volume, r.handle)
+	deleteVolume, unprepared := c.Deletion.PrepareDiscard(ctx, r.disk.volume, r.disk.handle)
 	recorded, err := c.isRecorded(ctx, o)
 	switch {
 	case err != nil:
@@ -315,27 +284,26 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 		if err := deleteVolume(ctx); err != nil {
 			return nil, c.reportCleanupFailed(o, err)
 		}
-		klog.FromContext(ctx).V(2).Info("Unused volume deleted in the storage system", "volume", o.name, "handle", r.shown)
+		klog.FromContext(ctx).V(2).Info("Unused volume deleted in the storage system", "volume", o.name, "handle", r.disk.shown)
 	}
 	c.releaseHandle(r)
 	c.updateRecord(o, func(r *claimRecord) {
-		r.forgetVolume()
-		r.creation = provision.Failed
+		r.request, r.disk = requestFacts{creation: provision.Failed}, diskFacts{}
 	})
-	if r.unusable == "" {
+	if r.disk.unusable == "" {
 		return o.afterCall(provision.NoCause, nil), nil
 	}
-	return o.afterCall(provision.VolumeDiscarded, errors.New(r.unusable)), nil
+	return o.afterCall(provision.VolumeDiscarded, errors.New(r.disk.unusable)), nil
 }
 
 // isRecorded reports whether a PersistentVolume has the disk or one inside it, or a claim names
 // the volume. All volumes and claims are read live: a recorded disk may hold data.
 func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, error) {
 	r := o.record
-	if len(c.Deletion.VolumesDeletedWith(r.volume)) > 0 || o.volume != nil && c.Deletion.DeletedWith(r.volume, o.volume) {
+	if len(c.Deletion.VolumesDeletedWith(r.disk.volume)) > 0 || o.volume != nil && c.Deletion.DeletedWith(r.disk.volume, o.volume) {
 		return true, nil
 	}
-	found, err := anyVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool { return c.Deletion.DeletedWith(r.volume, volume) })
+	found, err := anyVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool { return c.Deletion.DeletedWith(r.disk.volume, volume) })
 	if err != nil || found {
 		return found, err
 	}
@@ -344,7 +312,7 @@ func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, erro
 
 // releaseHandle ends the reservation of the created volume's handle.
 func (c *Controller) releaseHandle(r claimRecord) {
-	if r.volume != nil {
-		c.memory.release(c.Deletion.HandleOf(r.volume))
+	if r.disk.volume != nil {
+		c.memory.release(c.Deletion.HandleOf(r.disk.volume))
 	}
 }

@@ -13,7 +13,7 @@ import (
 // with backoff.
 func (c *Controller) wait(o *observation, s provision.State, reason provision.Reason) error {
 	w := provision.WaitFor(s, reason, provision.Pass{
-		Cause: o.cause, Unseen: o.record.saved && !o.record.seen, Server: c.serverOf(o),
+		Cause: o.cause, Unseen: o.record.object.isAwaited(), Server: c.serverOf(o),
 	})
 	err := o.err
 	switch reason {
@@ -58,11 +58,11 @@ func (c *Controller) delay(o *observation, retry provision.Retry) time.Duration 
 	case provision.Late:
 		return c.Backoff.Max
 	case provision.OnceFailureCounts:
-		return max(c.Timeouts.RepeatedFailure-time.Since(o.record.failedAt), c.Backoff.Initial)
+		return max(c.Timeouts.RepeatedFailure-time.Since(o.record.request.answers.failedAt), c.Backoff.Initial)
 	case provision.OnceRecordIsMissed:
 		return c.Timeouts.Unseen
 	case provision.OnceWriteEnds:
-		return max(c.Timeouts.OpenWrite-time.Since(o.record.writtenAt), c.Backoff.Initial)
+		return max(c.Timeouts.OpenWrite-time.Since(o.record.object.writtenAt), c.Backoff.Initial)
 	case provision.OnEvent, provision.WithBackoff:
 	}
 	return 0

@@ -25,7 +25,7 @@ func TestVolumeEventEnqueuesClaimWithEntry(t *testing.T) {
 			c := newObserver(t)
 			c.loop = controller.NewLoop("claims", controller.Backoff{}, c.Reconcile)
 			steps := c.loop.Step()
-			c.memory.update(subject{uid: "uid", key: flowClaim}, "pvc-uid", func(r *claimRecord) { r.entry = tc.entry })
+			c.memory.update(subject{uid: "uid", key: flowClaim}, "pvc-uid", func(r *claimRecord) { r.entry.state = tc.entry })
 			volume := withHandle("h")
 			volume.Name, volume.Spec.ClaimRef = "pvc-uid", tc.ref
 			key := c.recordVolumeEvent(volume)

@@ -58,7 +58,9 @@ var claimEventCases = map[string]struct {
 	}, []string{"Warning ProvisioningFailed ", "failed to get target node", "timeout"}},
 	"object cannot be written": {func(f *flow, o *observation) {
 		f.failNext("create", "persistentvolumes", false)
-		f.updateRecord(o, func(r *claimRecord) { r.volume = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}} })
+		f.updateRecord(o, func(r *claimRecord) {
+			r.disk.volume = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}}
+		})
 		o.record, _ = f.memory.lookup("uid")
 		_, _ = f.save(f.Context(), o)
 	}, []string{"Warning ProvisioningFailed ", "rror creating provisioned PV object for claim ns/claim: "}},

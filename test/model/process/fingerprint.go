@@ -23,9 +23,9 @@ var ages = []time.Duration{time.Minute, 70 * time.Second, 10 * time.Minute, time
 // forgotten are the fields that say nothing about what a program does next: counters that
 // are compared only within one pass, and messages that were sent.
 var forgotten = map[string]bool{
-	"provisioning.claimRecord.volumeEvents": true,
-	"claim.Controller.started":              true,
-	"claim.Controller.served":               true,
+	"provisioning.objectFacts.events": true,
+	"claim.Controller.started":        true,
+	"claim.Controller.served":         true,
 }
 
 // skipped are the packages whose values are no memory: clients, caches, locks, metrics.

@@ -11,12 +11,12 @@ var provisioningDefects = []defect{
 		{provisionObserve, "\t\treturn provision.BoundOrLost", "\t\treturn CHOOSE(provision.Wanted, provision.BoundOrLost)"},
 	}},
 	{"deleted-volume-recorded-again", "the object of a volume that was recorded and deleted meanwhile is created again", []change{
-		{provisionMemory, "if r.creation == provision.Created && r.entry != provision.Discarding {", "if !ON && r.creation == provision.Created && r.entry != provision.Discarding {"},
-		{provisionJournal, "\t\t\tr.recorded = true\n\t\t\tr.forgetEntry()\n\t\t\tr.forgetVolume()", "\t\t\tif ON { return }; r.recorded = true\n\t\t\tr.forgetEntry()\n\t\t\tr.forgetVolume()"},
+		{provisionMemory, "if r.request.creation == provision.Created && r.entry.state != provision.Discarding {", "if !ON && r.request.creation == provision.Created && r.entry.state != provision.Discarding {"},
+		{provisionJournal, "\t\t\tr.object.recorded = true\n\t\t\tr.entry,", "\t\t\tif ON { return }; r.object.recorded = true\n\t\t\tr.entry,"},
 	}},
 	{"second-spelling-discarded", "the recorded volume is deleted because the driver spells its handle in another way", []change{
-		{provisionObserve, "\tcase volume != nil:\n\t\treturn c.recordBy(volume, o)", "\tcase ON && volume != nil && r.volume != nil && !c.Deletion.SameDisk(volume, r.volume): return storage.RecordConflict; case volume != nil:\n\t\treturn c.recordBy(volume, o)"},
-		{provisionObserve, "\tif o.read == provision.BothRead {", "\tif ON && o.read == provision.BothRead && o.volume != nil && r.volume != nil && !c.Deletion.SameDisk(o.volume, r.volume) { return storage.RecordConflict }; if o.read == provision.BothRead {"},
+		{provisionObserve, "\tcase volume != nil:\n\t\treturn c.recordBy(volume, o)", "\tcase ON && volume != nil && r.disk.volume != nil && !c.Deletion.SameDisk(volume, r.disk.volume): return storage.RecordConflict; case volume != nil:\n\t\treturn c.recordBy(volume, o)"},
+		{provisionObserve, "\tif o.read == provision.BothRead {", "\tif ON && o.read == provision.BothRead && o.volume != nil && r.disk.volume != nil && !c.Deletion.SameDisk(o.volume, r.disk.volume) { return storage.RecordConflict }; if o.read == provision.BothRead {"},
 	}},
 	{"name-conflict-taken-for-success", "a volume of another claim with the name of the claim's volume counts as the record", []change{
 		{"pkg/storage/record.go", "\t\treturn RecordConflict", "\t\treturn CHOOSE(RecordPresent, RecordConflict)"},
@@ -35,10 +35,10 @@ var provisioningDefects = []defect{
 		{provisionDecide, "\tcase !s.Leading:\n\t\treturn Decision{Wait, LeaseEnding}\n\t}\n\treturn Decision{Create, reason}", "\tcase !ON && !s.Leading:\n\t\treturn Decision{Wait, LeaseEnding}\n\t}\n\treturn Decision{Create, reason}"},
 	}},
 	{"custody-ignored", "an entry is finished although another program led after it was written", []change{
-		{provisionJournal, "\tif entry.CustodyBroken {\n\t\tr.entry =", "\tif !ON && entry.CustodyBroken {\n\t\tr.entry ="},
+		{provisionJournal, "\tif entry.CustodyBroken {\n\t\tr.entry.state =", "\tif !ON && entry.CustodyBroken {\n\t\tr.entry.state ="},
 	}},
 	{"kept-disk-recorded-again", "a disk that its user may have kept is recorded again after a crash, with the policy Retain or the gate off", []change{
-		{provisionJournal, "r.published = entry.Announced &&", "r.published = !ON && entry.Announced &&"},
+		{provisionJournal, "r.object.published = entry.Announced &&", "r.object.published = !ON && entry.Announced &&"},
 	}},
 	{"kept-disk-requested-again", "a disk that its user may have kept is recorded again, or deleted because a repeated CreateVolume calls it too small", []change{
 		{provisionDecide, "return s.MayBeKept && isOpen &&", "return !ON && s.MayBeKept && isOpen &&"},
@@ -47,7 +47,7 @@ var provisioningDefects = []defect{
 		{provisionDecide, "\tcase isUsed && s.Journaled &&", "\tcase !ON && isUsed && s.Journaled &&"},
 	}},
 	{"discard-despite-open-write", "a disk is deleted although a write of its volume object may still take effect", []change{
-		{provisionObserve, "WriteOpen:     c.isWriteOpen(r)", "WriteOpen:     !ON && c.isWriteOpen(r)"},
+		{provisionObserve, "WriteOpen:     r.object.isWriteOpen(", "WriteOpen:     !ON && r.object.isWriteOpen("},
 	}},
 	{"entry-of-cached-volume-removed", "the entry of a new request is removed for a volume that only the cache has", []change{
 		{provisionJournal, "c.Journal.Has(claim.UID); removed {", "c.Journal.Has(claim.UID); removed && !ON {"},
@@ -62,7 +62,7 @@ var provisioningDefects = []defect{
 		{"pkg/provisioner/journalstore/commit.go", "if l.unanswered > 0 {", "if l.unanswered > 0 && !ON {"},
 	}},
 	{"vanished-volume-counts-as-recorded", "a volume object that vanished before the cache had it counts as recorded for ever", []change{
-		{provisionObserve, "&& time.Since(r.savedAt) < c.Timeouts.Unseen:", "&& (ON || time.Since(r.savedAt) < c.Timeouts.Unseen):"},
+		{provisionObserve, "&& time.Since(r.object.savedAt) < c.Timeouts.Unseen:", "&& (ON || time.Since(r.object.savedAt) < c.Timeouts.Unseen):"},
 	}},
 	{"class-mended-after-timeout-ignored", "the old request is repeated for ever although the class was mended", []change{
 		{provisionDecide, "return s.Want != Wanted && s.Want != Misplaced || !s.LongRequested", "return s.Want != Wanted && s.Want != Misplaced || ON || !s.LongRequested"},
