@@ -1,7 +1,6 @@
 package provisioning
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 )
@@ -35,31 +33,6 @@ type Deletion interface {
 	// PrepareDiscard returns the call that deletes a disk without a PersistentVolume, by the
 	// handle from the driver's response.
 	PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, handle string) (backend.DeleteCall, error)
-}
-
-// Timeouts are the waiting times of requests with an unknown outcome.
-type Timeouts struct {
-	// Unresolved bounds the time for repeated requests of a deleted claim, if only an
-	// administrator can find out whether the volume exists.
-	Unresolved time.Duration
-	// RepeatedFailure is the time between two failures. The second failure proves that no
-	// volume exists, even if the outcome of an earlier call is unknown.
-	RepeatedFailure time.Duration
-	// Rescan is the time until the second read of the journal. It finds a Lease that the
-	// previous leader created after the first read.
-	Rescan time.Duration
-	// Unseen is the time until a PersistentVolume counts as gone if this process wrote it
-	// and the cache does not have it.
-	Unseen time.Duration
-	// OpenWrite is how long the API server may take to execute a write of a PersistentVolume whose
-	// answer is lost: its --request-timeout, one minute unless changed, and some time for the arrival
-	// of the request and the commit of etcd.
-	OpenWrite time.Duration
-}
-
-// DefaultTimeouts are the timeouts of a Config without timeouts.
-var DefaultTimeouts = Timeouts{
-	Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute, OpenWrite: 70 * time.Second,
 }
 
 // Scope is what this process provisions.
@@ -91,6 +64,31 @@ type Caches struct {
 	Attributes cache.SharedIndexInformer
 	// Arrivals tell how claims came into the cache; the zero value for unknown.
 	Arrivals
+}
+
+// Timeouts are the waiting times of requests with an unknown outcome.
+type Timeouts struct {
+	// Unresolved bounds the time for repeated requests of a deleted claim, if only an
+	// administrator can find out whether the volume exists.
+	Unresolved time.Duration
+	// RepeatedFailure is the time between two failures. The second failure proves that no
+	// volume exists, even if the outcome of an earlier call is unknown.
+	RepeatedFailure time.Duration
+	// Rescan is the time until the second read of the journal. It finds a Lease that the
+	// previous leader created after the first read.
+	Rescan time.Duration
+	// Unseen is the time until a PersistentVolume counts as gone if this process wrote it
+	// and the cache does not have it.
+	Unseen time.Duration
+	// OpenWrite is how long the API server may take to execute a write of a PersistentVolume whose
+	// answer is lost: its --request-timeout, one minute unless changed, and some time for the arrival
+	// of the request and the commit of etcd.
+	OpenWrite time.Duration
+}
+
+// DefaultTimeouts are the timeouts of a Config without timeouts.
+var DefaultTimeouts = Timeouts{
+	Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute, OpenWrite: 70 * time.Second,
 }
 
 // Config configures the controller.
@@ -187,55 +185,4 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		}
 	}
 	return err
-}
-
-// moveToUnresolved moves the entry to the unresolved ones, for the administrator.
-func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
-	r := o.record
-	entry := c.entryFor(o, r, cmp.Or(r.entry.stored, r.request.plan))
-	if s.Entry == provision.Discarding || r.entry.discarded != "" {
-		entry.State, entry.Handle = journal.Discarding, cmp.Or(r.entry.discarded, r.disk.handle)
-	}
-	why := r.request.answers.unresolved
-	if reason == provision.CustodyBroken {
-		entry.CustodyBroken, why = true, ledByAnother
-	}
-	switch reason {
-	case provision.VolumeElsewhere:
-		why = elsewhere
-	case provision.NameInUse:
-		why = nameInUse
-	case provision.DiscardInterrupted:
-		why = discardInterrupted
-	default:
-	}
-	if reason == provision.VolumeMayBeKept {
-		why, entry.Announced = mayBeKept, true
-		if err := c.keepInEntry(ctx, entry, r.entry.announced); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.Journal.MoveToUnresolved(ctx, entry, why); err != nil {
-		return nil, err
-	}
-	c.releaseHandle(r)
-	c.memory.forget(o.claim.UID, o.name)
-	if !o.gone { // a later request may find the volume of this one
-		c.updateRecord(o, func(r *claimRecord) { r.claim.inherited = true })
-	}
-	c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial) // a living claim is served again
-	return nil, nil
-}
-
-// keepInEntry writes into the active entry that a user may keep the volume: if this process ends before it removes
-// the entry, the next leader must not repeat the request.
-func (c *Controller) keepInEntry(ctx context.Context, entry journal.Entry, known bool) error {
-	if known || entry.State == journal.Discarding {
-		return nil
-	}
-	entry.Announced = true
-	if err := c.Journal.Write(ctx, entry); err != nil {
-		return fmt.Errorf("say in the journal entry that the volume may be kept: %w", err)
-	}
-	return nil
 }

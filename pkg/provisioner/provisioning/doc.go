@@ -2,6 +2,21 @@
 // [provision.Decide] decides, one action after another, and waits. No other package calls
 // CreateVolume, creates PersistentVolumes, or decides about journal entries.
 //
+// The files in the order in which a claim goes through them; calls go down:
+//
+//	controller.go   Reconcile: observe, decide, execute, until the decision is to wait
+//	observe.go      from claim, caches and memory to a provision.State
+//	execute.go      one action; the live reads, and the removal of the selected node
+//	prepare.go      the request
+//	entry.go        the journal entry: written before a call, removed once its volume is recorded
+//	create.go       CreateVolume, and what its answer says
+//	save.go         the PersistentVolume, or the end of a volume that no claim can use
+//	wait.go         the next pass; events.go: what users are told
+//	observation.go  what one pass knows of a claim; memory.go: what is known between passes
+//
+// Beside that way: takeover.go (entries of earlier processes), watch.go (what enqueues a claim),
+// caches.go (which objects are cached).
+//
 // A claim is reconciled after a change of the claim, its class or its attributes class,
 // after an event of the PersistentVolume with the claim's volume name, after the take-over
 // of a journal entry of an earlier process, and with backoff after a failure.

@@ -11,23 +11,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provision"
 )
 
-// memory has a record per claim UID, with facts that the API server does not have. The
-// journal has the facts that must survive a restart.
-type memory struct {
-	mu      sync.Mutex
-	records map[types.UID]claimRecord
-	// subjects has the claim of each volume name.
-	subjects map[string]subject
-	// handles has the claim UID of each volume handle that the cache does not have yet.
-	handles map[string]types.UID
-}
-
-// subject is a claim and its key in the queue.
-type subject struct {
-	uid types.UID
-	key string
-}
-
 // claimRecord has the facts about one claim. Each part is forgotten as a whole.
 type claimRecord struct {
 	claim   claimFacts
@@ -116,17 +99,6 @@ type objectFacts struct {
 	events int
 }
 
-func newMemory() *memory {
-	return &memory{records: map[types.UID]claimRecord{}, subjects: map[string]subject{}, handles: map[string]types.UID{}}
-}
-
-func (m *memory) lookup(claim types.UID) (claimRecord, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r, known := m.records[claim]
-	return r, known
-}
-
 // mayBeKept reports whether a PersistentVolume may have recorded the volume of the last request, and be gone
 // again: users who want to keep a volume also remove the finalizer by hand.
 func (r *claimRecord) mayBeKept() bool {
@@ -183,6 +155,34 @@ func (o *objectFacts) isAwaited() bool { return !o.savedAt.IsZero() && !o.seen }
 
 // isWriteOpen reports whether a write without an answer may still take effect.
 func (o *objectFacts) isWriteOpen(limit time.Duration) bool { return time.Since(o.writtenAt) < limit }
+
+// memory has a record per claim UID, with facts that the API server does not have. The
+// journal has the facts that must survive a restart.
+type memory struct {
+	mu      sync.Mutex
+	records map[types.UID]claimRecord
+	// subjects has the claim of each volume name.
+	subjects map[string]subject
+	// handles has the claim UID of each volume handle that the cache does not have yet.
+	handles map[string]types.UID
+}
+
+// subject is a claim and its key in the queue.
+type subject struct {
+	uid types.UID
+	key string
+}
+
+func newMemory() *memory {
+	return &memory{records: map[types.UID]claimRecord{}, subjects: map[string]subject{}, handles: map[string]types.UID{}}
+}
+
+func (m *memory) lookup(claim types.UID) (claimRecord, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, known := m.records[claim]
+	return r, known
+}
 
 // update changes the record of the claim.
 func (m *memory) update(s subject, volume string, change func(*claimRecord)) {

@@ -42,6 +42,46 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	return nil
 }
 
+// errLeaseEnding: the leader lease ends too soon for a call.
+var errLeaseEnding = errors.New("the leader lease ends soon and was not renewed; the driver is not called")
+
+// reportWait emits the event, and returns the error with the text of the event.
+func (c *Controller) reportWait(o *observation, report provision.Report, err error) error {
+	switch report {
+	case provision.ReportFailure:
+		return c.reportFailure(o, c.causeError(o))
+	case provision.ReportNameConflict:
+		return c.reportFailure(o, err)
+	case provision.ReportUnresolved:
+		return c.reportUnresolved(o, err)
+	case provision.ReportLeftAlone:
+		c.reportLeftAlone(o, "the claim is gone, and its user may have kept the volume")
+	case provision.ReportOtherProvisioner:
+		var other *provision.LeftToOther
+		if errors.As(err, &other) {
+			c.Reporter.Report(o.claim, controller.NormalEvent(provisioning, other.Sentence))
+		}
+	case provision.NoReport:
+	}
+	return err
+}
+
+// reportUnresolved reports that the driver has not answered a call for an unwanted volume.
+func (c *Controller) reportUnresolved(o *observation, err error) error {
+	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningUnresolved, fmt.Sprintf(
+		"The driver %s has not answered whether it created volume %s, which no claim wants any more; the request is repeated: %v",
+		c.Backend.Name(), o.name, err)))
+	return err
+}
+
+// causeError returns the error of the pass with the text of the event.
+func (c *Controller) causeError(o *observation) error {
+	if o.cause == provision.VolumeDiscarded {
+		return o.err
+	}
+	return c.userError(o, o.err, false)
+}
+
 // forget removes the record of a finished claim.
 func (c *Controller) forget(o *observation) {
 	c.memory.forget(o.claim.UID, o.name)
@@ -66,33 +106,4 @@ func (c *Controller) delay(o *observation, retry provision.Retry) time.Duration 
 	case provision.OnEvent, provision.WithBackoff:
 	}
 	return 0
-}
-
-// reportWait emits the event, and returns the error with the text of the event.
-func (c *Controller) reportWait(o *observation, report provision.Report, err error) error {
-	switch report {
-	case provision.ReportFailure:
-		return c.reportFailure(o, c.causeError(o))
-	case provision.ReportNameConflict:
-		return c.reportFailure(o, err)
-	case provision.ReportUnresolved:
-		return c.reportUnresolved(o, err)
-	case provision.ReportLeftAlone:
-		c.reportLeftAlone(o, "the claim is gone, and its user may have kept the volume")
-	case provision.ReportOtherProvisioner:
-		var other *provision.LeftToOther
-		if errors.As(err, &other) {
-			c.Reporter.Report(o.claim, controller.NormalEvent(provisioning, other.Sentence))
-		}
-	case provision.NoReport:
-	}
-	return err
-}
-
-// causeError returns the error of the pass with the text of the event.
-func (c *Controller) causeError(o *observation) error {
-	if o.cause == provision.VolumeDiscarded {
-		return o.err
-	}
-	return c.userError(o, o.err, false)
 }

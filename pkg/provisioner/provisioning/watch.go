@@ -3,7 +3,6 @@ package provisioning
 import (
 	"context"
 	"maps"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -95,11 +94,6 @@ func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	if key != "" {
 		c.loop.Enqueue(key)
 	}
-}
-
-// secondsSince returns the seconds since the start, for the metrics.
-func secondsSince(start time.Time) float64 {
-	return time.Since(start).Seconds()
 }
 
 // Indexes of claims without a volume, by storage class and by attributes class.

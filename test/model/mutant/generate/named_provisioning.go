@@ -5,14 +5,14 @@ var provisioningDefects = []defect{
 		{provisionObserve, "\tcase !o.gone && isBoundOrLost(o.claim, o.name):", "\tcase !ON && !o.gone && isBoundOrLost(o.claim, o.name):"},
 		{provisionObserve, "c.isMade(o),", "ON || c.isMade(o),"},
 		{provisionDecide, "!s.Unusable && (s.Want == Wanted || s.Want == Unwanted ||", "!s.Unusable && (s.Want == Wanted || !ON && s.Want == Unwanted ||"},
-		{provisionVolume, "\treturn anyClaim(", "\tif ON { return false, nil }; return anyClaim("},
+		{provisionSave, "\treturn anyClaim(", "\tif ON { return false, nil }; return anyClaim("},
 	}},
 	{"second-volume-for-bound-claim", "a bound claim whose volume object vanished gets a new, empty volume", []change{
 		{provisionObserve, "\t\treturn provision.BoundOrLost", "\t\treturn CHOOSE(provision.Wanted, provision.BoundOrLost)"},
 	}},
 	{"deleted-volume-recorded-again", "the object of a volume that was recorded and deleted meanwhile is created again", []change{
 		{provisionMemory, "if r.request.creation == provision.Created && r.entry.state != provision.Discarding {", "if !ON && r.request.creation == provision.Created && r.entry.state != provision.Discarding {"},
-		{provisionJournal, "\t\t\tr.object.recorded = true\n\t\t\tr.entry,", "\t\t\tif ON { return }; r.object.recorded = true\n\t\t\tr.entry,"},
+		{provisionEntry, "\t\t\tr.object.recorded = true\n\t\t\tr.entry,", "\t\t\tif ON { return }; r.object.recorded = true\n\t\t\tr.entry,"},
 	}},
 	{"second-spelling-discarded", "the recorded volume is deleted because the driver spells its handle in another way", []change{
 		{provisionObserve, "\tcase volume != nil:\n\t\treturn c.recordBy(volume, o)", "\tcase ON && volume != nil && r.disk.volume != nil && !c.Deletion.SameDisk(volume, r.disk.volume): return storage.RecordConflict; case volume != nil:\n\t\treturn c.recordBy(volume, o)"},
@@ -26,7 +26,7 @@ var provisioningDefects = []defect{
 	}},
 	{"create-for-forgotten-claim", "CreateVolume is called without a live read for a claim that seems to be new", []change{
 		{provisionObserve, "record: r, began: time.Now()}, nil", "record: r, began: time.Now(), read: CHOOSE(freshRead(c, claim, gone, r), provision.Cached)}, nil"},
-		{provisionObserve, "// isFresh reports", "func freshRead(c *Controller, claim *v1.PersistentVolumeClaim, gone bool, r claimRecord) provision.Read { if c.isFresh(&observation{claim: claim, gone: gone, name: c.Scope.VolumeName(claim), record: r}) { return provision.ClaimRead }; return provision.Cached }; // isFresh reports"},
+		{provisionPass, "// isFresh reports", "func freshRead(c *Controller, claim *v1.PersistentVolumeClaim, gone bool, r claimRecord) provision.Read { if c.isFresh(&observation{claim: claim, gone: gone, name: c.Scope.VolumeName(claim), record: r}) { return provision.ClaimRead }; return provision.Cached }; // isFresh reports"},
 	}},
 	{"call-before-durable-entry", "CreateVolume is called before its journal entry is durable", []change{
 		{provisionDecide, "\tcase s.Journaled && s.Entry != Durable:", "\tcase !ON && s.Journaled && s.Entry != Durable:"},
@@ -35,10 +35,10 @@ var provisioningDefects = []defect{
 		{provisionDecide, "\tcase !s.Leading:\n\t\treturn Decision{Wait, LeaseEnding}\n\t}\n\treturn Decision{Create, reason}", "\tcase !ON && !s.Leading:\n\t\treturn Decision{Wait, LeaseEnding}\n\t}\n\treturn Decision{Create, reason}"},
 	}},
 	{"custody-ignored", "an entry is finished although another program led after it was written", []change{
-		{provisionJournal, "\tif entry.CustodyBroken {\n\t\tr.entry.state =", "\tif !ON && entry.CustodyBroken {\n\t\tr.entry.state ="},
+		{takeover, "\tif entry.CustodyBroken {\n\t\tr.entry.state =", "\tif !ON && entry.CustodyBroken {\n\t\tr.entry.state ="},
 	}},
 	{"kept-disk-recorded-again", "a disk that its user may have kept is recorded again after a crash, with the policy Retain or the gate off", []change{
-		{provisionJournal, "r.object.published = entry.Announced &&", "r.object.published = !ON && entry.Announced &&"},
+		{takeover, "r.object.published = entry.Announced &&", "r.object.published = !ON && entry.Announced &&"},
 	}},
 	{"kept-disk-requested-again", "a disk that its user may have kept is recorded again, or deleted because a repeated CreateVolume calls it too small", []change{
 		{provisionDecide, "return s.MayBeKept && isOpen &&", "return !ON && s.MayBeKept && isOpen &&"},
@@ -50,7 +50,7 @@ var provisioningDefects = []defect{
 		{provisionObserve, "WriteOpen:     r.object.isWriteOpen(", "WriteOpen:     !ON && r.object.isWriteOpen("},
 	}},
 	{"entry-of-cached-volume-removed", "the entry of a new request is removed for a volume that only the cache has", []change{
-		{provisionJournal, "c.Journal.Has(claim.UID); removed {", "c.Journal.Has(claim.UID); removed && !ON {"},
+		{provisionEntry, "c.Journal.Has(claim.UID); removed {", "c.Journal.Has(claim.UID); removed && !ON {"},
 	}},
 	{"journal-taken-back", "a former leader takes the journal over from its successor, whose entries are in broken custody then", []change{
 		{"pkg/provisioner/journalstore/start.go", "\tif !s.Custody.Precedes(custodyOf(object)) {", "\tif ON || !s.Custody.Precedes(custodyOf(object)) {"},
@@ -69,7 +69,7 @@ var provisioningDefects = []defect{
 		{provisionDecide, "isOpen && !s.LongRequested):", "isOpen && (ON || !s.LongRequested)):"},
 	}},
 	{"older-volume-discarded", "the disk of a claim that a restore of etcd brought back is discarded as a new one", []change{
-		{provisionObserve, "return c.Creations.Has(o.claim.UID) &&", "return ON || c.Creations.Has(o.claim.UID) &&"},
+		{provisionPass, "return c.Creations.Has(o.claim.UID) &&", "return ON || c.Creations.Has(o.claim.UID) &&"},
 	}},
 	{"journal-overwritten-after-restore", "a journal Lease that a restore of etcd brought back is overwritten with what the process remembers", []change{
 		{"pkg/provisioner/journalstore/commit.go", "\tif isOlder(stored.ResourceVersion, l.version) {", "\tif ON { return false }; if isOlder(stored.ResourceVersion, l.version) {"},

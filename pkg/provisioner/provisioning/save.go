@@ -1,0 +1,206 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/provision"
+	"github.com/exeunt-io/exeunt/pkg/storage"
+)
+
+// save creates the PersistentVolume. An existing PersistentVolume with the name is read
+// live: it may come from an earlier write with a lost response.
+func (c *Controller) save(ctx context.Context, o *observation) (*observation, error) {
+	changed := false
+	c.updateRecord(o, func(r *claimRecord) {
+		if changed = r.disk.volume == nil; !changed { // an event has reset the volume
+			r.object.savedAt, r.object.seen = time.Time{}, false
+		}
+	})
+	if changed {
+		return o.next(o.claim), nil
+	}
+	created, err := c.Client.CoreV1().PersistentVolumes().Create(ctx, o.record.disk.volume, metav1.CreateOptions{})
+	if err == nil {
+		err = controller.CheckName(created, o.name)
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return c.readStored(ctx, o)
+	case c.DiscardRefused && c.isMade(o) && answer.IsInvalidObject(err, "PersistentVolume", o.name):
+		return c.refused(o, err), nil
+	case err != nil:
+		if !answer.IsDefinite(err) {
+			c.updateRecord(o, func(r *claimRecord) {
+				r.object.writtenAt, r.object.published = time.Now(), r.object.published || !isProtected(o.record.disk.volume)
+			})
+		}
+		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
+	case storage.RecordOf(created, o.claim.UID) != storage.RecordPresent || !c.Deletion.SameDisk(o.record.disk.volume, created):
+		return c.readStored(ctx, o) // an admission webhook has changed what is stored
+	}
+	return c.recordSaved(o), nil
+}
+
+// isProtected reports whether the PersistentVolume has the finalizer: it remains until a provisioner has looked at it.
+func isProtected(volume *v1.PersistentVolume) bool {
+	return finalizer.Has(volume.Finalizers, finalizer.External)
+}
+
+// refused notes that the API server refuses the PersistentVolume of the created volume.
+func (c *Controller) refused(o *observation, reason error) *observation {
+	c.updateRecord(o, func(r *claimRecord) {
+		if r.disk.volume != nil { // no event of the volume came meanwhile
+			r.disk.unusable = fmt.Sprintf("the API server refuses the PersistentVolume: %v", reason)
+		}
+	})
+	return o.next(o.claim)
+}
+
+// readStored reads the PersistentVolume that is stored instead of the written one. If it has another disk, the created
+// volume is left alone. An event of the PersistentVolume may have reset the record meanwhile: o still has the volume.
+func (c *Controller) readStored(ctx context.Context, o *observation) (*observation, error) {
+	after, err := c.readBoth(ctx, o)
+	if err == nil && after.volume != nil {
+		c.reportOtherDisk(o, after.volume)
+	}
+	return after, err
+}
+
+// acceptRecord records that the claim's PersistentVolume exists already. If the
+// PersistentVolume has another disk, the created volume is left alone.
+func (c *Controller) acceptRecord(o *observation) *observation {
+	recorded := o.volume
+	if recorded == nil {
+		recorded = controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name)
+	}
+	if recorded != nil {
+		c.reportOtherDisk(o, recorded)
+	}
+	return c.recordSaved(o)
+}
+
+// reportOtherDisk reports that the PersistentVolume of the claim has another disk than the created volume.
+func (c *Controller) reportOtherDisk(o *observation, recorded *v1.PersistentVolume) {
+	if o.record.disk.volume != nil && !c.Deletion.SameDisk(o.record.disk.volume, recorded) {
+		c.reportLeftAlone(o, volumeNamed)
+	}
+}
+
+// recordSaved records that the PersistentVolume exists, and reports the success.
+func (c *Controller) recordSaved(o *observation) *observation {
+	seen := false
+	c.updateRecord(o, func(r *claimRecord) {
+		seen = r.object.seen
+		r.request, r.disk = requestFacts{}, diskFacts{}
+		r.object.savedAt, r.object.recorded, r.object.conflict = time.Now(), true, false
+	})
+	if seen {
+		c.memory.release(c.Deletion.HandleOf(o.record.disk.volume))
+	}
+	c.countPass(o, nil)
+	c.reportSuccess(o)
+	after := o.next(o.claim)
+	after.plan = nil
+	return after
+}
+
+func (c *Controller) reportSuccess(o *observation) {
+	c.Reporter.Report(o.claim, controller.NormalEvent(provisioningSucceeded, "Successfully provisioned volume "+o.name))
+}
+
+// discard deletes a volume without a PersistentVolume. The call is prepared before volumes and
+// claims are read, because reading a secret takes time. The reason is reported when the claim
+// waits.
+func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
+	r := o.record
+	deleteVolume, unprepared := c.Deletion.PrepareDiscard(ctx, r.disk.volume, r.disk.handle)
+	recorded, err := c.isRecorded(ctx, o)
+	switch {
+	case err != nil:
+		return nil, err
+	case recorded:
+		c.reportLeftAlone(o, volumeNamed)
+	case unprepared != nil:
+		return nil, c.reportCleanupFailed(o, unprepared)
+	default:
+		if err := deleteVolume(ctx); err != nil {
+			return nil, c.reportCleanupFailed(o, err)
+		}
+		klog.FromContext(ctx).V(2).Info("Unused volume deleted in the storage system", "volume", o.name, "handle", r.disk.shown)
+	}
+	c.releaseHandle(r)
+	c.updateRecord(o, func(r *claimRecord) {
+		r.request, r.disk = requestFacts{creation: provision.Failed}, diskFacts{}
+	})
+	if r.disk.unusable == "" {
+		return o.afterCall(provision.NoCause, nil), nil
+	}
+	return o.afterCall(provision.VolumeDiscarded, errors.New(r.disk.unusable)), nil
+}
+
+// reportCleanupFailed reports that an unused volume still exists.
+func (c *Controller) reportCleanupFailed(o *observation, err error) error {
+	failure := fmt.Errorf("delete unused volume %s: %w", o.name, err)
+	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningCleanupFailed, fmt.Sprintf(
+		"Error cleaning provisioned volume for claim %s: %v; retried with backoff", controller.Key(o.claim), failure)))
+	return failure
+}
+
+// isRecorded reports whether a PersistentVolume has the disk or one inside it, or a claim names
+// the volume. All volumes and claims are read live: a recorded disk may hold data.
+func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, error) {
+	r := o.record
+	if len(c.Deletion.VolumesDeletedWith(r.disk.volume)) > 0 || o.volume != nil && c.Deletion.DeletedWith(r.disk.volume, o.volume) {
+		return true, nil
+	}
+	found, err := anyVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool { return c.Deletion.DeletedWith(r.disk.volume, volume) })
+	if err != nil || found {
+		return found, err
+	}
+	return anyClaim(ctx, c.Client, func(claim *v1.PersistentVolumeClaim) bool { return claim.Spec.VolumeName == o.name })
+}
+
+// anyVolume reports whether a PersistentVolume, read live, matches.
+func anyVolume(ctx context.Context, client kubernetes.Interface, matches func(*v1.PersistentVolume) bool) (bool, error) {
+	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return answer.CheckedList(client.CoreV1().PersistentVolumes().List(ctx, options))
+	}, matches)
+}
+
+// anyClaim reports whether a claim, read live, matches.
+func anyClaim(ctx context.Context, client kubernetes.Interface, matches func(*v1.PersistentVolumeClaim) bool) (bool, error) {
+	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return answer.CheckedList(client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options))
+	}, matches)
+}
+
+// anyObject reports whether an object of a live list, read page by page, matches.
+func anyObject[T any](ctx context.Context, list pager.ListPageFunc, matches func(T) bool) (bool, error) {
+	err := pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		if typed, ok := object.(T); ok && matches(typed) {
+			return errFound
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFound) {
+		return false, fmt.Errorf("list all objects: %w", err)
+	}
+	return err != nil, nil
+}
+
+// errFound ends a live list early.
+var errFound = errors.New("found")
