@@ -25,7 +25,9 @@ func (c *Controller) execute(ctx context.Context, o observation, action external
 	if removed, err := c.removeEntry(ctx, o.volume, action); err != nil {
 		return nil, err
 	} else if action == external.DeleteVolume && (removed || o.prepared == nil) {
-		return c.confirm(ctx, o) // the policy may have changed since the volume was read
+		// The removal of the entry is a write of the journal, which takes up to a second and more. A user who set
+		// the policy to Retain meanwhile keeps the data: volume and claim are read once more.
+		return c.confirm(ctx, o)
 	}
 	switch action {
 	case external.Confirm:
@@ -45,11 +47,12 @@ func (c *Controller) execute(ctx context.Context, o observation, action external
 	return nil, nil
 }
 
-// removeEntry has the journal entry of the volume's claim removed before anything of the
-// volume is deleted: an entry without a PersistentVolume has the volume created again. It reports
-// whether there was an entry.
+// removeEntry has the journal entry of the volume's claim removed before anything of the volume is deleted. The
+// next leader repeats the request of an entry that no PersistentVolume records: after a crash between both
+// deletions it would create an empty disk for a claim whose data is gone. It reports whether there was an entry.
 func (c *Controller) removeEntry(ctx context.Context, volume *v1.PersistentVolume, action external.Action) (bool, error) {
-	if c.RemoveEntry == nil || action != external.RemoveFinalizer && action != external.DeleteVolume && action != external.DeleteObject {
+	deletes := action == external.RemoveFinalizer || action == external.DeleteVolume || action == external.DeleteObject
+	if c.RemoveEntry == nil || !deletes {
 		return false, nil
 	}
 	removed, err := c.RemoveEntry(ctx, volume)
@@ -68,8 +71,9 @@ func (c *Controller) withProgress(o observation, err error) (*observation, error
 	return new(c.observe(o.volume)), nil
 }
 
-// editFinalizers changes the finalizers. The patch tests the policy and the phase that the
-// decision used.
+// editFinalizers changes the finalizers. The patch tests the policy and the phase that the decision used: without
+// the finalizer a volume that was released or set to Delete meanwhile would be deleted, and its disk be left
+// behind.
 func (c *Controller) editFinalizers(ctx context.Context, o observation, change finalizer.Change) (*observation, error) {
 	guarded := controller.RequirePhase(patch.For(o.volume), o.volume).
 		Test("/spec/persistentVolumeReclaimPolicy", string(o.volume.Spec.PersistentVolumeReclaimPolicy))
@@ -111,14 +115,17 @@ func (c *Controller) write(ctx context.Context, o observation, change *patch.Pat
 		return nil, err
 	case volume.DeletionTimestamp != nil && len(volume.Finalizers) == 0:
 		c.noteGone(volume)
-	case volume.DeletionTimestamp == nil && c.memory.Get(volume.UID).objectDeleted: // whatever was answered to its deletion
+	case volume.DeletionTimestamp == nil && c.memory.Get(volume.UID).objectDeleted:
+		// A proxy or webhook answered the deletion, and nothing was deleted. Taken for deleted, the object would
+		// stay for ever, and a claim could be bound to it although its disk is gone.
 		c.memory.Update(volume.UID, func(p *progress) { p.objectDeleted = false })
 	}
 	return new(c.observe(volume)), nil
 }
 
-// checkTerm returns an error if another process may lead soon. It is called right before
-// each call of the storage system.
+// checkTerm returns an error if another process may lead soon. It is called right before each call of the storage
+// system: a process that was frozen between its live reads and the call woke up with old answers while another
+// process led.
 func (c *Controller) checkTerm() error {
 	if err := controller.CheckLeading(c.Leading); err != nil {
 		return fmt.Errorf("the driver is not called: %w", err)
@@ -126,8 +133,9 @@ func (c *Controller) checkTerm() error {
 	return nil
 }
 
-// deleteVolume deletes the volume in the storage system, with the prepared call. Success is
-// remembered by the UID of the volume.
+// deleteVolume deletes the volume in the storage system, with the prepared call. Success is remembered by the UID
+// of the volume: called again, because the write that follows failed, a driver whose handles are names could
+// delete a disk that has got the handle since.
 func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observation, error) {
 	if err := c.checkTerm(); err != nil {
 		return nil, err
@@ -171,7 +179,8 @@ func (c *Controller) PrepareDiscard(ctx context.Context, volume *v1.PersistentVo
 	}, nil
 }
 
-// deleteObject deletes the PersistentVolume with the UID.
+// deleteObject deletes the PersistentVolume with the UID: another volume may have its name by now, whose disk
+// would be left behind.
 func (c *Controller) deleteObject(ctx context.Context, o observation) (*observation, error) {
 	volume := o.volume
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(volume.UID))}
@@ -180,7 +189,9 @@ func (c *Controller) deleteObject(ctx context.Context, o observation) (*observat
 	if err != nil && !errors.Is(err, controller.ErrGone) {
 		return nil, c.countFailure(volume, fmt.Errorf("delete volume object %s: %w", volume.Name, err))
 	}
-	if !o.state.Protected && o.state.Status != reclaim.StatusPending { // no write follows whose answer shows whether the object is being deleted
+	if !o.state.Protected && o.state.Status != reclaim.StatusPending {
+		// No write follows whose answer shows whether the object is being deleted, so it is not taken for deleted:
+		// an object that stays could be bound to a claim although its disk is gone.
 		c.loop.EnqueueAfter(volume.Name, c.Backoff.Max)
 		return nil, nil
 	}

@@ -41,6 +41,8 @@ func (c *Controller) stateOf(volume *v1.PersistentVolume, claim storage.ClaimRel
 		Protected: finalizer.Has(volume.Finalizers, finalizer.External),
 		Claim:     claim,
 		Attached:  released && c.isAttached(volume),
+		// Two PersistentVolumes may have one disk, and a path pattern put one volume into the directory of another:
+		// the deletion of the outer one took the data of the inner one along.
 		Shared:    released && len(c.sharing(volume)) > 0,
 		Status:    reclaim.StatusOf(volume),
 		Deleted:   progress.volumeDeleted,
@@ -48,11 +50,14 @@ func (c *Controller) stateOf(volume *v1.PersistentVolume, claim storage.ClaimRel
 	}
 }
 
-// owns reports whether the driver of this process reclaims the volume.
+// owns reports whether the driver of this process reclaims the volume. With a process on each node it must reach
+// the disk: a driver answers success for a disk that it does not have, so the PersistentVolume would be deleted
+// and the disk stay on the other node.
 func (c *Controller) owns(volume *v1.PersistentVolume) bool {
 	return external.Owns(c.Deleter.Name(), volume) && (c.Reaches == nil || c.Reaches(volume))
 }
 
+// isAttached reports whether a node may still write to the disk. Without an answer from the index it may.
 func (c *Controller) isAttached(volume *v1.PersistentVolume) bool {
 	if c.Attachments == nil {
 		return false
@@ -61,10 +66,10 @@ func (c *Controller) isAttached(volume *v1.PersistentVolume) bool {
 	return err != nil || len(attachments) > 0
 }
 
-// confirm reads the volume and its claim from the API server, after the call of the storage
-// system is prepared: reading a secret takes time. A volume that differs from the observed one
-// is not confirmed: the call may be prepared with the secret of an earlier version. It returns
-// nil if the volume is gone, or another volume has its name.
+// confirm reads the volume and its claim from the API server, the volume last, after the call of the storage
+// system is prepared. The secret was read after the volume, which took tens of seconds under the rate limit of the
+// client; the policy became Retain meanwhile, and the data was deleted. It returns nil if the volume is gone, or
+// another volume has its name.
 func (c *Controller) confirm(ctx context.Context, o observation) (*observation, error) {
 	prepared := o.prepared
 	if prepared == nil {
@@ -79,6 +84,7 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 	case volume == nil:
 		return nil, nil
 	case volume.ResourceVersion != o.volume.ResourceVersion:
+		// Policy, claimRef or the secret's name may be others by now; the call was prepared for an earlier version.
 		return new(c.observe(volume)), nil
 	}
 	return &observation{volume: volume, state: c.stateOf(volume, storage.ClaimOf(volume, claim), true), prepared: prepared}, nil

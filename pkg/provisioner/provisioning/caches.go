@@ -90,7 +90,8 @@ func NewClaims(client kubernetes.Interface, names Names) (cache.SharedIndexInfor
 		claim, ok := object.(*v1.PersistentVolumeClaim)
 		return !ok || names.OwnsClaim(claim)
 	})
-	claims := cache.NewSharedIndexInformer(filtered, &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	claims := cache.NewSharedIndexInformer(filtered, &v1.PersistentVolumeClaim{}, 0, byNamespace)
 	return claims, Arrivals{Streamed: cameByWatch, Creations: creations}
 }
 

@@ -88,7 +88,8 @@ type Timeouts struct {
 
 // DefaultTimeouts are the timeouts of a Config without timeouts.
 var DefaultTimeouts = Timeouts{
-	Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute, Rescan: time.Minute, Unseen: time.Minute, OpenWrite: 70 * time.Second,
+	Unresolved: time.Hour, RepeatedFailure: 10 * time.Minute,
+	Rescan: time.Minute, Unseen: time.Minute, OpenWrite: 70 * time.Second,
 }
 
 // Config configures the controller.
@@ -141,7 +142,8 @@ func New(config Config) (*Controller, error) {
 	if config.Timeouts == (Timeouts{}) {
 		config.Timeouts = DefaultTimeouts
 	}
-	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), memory: newMemory()}
+	writer := controller.NewWriter(config.Client, versions)
+	c := &Controller{Config: config, versions: versions, writer: writer, memory: newMemory()}
 	c.journaled.Store(config.Journaled && config.Journal != nil)
 	c.loop = controller.NewLoop("claims", config.Backoff, c.Reconcile)
 	if err := c.addIndexes(); err != nil {
@@ -179,7 +181,8 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		if decision.Action == provision.Wait {
 			return c.wait(o, state, decision.Reason)
 		}
-		klog.FromContext(ctx).V(4).Info("Decided on claim", "action", decision.Action, "reason", decision.Reason, "volume", o.name)
+		logger := klog.FromContext(ctx).V(4)
+		logger.Info("Decided on claim", "action", decision.Action, "reason", decision.Reason, "volume", o.name)
 		if err = steps.Next(); err == nil {
 			o, err = c.execute(ctx, o, state, decision)
 		}

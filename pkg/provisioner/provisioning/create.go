@@ -25,8 +25,10 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 		c.countBypass(o.record)
 	}
 	c.updateRecord(o, func(r *claimRecord) {
-		if r.request.creation != provision.Requested && r.request.creation != provision.FailedOnce || !o.plan.equals(r.request.plan) {
-			r.claim.openedAt = time.Now() // one denial leaves the outcome open
+		wasOpen := r.request.creation == provision.Requested || r.request.creation == provision.FailedOnce
+		if !wasOpen || !o.plan.equals(r.request.plan) {
+			// not after FailedOnce: one denial leaves the outcome open
+			r.claim.openedAt = time.Now()
 		}
 		r.request.creation, r.claim.requested = provision.Requested, true
 		r.object.appeared = r.object.appeared && s.Want != provision.Wanted // a claim that waits has used no volume
@@ -35,7 +37,8 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 			r.request.plan = o.plan.withoutCredentials()
 		}
 	})
-	answer, failed := c.Backend.Create(ctx, backend.Call{Request: o.plan.request, Volume: o.plan.volume, Unwanted: s.Want == provision.Unwanted})
+	call := backend.Call{Request: o.plan.request, Volume: o.plan.volume, Unwanted: s.Want == provision.Unwanted}
+	answer, failed := c.Backend.Create(ctx, call)
 	c.Reporter.Withdraw(o.claim.UID)
 	if failed == nil {
 		failed = c.checkHandle(answer, o)
@@ -61,8 +64,8 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 
 // reportStart reports a call of the driver once it takes long, unless it is withdrawn.
 func (c *Controller) reportStart(o *observation) {
-	event := controller.NormalEvent(provisioning, fmt.Sprintf("External provisioner is provisioning volume for claim %q", controller.Key(o.claim)))
-	c.Reporter.ReportAfter(o.claim, event, storage.QuietWait)
+	message := fmt.Sprintf("External provisioner is provisioning volume for claim %q", controller.Key(o.claim))
+	c.Reporter.ReportAfter(o.claim, controller.NormalEvent(provisioning, message), storage.QuietWait)
 }
 
 // Reasons for a call without a journal entry.
@@ -82,8 +85,9 @@ func (c *Controller) countBypass(r claimRecord) {
 	}
 }
 
-// checkHandle refuses a volume without a handle, and a handle of another volume: such a
-// volume could never be deleted safely.
+// checkHandle refuses a volume without a handle, and a handle that another volume has, or a volume that is being
+// recorded or discarded. The two claims would share one disk, and the deletion of one volume, or its discard,
+// would delete the data of the other one.
 func (c *Controller) checkHandle(answer backend.Answer, o *observation) *backend.Failure {
 	if answer.Handle == "" {
 		return badHandle("the driver returned no volume handle")
@@ -96,7 +100,8 @@ func (c *Controller) checkHandle(answer backend.Answer, o *observation) *backend
 }
 
 func badHandle(reason string) *backend.Failure {
-	return &backend.Failure{Err: errors.New(reason), Outcome: provision.Uncertain, Unresolved: reason + ", which does not say whether there is a volume"}
+	unresolved := reason + ", which does not say whether there is a volume"
+	return &backend.Failure{Err: errors.New(reason), Outcome: provision.Uncertain, Unresolved: unresolved}
 }
 
 // flawOf returns why the claim cannot use the created volume, "" if it can. A volume in another place than the
@@ -106,20 +111,24 @@ func (c *Controller) flawOf(o *observation, s provision.State, answer backend.An
 	case o.plan.alternative && s.Want == provision.Wanted:
 		return "the volume was created by an earlier request for the claim, which asked for something else"
 	case answer.Unusable == "" && s.Made:
+		// Only a volume that is certainly new: after a restore of etcd a claim waited again whose disk was full,
+		// its next pod was in another zone, and the disk, in the wrong place for this request, was deleted.
 		return answer.Elsewhere
 	}
 	return answer.Unusable
 }
 
-// checkAge refuses a volume with a flaw that may be older than the requests of this process. It may hold data, and is left
-// alone; the request is repeated, in case somebody moves the volume away.
+// checkAge refuses a volume with a flaw that may be older than the requests of this process. CreateVolume finds
+// volumes by their name and does not say which are new: a disk that is too small for this request may be the one
+// that the claim had before a restore of etcd, with its data. It is left alone; the request is repeated, in case
+// somebody moves it away.
 func (c *Controller) checkAge(s provision.State, answer backend.Answer, flaw string) *backend.Failure {
 	if flaw == "" || s.Made {
 		return nil
 	}
 	c.memory.release(c.Deletion.HandleOf(answer.Volume))
-	reason := fmt.Sprintf("%s; the volume with the handle %q may be older than this request and hold data, as after a restore of etcd, and is left alone: delete it in the storage system if nobody needs it",
-		flaw, answer.Shown)
+	reason := fmt.Sprintf("%s; the volume with the handle %q may be older than this request and hold data, "+
+		"as after a restore of etcd, and is left alone: delete it in the storage system if nobody needs it", flaw, answer.Shown)
 	return &backend.Failure{Err: errors.New(reason), Outcome: provision.Uncertain, Unresolved: reason}
 }
 
@@ -132,8 +141,10 @@ func (c *Controller) recordFailure(ctx context.Context, o *observation, s provis
 	if !c.recordResult(ctx, o, func(r *claimRecord) {
 		r.request.creation = creation
 		answers := &r.request.answers
-		reason := cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, answers.alternatives >= len(r.entry.superseded)))
-		if isAnswer := failed.Outcome != provision.Unanswered && failed.Outcome != provision.Unchanged; reason != "" || isAnswer {
+		triedAll := answers.alternatives >= len(r.entry.superseded)
+		reason := cmp.Or(failed.Unresolved, provision.Unresolved(failed.Outcome, triedAll))
+		isAnswer := failed.Outcome != provision.Unanswered && failed.Outcome != provision.Unchanged
+		if reason != "" || isAnswer {
 			answers.setUnresolved(reason)
 		}
 		answers.count(failed.Outcome, creation, r.entry.requests(), longAgo)
@@ -157,9 +168,9 @@ func (c *Controller) recordFailure(ctx context.Context, o *observation, s provis
 	return o.afterCall(cause, err)
 }
 
-// recordResult records the result of a call. It returns false, and records nothing, if an
-// event of the claim's PersistentVolume came during the call: the volume may be deleted
-// already, so the call is repeated.
+// recordResult records the result of a call. It returns false, and records nothing, if an event of the claim's
+// PersistentVolume came during the call. The volume may have been recorded by an earlier write, bound and
+// deleted: recorded again, it would bind a claim to a disk that is gone. So the call is repeated.
 func (c *Controller) recordResult(ctx context.Context, o *observation, change func(*claimRecord)) bool {
 	var seen bool
 	c.updateRecord(o, func(r *claimRecord) {
@@ -168,7 +179,8 @@ func (c *Controller) recordResult(ctx context.Context, o *observation, change fu
 		}
 	})
 	if seen {
-		klog.FromContext(ctx).Info("A PersistentVolume of the claim was seen during the call; the call is repeated", "volume", o.name)
+		logger := klog.FromContext(ctx)
+		logger.Info("A PersistentVolume of the claim was seen during the call; the call is repeated", "volume", o.name)
 	}
 	return !seen
 }

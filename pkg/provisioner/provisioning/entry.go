@@ -35,7 +35,8 @@ type Journal interface {
 	Forbidden(ctx context.Context, err error) bool
 }
 
-// adopt takes over an inherited entry.
+// adopt takes over an inherited entry. Its process may have written a PersistentVolume a moment ago: the write
+// counts as open.
 func (c *Controller) adopt(ctx context.Context, o *observation) (*observation, error) {
 	r := o.record
 	if r.entry.resumed {
@@ -61,7 +62,9 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 		return o, c.bypassEntry(ctx, o, s, err)
 	}
 	if err != nil {
-		c.updateRecord(o, func(r *claimRecord) { // the outcome of the write is unknown
+		c.updateRecord(o, func(r *claimRecord) {
+			// The write may have been executed. Without a call its entry would outlive the claim, and the next leader
+			// would create a volume that nobody wants.
 			if r.claim.last = o.claim; r.entry.state == provision.NoEntry {
 				r.entry.state = provision.Outdated
 			}
@@ -76,7 +79,8 @@ func (c *Controller) writeEntry(ctx context.Context, o *observation, s provision
 }
 
 // bypassEntry has a request sent that is too large for the journal. The entry of an earlier request stays, and
-// says first that a PersistentVolume may exist: this request is not announced later.
+// says first that a PersistentVolume may exist, for this request is not announced later: the next leader would
+// repeat the earlier request and take the disk, which its user may have kept meanwhile.
 func (c *Controller) bypassEntry(ctx context.Context, o *observation, s provision.State, tooLarge error) error {
 	r := o.record
 	announces := r.entry.state == provision.Durable && !r.entry.announced
@@ -93,12 +97,15 @@ func (c *Controller) bypassEntry(ctx context.Context, o *observation, s provisio
 	return nil
 }
 
-// announce writes into the entry that a PersistentVolume may exist.
+// announce writes into the entry that a PersistentVolume may exist. A late write created one, its user removed it
+// to keep the disk, and nothing was left of it: the next leader repeated the request, took the answer for
+// unusable, and deleted the disk (soak, seed 433484304). The volume of an announced entry is left alone.
 func (c *Controller) announce(ctx context.Context, o *observation, s provision.State) (*observation, error) {
 	r := o.record
 	r.entry.announced = true
 	if err := c.Journal.Write(ctx, c.entryFor(o, r, r.request.plan)); err != nil {
-		return nil, c.notWritten(ctx, o, s, fmt.Errorf("the volume is not recorded before its journal entry says so: %w", err))
+		err = fmt.Errorf("the volume is not recorded before its journal entry says so: %w", err)
+		return nil, c.notWritten(ctx, o, s, err)
 	}
 	c.updateRecord(o, func(r *claimRecord) { r.entry.announced = true })
 	return o.next(o.claim), nil
@@ -113,7 +120,9 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s prov
 	if errors.Is(err, journal.ErrTooLarge) {
 		err = c.Journal.Write(ctx, c.Backend.Shorten(entry))
 	}
-	if errors.Is(err, journal.ErrTooLarge) { // after a crash the entry of the request finds the volume again
+	if errors.Is(err, journal.ErrTooLarge) {
+		// The entry of the request stays. After a crash the request finds the volume again, which is then recorded
+		// or left alone; its handle is in no entry, so nothing is deleted by a handle that has another disk since.
 		c.reportTooLarge(o, err)
 		err = nil
 	}
@@ -127,7 +136,8 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s prov
 // reportTooLarge reports a request that is sent without a journal entry.
 func (c *Controller) reportTooLarge(o *observation, err error) {
 	c.Reporter.ReportAlways(o.claim, controller.WarningEvent(provisioningUnlogged, fmt.Sprintf(
-		"Volume %s is created without a journal entry and may be left behind if the provisioner ends during the call: %v", o.name, err)))
+		"Volume %s is created without a journal entry and may be left behind if the provisioner ends during the call: %v",
+		o.name, err)))
 }
 
 // notWritten reports that a step waits for its journal entry. A lasting lack of permission ends
@@ -149,6 +159,8 @@ func (c *Controller) removeEntry(ctx context.Context, o *observation, s provisio
 		c.reportLeftAlone(o, volumeNamed)
 	}
 	if reason == provision.ClaimBoundOrLost && !s.Record.IsOfClaim() {
+		// The disk of a bound claim has no PersistentVolume: with the entry goes the last that Kubernetes knows of
+		// the disk, which holds data. So the user is told first.
 		if err := c.reportVanished(ctx, o); err != nil {
 			return nil, err
 		}
@@ -176,7 +188,8 @@ func (c *Controller) reportVanished(ctx context.Context, o *observation) error {
 		return err
 	}
 	c.Reporter.Report(o.claim, controller.WarningEvent(volumeVanished, fmt.Sprintf(
-		"The claim was bound to volume %s, whose PersistentVolume no longer exists; the volume in the storage system may hold data and is left alone", o.name)))
+		"The claim was bound to volume %s, whose PersistentVolume no longer exists; "+
+			"the volume in the storage system may hold data and is left alone", o.name)))
 	return nil
 }
 
@@ -185,6 +198,8 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	r := o.record
 	entry := c.entryFor(o, r, cmp.Or(r.entry.stored, r.request.plan))
 	if s.Entry == provision.Discarding || r.entry.discarded != "" {
+		// By the handle an administrator finds the disk. Entries came without it if the volume was being discarded
+		// and its user may have kept it, or another node had recorded one.
 		entry.State, entry.Handle = journal.Discarding, cmp.Or(r.entry.discarded, r.disk.handle)
 	}
 	why := r.request.answers.unresolved
@@ -211,7 +226,8 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 	}
 	c.releaseHandle(r)
 	c.memory.forget(o.claim.UID, o.name)
-	if !o.gone { // a later request may find the volume of this one
+	if !o.gone {
+		// A later request may find the volume of this one, perhaps with data: it is not certainly new.
 		c.updateRecord(o, func(r *claimRecord) { r.claim.inherited = true })
 	}
 	c.loop.EnqueueAfter(o.subject().key, c.Backoff.Initial) // a living claim is served again
@@ -221,15 +237,18 @@ func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s pro
 // Reasons against a call for a deleted claim.
 const (
 	ledByAnother = "another program was the leader after the volume was requested"
-	mayBeKept    = "the claim is gone, and its user may have removed the PersistentVolume, and its finalizer if it had one, to keep the volume"
-	elsewhere    = "the claim got a volume on another node, and a request to this node may have created one, too"
-	nameInUse    = "the claim is gone, and another PersistentVolume has the name of its volume, which exists"
+	mayBeKept    = "the claim is gone, and its user may have removed the PersistentVolume, " +
+		"and its finalizer if it had one, to keep the volume"
+	elsewhere = "the claim got a volume on another node, and a request to this node may have created one, too"
+	nameInUse = "the claim is gone, and another PersistentVolume has the name of its volume, which exists"
 
-	discardInterrupted = "an earlier process was deleting the unrecorded volume, whose handle may be that of another volume by now"
+	discardInterrupted = "an earlier process was deleting the unrecorded volume, " +
+		"whose handle may be that of another volume by now"
 )
 
-// keepInEntry writes into the active entry that a user may keep the volume: if this process ends before it removes
-// the entry, the next leader must not repeat the request.
+// keepInEntry writes into the active entry that a user may keep the volume. The move to the unresolved entries is
+// two writes: a process that ends between them leaves the active entry, whose request the next leader would
+// repeat for a disk that its user has kept.
 func (c *Controller) keepInEntry(ctx context.Context, entry journal.Entry, known bool) error {
 	if known || entry.State == journal.Discarding {
 		return nil
@@ -242,7 +261,8 @@ func (c *Controller) keepInEntry(ctx context.Context, entry journal.Entry, known
 }
 
 // errWriteOpen: a late write would record the disk for the waiting claim again.
-var errWriteOpen = errors.New("an earlier write of the PersistentVolume has no answer and may still take effect; the disk is deleted once it cannot")
+var errWriteOpen = errors.New("an earlier write of the PersistentVolume has no answer and may still take effect; " +
+	"the disk is deleted once it cannot")
 
 // RemoveEntry removes the journal entry of the volume's claim, and reports whether there was
 // one; without an error no entry is left, and the volume may be deleted. The entry of a volume that
@@ -257,9 +277,13 @@ func (c *Controller) RemoveEntry(ctx context.Context, volume *v1.PersistentVolum
 	}
 	r, known := c.memory.lookup(claim.UID)
 	if known && r.object.isWriteOpen(c.Timeouts.OpenWrite) {
+		// A user deletes the volume of a waiting claim right after a write of it had no answer. The API server may
+		// execute the write after the disk is deleted, and bind the claim to a PersistentVolume without a disk.
 		return false, errWriteOpen
 	}
 	if removed = c.Journal.Has(claim.UID); removed {
+		// The cache had a volume that was deleted while its claim's volume was requested again. With the entry of
+		// the new request went the knowledge of the new disk.
 		if live, err := controller.LiveVolume(ctx, c.Client, volume); live == nil || err != nil {
 			return false, cmp.Or(err, fmt.Errorf("volume %s no longer exists: %w", volume.Name, controller.ErrStaleCache))
 		}

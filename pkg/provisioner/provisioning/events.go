@@ -37,7 +37,8 @@ func (c *Controller) reportFailure(o *observation, err error) error {
 // be built.
 func (c *Controller) userError(o *observation, err error, infeasible bool) error {
 	if infeasible {
-		return fmt.Errorf("failed to provision volume with StorageClass %q: infeasible error, retries will be delayed (not retried for %s unless class, node or annotations of the claim change): %w",
+		return fmt.Errorf("failed to provision volume with StorageClass %q: infeasible error, retries will be delayed "+
+			"(not retried for %s unless class, node or annotations of the claim change): %w",
 			storage.ClaimClass(o.claim), c.Backoff.Max, err)
 	}
 	return fmt.Errorf("failed to provision volume with StorageClass %q: %w", storage.ClaimClass(o.claim), err)
@@ -50,7 +51,8 @@ func (c *Controller) reportLeftAlone(o *observation, reason string) {
 		return
 	}
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningCleanupFailed, fmt.Sprintf(
-		"The driver returned the volume handle %q for the claim, but %s; the volume is left alone: delete it in the storage system if nobody needs it", r.disk.shown, reason)))
+		"The driver returned the volume handle %q for the claim, but %s; "+
+			"the volume is left alone: delete it in the storage system if nobody needs it", r.disk.shown, reason)))
 }
 
 // volumeNamed is why a created volume is left alone.

@@ -72,8 +72,12 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	if err != nil {
 		return nil, err
 	}
-	if cached := controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name); volume == nil && storage.RecordOf(cached, o.claim.UID) == storage.RecordPresent {
-		return nil, fmt.Errorf("volume %s no longer exists: %w", o.name, controller.ErrStaleCache) // later steps read the cache
+	cached := controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name)
+	if volume == nil && storage.RecordOf(cached, o.claim.UID) == storage.RecordPresent {
+		// Later steps read the cache. It had the PersistentVolume of a claim that was never bound, deleted before
+		// this process led: the volume counted as recorded, the entry of the open request was removed, and the
+		// disk of a claim that is gone was forgotten.
+		return nil, fmt.Errorf("volume %s no longer exists: %w", o.name, controller.ErrStaleCache)
 	}
 	c.updateRecord(o, func(r *claimRecord) {
 		r.object.conflict = storage.RecordOf(volume, o.claim.UID) == storage.RecordConflict
@@ -82,9 +86,12 @@ func (c *Controller) readBoth(ctx context.Context, o *observation) (*observation
 	return after, nil
 }
 
-// readClaim reads the claim from the API server.
+// readClaim reads the claim from the API server, before each CreateVolume. A late watch showed a claim that was
+// gone and forgotten as a new one: CreateVolume found the disk that its user had kept with the policy Retain, the
+// disk was recorded with the policy Delete of the class, and deleted (soak, seed 306; decision 21).
 func (c *Controller) readClaim(ctx context.Context, o *observation) (*observation, error) {
-	claim, err := controller.ReadLive(ctx, "claim", o.claim.Name, c.Client.CoreV1().PersistentVolumeClaims(o.claim.Namespace).Get)
+	claims := c.Client.CoreV1().PersistentVolumeClaims(o.claim.Namespace)
+	claim, err := controller.ReadLive(ctx, "claim", o.claim.Name, claims.Get)
 	if err != nil {
 		return nil, fmt.Errorf("namespace %s: %w", o.claim.Namespace, err)
 	}
@@ -109,19 +116,19 @@ func (c *Controller) readNode(ctx context.Context, o *observation) (*observation
 // reschedule removes the selected node from the claim, so that the scheduler selects again.
 // The patch fails if the scheduler has already selected another node.
 func (c *Controller) reschedule(ctx context.Context, o *observation) (*observation, error) {
-	path := "/metadata/annotations/" + patch.Escape(storage.AnnSelectedNode)
-	change := patch.For(o.claim).Test(path, o.claim.Annotations[storage.AnnSelectedNode]).Remove(path)
+	node, path := o.claim.Annotations[storage.AnnSelectedNode], "/metadata/annotations/"+patch.Escape(storage.AnnSelectedNode)
+	change := patch.For(o.claim).Test(path, node).Remove(path)
 	claim, err := c.writer.PatchClaim(ctx, o.claim, change)
 	switch {
 	case errors.Is(err, controller.ErrGone):
 		return nil, nil
 	case err != nil:
-		return nil, c.reportRefusal(o, fmt.Errorf("remove the selected node %q from the claim: %w", o.claim.Annotations[storage.AnnSelectedNode], err))
+		return nil, c.reportRefusal(o, fmt.Errorf("remove the selected node %q from the claim: %w", node, err))
 	}
 	if o.record.request.creation == provision.Requested {
 		c.reportUnanswered(o)
 	}
-	klog.FromContext(ctx).V(2).Info("The scheduler selects another node for the claim", "unfit", o.claim.Annotations[storage.AnnSelectedNode])
+	klog.FromContext(ctx).V(2).Info("The scheduler selects another node for the claim", "unfit", node)
 	c.updateRecord(o, func(r *claimRecord) { r.claim.unfit = "" })
 	return o.next(claim), nil
 }
@@ -139,5 +146,6 @@ func (c *Controller) reportRefusal(o *observation, err error) error {
 // the volume by its name returns it for the next node; another one leaves it behind.
 func (c *Controller) reportUnanswered(o *observation) {
 	c.Reporter.Report(o.claim, controller.WarningEvent(provisioningCleanupFailed, fmt.Sprintf(
-		"The driver has not answered whether it created volume %s for node %q, and another node is selected; a volume in the storage of that node would be left alone", o.name, o.record.claim.node)))
+		"The driver has not answered whether it created volume %s for node %q, and another node is selected; "+
+			"a volume in the storage of that node would be left alone", o.name, o.record.claim.node)))
 }

@@ -100,7 +100,8 @@ type objectFacts struct {
 }
 
 // mayBeKept reports whether a PersistentVolume may have recorded the volume of the last request, and be gone
-// again: users who want to keep a volume also remove the finalizer by hand.
+// again: users who want to keep a volume also remove the finalizer by hand. A repeated request returned such a
+// disk in another size, it counted as unusable, and the data was deleted (soak, seed 433484304).
 func (r *claimRecord) mayBeKept() bool {
 	return r.object.published || r.object.appeared && r.request.plan != nil
 }
@@ -108,7 +109,8 @@ func (r *claimRecord) mayBeKept() bool {
 // isLongRequested reports whether the outcome of the request has been unknown for so long that a new request
 // may be built. The entry keeps the old request too.
 func (r *claimRecord) isLongRequested(limit time.Duration) bool {
-	return r.request.creation == provision.Requested && r.entry.state == provision.Durable && time.Since(r.claim.openedAt) >= limit
+	return r.request.creation == provision.Requested && r.entry.state == provision.Durable &&
+		time.Since(r.claim.openedAt) >= limit
 }
 
 // isOverdue reports whether only an administrator could find out about the volume for longer than the limit.
@@ -153,7 +155,9 @@ func (e *entryFacts) requests() int { return 1 + len(e.superseded) }
 // isAwaited reports whether this process wrote the PersistentVolume, and no event has shown it yet.
 func (o *objectFacts) isAwaited() bool { return !o.savedAt.IsZero() && !o.seen }
 
-// isWriteOpen reports whether a write without an answer may still take effect.
+// isWriteOpen reports whether a write without an answer may still take effect. A disk was discarded after such a
+// write, because the claim had moved to another node; then the API server executed the write, and the claim was
+// bound to a PersistentVolume without a disk.
 func (o *objectFacts) isWriteOpen(limit time.Duration) bool { return time.Since(o.writtenAt) < limit }
 
 // memory has a record per claim UID, with facts that the API server does not have. The
@@ -202,8 +206,9 @@ func (m *memory) forget(claim types.UID, volume string) {
 	}
 }
 
-// reserve reserves the volume handle for the claim until the cache has the volume. It
-// returns false if the handle is reserved for another claim.
+// reserve reserves the volume handle for the claim until the cache has the volume. It returns false if the handle
+// is reserved for another claim: a driver that answers two claims with one handle at once, before the cache has
+// either volume, would have both of them bound to one disk.
 func (m *memory) reserve(handle string, claim types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -239,6 +244,8 @@ func (m *memory) recordVolumeEvent(volume string, claim types.UID) (key string, 
 		r.object.recorded, r.object.appeared = true, true
 		r.object.events++
 		if r.request.creation == provision.Created && r.entry.state != provision.Discarding {
+			// The object of the volume came, perhaps by an earlier write, and may be gone with its disk by now. To
+			// create it again from memory would bind the claim to a disk that does not exist.
 			r.request.creation, r.disk = provision.Requested, diskFacts{}
 		}
 	}

@@ -94,16 +94,17 @@ func (c *Controller) isFresh(o *observation) bool {
 		controller.Lookup[*v1.PersistentVolume](c.Volumes, o.name) == nil
 }
 
-// isMade reports whether a volume of the claim is certainly one of this process's requests: the creation of the claim was
-// seen, and no PersistentVolume of it. The volume of an older claim may hold data: a restore of etcd brings
-// back claims whose disk was in use.
+// isMade reports whether a volume of the claim is certainly one of this process's requests: the creation of the
+// claim was seen, no entry of it was inherited, and no PersistentVolume of it was seen. A restore of etcd brings
+// back claims that wait although their disks are full of data. CreateVolume finds such a disk by its name, and
+// it was discarded as unusable (decision 25).
 func (c *Controller) isMade(o *observation) bool {
 	r := o.record
 	return c.Creations.Has(o.claim.UID) && !r.claim.inherited && !r.object.recorded
 }
 
-// serverOf returns which process serves the claim. This process finishes its own requests,
-// even if another node is selected meanwhile.
+// serverOf returns which process serves the claim. This process finishes its own requests, even if another node
+// is selected meanwhile: no other process can find the disk that they may have made here.
 func (c *Controller) serverOf(o *observation) provision.Server {
 	r := o.record
 	if r.request.plan != nil || r.disk.volume != nil || r.entry.state != provision.NoEntry {
@@ -184,7 +185,8 @@ func (p *plan) withoutCredentials() *plan {
 
 // equals reports whether both plans have the same request and reclaim policy.
 func (p *plan) equals(other *plan) bool {
-	return other != nil && p.request.Equal(other.request) && p.volume.Spec.PersistentVolumeReclaimPolicy == other.volume.Spec.PersistentVolumeReclaimPolicy
+	return other != nil && p.request.Equal(other.request) &&
+		p.volume.Spec.PersistentVolumeReclaimPolicy == other.volume.Spec.PersistentVolumeReclaimPolicy
 }
 
 // secret returns the identity of the request's secret, nil for a request without a secret.

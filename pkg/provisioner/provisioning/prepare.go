@@ -39,7 +39,8 @@ var errNodeGone = errors.New("the selected node no longer exists")
 
 // useStored plans the last request again. It plans a superseded request only if no call is
 // open, or if the driver has no volume, or if an unwanted call is open for long: each change of the request
-// restarts openedAt.
+// restarts openedAt. That the last request failed says nothing of an earlier one without an answer, whose disk
+// was once left behind.
 func (c *Controller) useStored(o *observation, s provision.State) *observation {
 	after := *o
 	after.plan, after.cause, after.err = o.record.request.plan, provision.NoCause, nil
@@ -47,6 +48,8 @@ func (c *Controller) useStored(o *observation, s provision.State) *observation {
 		after.plan = c.orAlternative(o.record.request.plan, o.record)
 	}
 	if s.Want == provision.Wanted && c.retains(o.claim) {
+		// An administrator replaces a class to change its policy. A request that was open meanwhile was recorded
+		// with the policy Delete of the old class, so that the data went with its claim.
 		after.plan = after.plan.retained(c.Honor)
 	}
 	return &after
@@ -56,7 +59,8 @@ func (c *Controller) useStored(o *observation, s provision.State) *observation {
 // that volumes are kept.
 func (c *Controller) retains(claim *v1.PersistentVolumeClaim) bool {
 	class := c.classOf(claim)
-	return class != nil && c.Scope.Serves(class.Provisioner) && ptr.Deref(class.ReclaimPolicy, v1.PersistentVolumeReclaimDelete) == v1.PersistentVolumeReclaimRetain
+	return class != nil && c.Scope.Serves(class.Provisioner) &&
+		ptr.Deref(class.ReclaimPolicy, v1.PersistentVolumeReclaimDelete) == v1.PersistentVolumeReclaimRetain
 }
 
 // buildPlan builds the plan for the current selected node. It returns errNodeGone if the
@@ -100,8 +104,8 @@ func (c *Controller) orAlternative(p *plan, r claimRecord) *plan {
 	return &other
 }
 
-// qualify returns [provision.LeftToOther] for a claim that the backend leaves to another provisioner: neither its class nor
-// its node is looked at then.
+// qualify returns [provision.LeftToOther] for a claim that the backend leaves to another provisioner: neither
+// its class nor its node is looked at then.
 func (c *Controller) qualify(ctx context.Context, o *observation) error {
 	qualifier, ok := c.Backend.(backend.Qualifier)
 	if !ok {
@@ -142,9 +146,10 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 	if name == "" {
 		return nil, nil
 	}
-	node, exists, err := answer.Get(ctx, name, func(ctx context.Context, name string, _ metav1.GetOptions) (*v1.Node, error) {
+	read := func(ctx context.Context, name string, _ metav1.GetOptions) (*v1.Node, error) {
 		return c.Nodes.Read(ctx, name)
-	})
+	}
+	node, exists, err := answer.Get(ctx, name, read)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("failed to get target node: read node %s: %w", name, err)
@@ -155,20 +160,24 @@ func (c *Controller) selectedNode(ctx context.Context, o *observation) (*v1.Node
 	return node, nil
 }
 
+// planFor builds the plan for the node, nil for none.
 func (c *Controller) planFor(ctx context.Context, o *observation, node *v1.Node) (*plan, error) {
 	class := c.classOf(o.claim)
 	switch {
 	case class == nil:
 		return nil, fmt.Errorf("storageclass.storage.k8s.io %q not found", storage.ClaimClass(o.claim))
 	case !c.Scope.Serves(class.Provisioner):
-		return nil, &provision.Refusal{Sentence: fmt.Sprintf("The storage class %q is now of the provisioner %q", class.Name, class.Provisioner)}
+		sentence := fmt.Sprintf("The storage class %q is now of the provisioner %q", class.Name, class.Provisioner)
+		return nil, &provision.Refusal{Sentence: sentence}
 	}
-	request, volume, err := c.Backend.Prepare(ctx, library.ProvisionOptions{StorageClass: class, PVName: o.name, PVC: o.claim, SelectedNode: node})
+	options := library.ProvisionOptions{StorageClass: class, PVName: o.name, PVC: o.claim, SelectedNode: node}
+	request, volume, err := c.Backend.Prepare(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	provision.NewAssignment(o.claim, class).ApplyTo(volume, c.Honor)
-	return &plan{request: request, volume: volume, selected: o.claim.Annotations[storage.AnnSelectedNode], class: class.Name}, nil
+	selected := o.claim.Annotations[storage.AnnSelectedNode]
+	return &plan{request: request, volume: volume, selected: selected, class: class.Name}, nil
 }
 
 func isUnsuitable(err error) bool {

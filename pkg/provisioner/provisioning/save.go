@@ -26,7 +26,8 @@ import (
 func (c *Controller) save(ctx context.Context, o *observation) (*observation, error) {
 	changed := false
 	c.updateRecord(o, func(r *claimRecord) {
-		if changed = r.disk.volume == nil; !changed { // an event has reset the volume
+		// An event has reset the volume: its PersistentVolume came and went, and the disk may have gone with it.
+		if changed = r.disk.volume == nil; !changed {
 			r.object.savedAt, r.object.seen = time.Time{}, false
 		}
 	})
@@ -41,21 +42,31 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	case apierrors.IsAlreadyExists(err):
 		return c.readStored(ctx, o)
 	case c.DiscardRefused && c.isMade(o) && answer.IsInvalidObject(err, "PersistentVolume", o.name):
+		// Only the validation of the API server itself proves that the PersistentVolume can never be created. A
+		// webhook may deny with the same code 422 and be mended later: the disk was deleted for its denial.
 		return c.refused(o, err), nil
 	case err != nil:
 		if !answer.IsDefinite(err) {
+			// The write may still be executed, and its user may keep the disk without a trace: from now on the disk
+			// is neither discarded before the write ends, nor requested again for a claim that is gone.
 			c.updateRecord(o, func(r *claimRecord) {
-				r.object.writtenAt, r.object.published = time.Now(), r.object.published || !isProtected(o.record.disk.volume)
+				r.object.writtenAt = time.Now()
+				r.object.published = r.object.published || !isProtected(o.record.disk.volume)
 			})
 		}
-		return nil, c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err))
-	case storage.RecordOf(created, o.claim.UID) != storage.RecordPresent || !c.Deletion.SameDisk(o.record.disk.volume, created):
-		return c.readStored(ctx, o) // an admission webhook has changed what is stored
+		failure := fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err)
+		return nil, c.reportFailure(o, failure)
+	case storage.RecordOf(created, o.claim.UID) != storage.RecordPresent ||
+		!c.Deletion.SameDisk(o.record.disk.volume, created):
+		// An admission webhook has changed claimRef or handle. The created disk would count as recorded, its entry
+		// would go, and nobody would know of the disk.
+		return c.readStored(ctx, o)
 	}
 	return c.recordSaved(o), nil
 }
 
-// isProtected reports whether the PersistentVolume has the finalizer: it remains until a provisioner has looked at it.
+// isProtected reports whether the PersistentVolume has the finalizer: it remains until a provisioner has looked
+// at it.
 func isProtected(volume *v1.PersistentVolume) bool {
 	return finalizer.Has(volume.Finalizers, finalizer.External)
 }
@@ -70,8 +81,9 @@ func (c *Controller) refused(o *observation, reason error) *observation {
 	return o.next(o.claim)
 }
 
-// readStored reads the PersistentVolume that is stored instead of the written one. If it has another disk, the created
-// volume is left alone. An event of the PersistentVolume may have reset the record meanwhile: o still has the volume.
+// readStored reads the PersistentVolume that is stored instead of the written one. If it has another disk, the
+// created volume is left alone. An event of the PersistentVolume may have reset the record meanwhile: o still has
+// the volume.
 func (c *Controller) readStored(ctx context.Context, o *observation) (*observation, error) {
 	after, err := c.readBoth(ctx, o)
 	if err == nil && after.volume != nil {
@@ -122,9 +134,9 @@ func (c *Controller) reportSuccess(o *observation) {
 	c.Reporter.Report(o.claim, controller.NormalEvent(provisioningSucceeded, "Successfully provisioned volume "+o.name))
 }
 
-// discard deletes a volume without a PersistentVolume. The call is prepared before volumes and
-// claims are read, because reading a secret takes time. The reason is reported when the claim
-// waits.
+// discard deletes a volume without a PersistentVolume, the one deletion that no PersistentVolume asks for. The
+// call is prepared before volumes and claims are read: reading a secret may take tens of seconds, in which another
+// program may record the disk. The reason is reported when the claim waits.
 func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
 	r := o.record
 	deleteVolume, unprepared := c.Deletion.PrepareDiscard(ctx, r.disk.volume, r.disk.handle)
@@ -140,7 +152,8 @@ func (c *Controller) discard(ctx context.Context, o *observation) (*observation,
 		if err := deleteVolume(ctx); err != nil {
 			return nil, c.reportCleanupFailed(o, err)
 		}
-		klog.FromContext(ctx).V(2).Info("Unused volume deleted in the storage system", "volume", o.name, "handle", r.disk.shown)
+		logger := klog.FromContext(ctx).V(2)
+		logger.Info("Unused volume deleted in the storage system", "volume", o.name, "handle", r.disk.shown)
 	}
 	c.releaseHandle(r)
 	c.updateRecord(o, func(r *claimRecord) {
@@ -160,14 +173,17 @@ func (c *Controller) reportCleanupFailed(o *observation, err error) error {
 	return failure
 }
 
-// isRecorded reports whether a PersistentVolume has the disk or one inside it, or a claim names
-// the volume. All volumes and claims are read live: a recorded disk may hold data.
+// isRecorded reports whether a PersistentVolume has the disk or one inside it, or a claim names the volume. All
+// volumes and claims are read live, also those that no cache of ours has: a recorded disk may hold data. A
+// directory that no claim could use was deleted although the directory of another volume was inside.
 func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, error) {
-	r := o.record
-	if len(c.Deletion.VolumesDeletedWith(r.disk.volume)) > 0 || o.volume != nil && c.Deletion.DeletedWith(r.disk.volume, o.volume) {
+	disk := o.record.disk.volume
+	if len(c.Deletion.VolumesDeletedWith(disk)) > 0 || o.volume != nil && c.Deletion.DeletedWith(disk, o.volume) {
 		return true, nil
 	}
-	found, err := anyVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool { return c.Deletion.DeletedWith(r.disk.volume, volume) })
+	found, err := anyVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool {
+		return c.Deletion.DeletedWith(disk, volume)
+	})
 	if err != nil || found {
 		return found, err
 	}

@@ -74,9 +74,9 @@ func (c *Controller) Approve(ctx context.Context, entry journal.Entry) {
 	c.inherit(ctx, []journal.Entry{entry})
 }
 
-// inherit records the entries of earlier processes and enqueues their claims. An entry with
-// another volume name than the claim's is forged, or was written with other flags: it leads
-// to no call. The result are the rejected entries that could not be moved yet.
+// inherit records the entries of earlier processes and enqueues their claims. An entry with another volume name
+// than the claim's is forged, or was written with other flags: its request would return the disk of another
+// claim, and leads to no call. The result are the rejected entries that could not be moved yet.
 func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) (kept []journal.Entry) {
 	unresolved := map[types.UID]bool{} // after a crash between the two writes of MoveToUnresolved
 	for _, entry := range c.Journal.Unresolved() {
@@ -95,7 +95,9 @@ func (c *Controller) inherit(ctx context.Context, entries []journal.Entry) (kept
 			continue
 		}
 		s := subject{uid: entry.UID, key: keyOf(controller.Key(claim), entry.UID)}
-		c.memory.update(s, entry.VolumeName(), func(r *claimRecord) { r.inherit(entry, claim, planned, unresolved[entry.UID]) })
+		c.memory.update(s, entry.VolumeName(), func(r *claimRecord) {
+			r.inherit(entry, claim, planned, unresolved[entry.UID])
+		})
 		c.loop.Enqueue(s.key)
 	}
 	return kept
@@ -127,7 +129,8 @@ func (c *Controller) planFrom(entry journal.Entry) (*plan, error) {
 			return nil, err
 		}
 	}
-	return &plan{request: request, volume: entry.Volume, selected: entry.Node, class: entry.Volume.Spec.StorageClassName}, nil
+	class := entry.Volume.Spec.StorageClassName
+	return &plan{request: request, volume: entry.Volume, selected: entry.Node, class: class}, nil
 }
 
 // rejectEntry moves an unusable entry to the unresolved ones. For an approved entry it only
@@ -149,12 +152,13 @@ func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim
 	return err
 }
 
-// errServedMeanwhile: the move of the rejected entry would remove the entry of an open call.
+// errServedMeanwhile: the move of the rejected entry would remove the entry of an open call, which alone knows of
+// the disk.
 var errServedMeanwhile = errors.New("the claim of the entry has another entry by now")
 
-// inherit records an inherited entry, unless this process has newer facts. The request is repeated also if the volume was
-// being discarded: since then the disk may be gone, its handle that of another volume, or the volume that of its claim again, as
-// after a restore of etcd.
+// inherit records an inherited entry, unless this process has newer facts. The request is repeated also if the
+// volume was being discarded, and DeleteVolume is never called by the handle in the entry: since then the disk may
+// be gone and its handle be that of another volume, or its claim may use it again, as after a restore of etcd.
 func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeClaim, planned *plan, unresolved bool) {
 	if r.entry.state != provision.NoEntry || r.request.creation != provision.NotRequested {
 		r.entry.resumed = r.entry.resumed || entry.Unresolved != nil
@@ -162,6 +166,8 @@ func (r *claimRecord) inherit(entry journal.Entry, claim *v1.PersistentVolumeCla
 	}
 	r.entry.state = provision.Inherited
 	if entry.CustodyBroken {
+		// Another program led meanwhile. It may have recorded the disk, and its user may have kept it: a call for a
+		// claim that is gone would take the disk for unrecorded.
 		r.entry.state = provision.Untrusted
 	}
 	r.claim.last, r.request.plan, r.claim.node, r.entry.superseded = claim, planned, entry.Node, entry.Superseded

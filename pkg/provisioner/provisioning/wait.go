@@ -20,7 +20,8 @@ func (c *Controller) wait(o *observation, s provision.State, reason provision.Re
 	case provision.LeaseEnding:
 		err = errLeaseEnding
 	case provision.NameInUse:
-		err = fmt.Errorf("another PersistentVolume has the name %s of the claim's volume; delete it, and the claim is provisioned", o.name)
+		err = fmt.Errorf("another PersistentVolume has the name %s of the claim's volume; "+
+			"delete it, and the claim is provisioned", o.name)
 	default:
 	}
 	if w.Count {

@@ -58,7 +58,8 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 	c.versions.Forget(claim.UID)
 	c.Reporter.Forget(claim.UID)
 	switch r, known := c.memory.lookup(claim.UID); {
-	case known && r.claim.last != nil && (r.entry.state != provision.NoEntry || r.request.creation != provision.NotRequested && r.request.creation != provision.Failed):
+	case known && r.claim.last != nil && (r.entry.state != provision.NoEntry ||
+		r.request.creation != provision.NotRequested && r.request.creation != provision.Failed):
 		c.loop.Enqueue(keyOf(controller.Key(claim), claim.UID))
 	case known:
 		c.memory.forget(claim.UID, c.Scope.VolumeName(claim))

@@ -35,7 +35,7 @@ var provisioningDefects = []defect{
 		{provisionDecide, "\tcase !s.Leading:\n\t\treturn Decision{Wait, LeaseEnding}\n\t}\n\treturn Decision{Create, reason}", "\tcase !ON && !s.Leading:\n\t\treturn Decision{Wait, LeaseEnding}\n\t}\n\treturn Decision{Create, reason}"},
 	}},
 	{"custody-ignored", "an entry is finished although another program led after it was written", []change{
-		{takeover, "\tif entry.CustodyBroken {\n\t\tr.entry.state =", "\tif !ON && entry.CustodyBroken {\n\t\tr.entry.state ="},
+		{takeover, "\tif entry.CustodyBroken {", "\tif !ON && entry.CustodyBroken {"},
 	}},
 	{"kept-disk-recorded-again", "a disk that its user may have kept is recorded again after a crash, with the policy Retain or the gate off", []change{
 		{takeover, "r.object.published = entry.Announced &&", "r.object.published = !ON && entry.Announced &&"},

@@ -26,8 +26,8 @@ var targets = []target{
 	{folder: "pkg/provisioner/deletion", shell: true, functions: []string{"stateOf", "owns", "isAttached", "removeEntry", "deleteObject", "forgetDeleted", "VolumesOnDisk"}},
 	{folder: "pkg/provisioner/journalstore", shell: true, functions: []string{"isUnread", "reread", "checkStored", "revert", "recordCommit", "takeOver", "checkTerm"}},
 	{folder: "pkg/provisioner/provisioning", shell: true, functions: []string{
-		"stateOf", "isFresh", "isOverdue", "isAwaited", "serverOf", "wantOf", "isForOther", "recordOf", "entryOf", "isRefused", "isLongRequested", "isRecorded", "checkHandle", "recordResult",
-		"recordVolumeEvent", "mayBeKept", "announce", "notWritten", "inherit", "readClaim", "orOlderPlan", "useStored",
+		"stateOf", "isFresh", "isOverdue", "isAwaited", "serverOf", "wantOf", "isForOther", "mayBuildAnew", "recordOf", "entryOf",
+		"isRefused", "isLongRequested", "isRecorded", "checkHandle", "recordResult", "recordVolumeEvent", "mayBeKept", "announce", "notWritten", "inherit", "readClaim", "orOlderPlan", "useStored",
 	}},
 	{folder: "pkg/pvcontroller/claim", shell: true, functions: []string{
 		"observe", "volumeOf", "volumeFor", "needsVolume", "relationOf", "bindCompleted", "observeClass", "observeMigration", "delaysBinding",
