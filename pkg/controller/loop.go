@@ -215,6 +215,19 @@ func CheckLeading(leading func() bool) error {
 	return nil
 }
 
+// oldestRead is how old a read may be when data is removed because of it: less than an administrator needs to keep a volume or
+// to restore etcd, and more than the next read waits for the limit of a client.
+const oldestRead = time.Minute
+
+// CheckRead returns [ErrStaleCache] if what was read at this time is too old for the removal of data. A process without
+// leader election that was frozen wakes up anywhere, too. While a machine is suspended, only the wall clock goes on.
+func CheckRead(at time.Time) error {
+	if age := max(time.Since(at), time.Since(at.Round(0))); age > oldestRead {
+		return fmt.Errorf("volume and claim were read %v ago: %w", age.Round(time.Second), ErrStaleCache)
+	}
+	return nil
+}
+
 // UnlimitedTerm returns the term of a process without leader election: it never ends, and
 // its ID is zero. Such a process does not notice that etcd was restored.
 func UnlimitedTerm() Term { return unlimited{} }

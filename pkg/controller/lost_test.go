@@ -96,3 +96,20 @@ func TestLaterWriteOfLostOneCounts(t *testing.T) {
 		}
 	})
 }
+
+func TestReadIsTooOldAfterMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := time.Now()
+		suspended := read.Round(0).Add(-oldestRead) // the wall clock alone went on
+		<-time.After(oldestRead)
+		if err := CheckRead(read); err != nil {
+			t.Error(err)
+		}
+		<-time.After(time.Nanosecond)
+		for _, at := range []time.Time{read, suspended, {}} {
+			if err := CheckRead(at); !errors.Is(err, ErrStaleCache) {
+				t.Errorf("CheckRead(%v) = %v, want %v", at, err, ErrStaleCache)
+			}
+		}
+	})
+}

@@ -8,7 +8,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
 // A write of version 8 was based on version 7. If etcd was restored to version 7, no event follows.
@@ -102,6 +108,30 @@ func TestUnseenWritesAreCheckedUntilTheyAreSeen(t *testing.T) {
 		pass(3, 2)
 		if versions.checking || versions.IsFresh(diskAt("8")) {
 			t.Errorf("checking: %v after the end of the work, or the write is forgotten", versions.checking)
+		}
+	})
+}
+
+// A reconciler does not wait for the event of a deletion: it may look at the object meanwhile.
+func TestLostRemovalOfLastFinalizerIsEnqueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, removed := diskAt("7"), diskAt("8")
+		before.Finalizers, before.DeletionTimestamp = []string{"example.com/last"}, new(metav1.Now())
+		removed.DeletionTimestamp = before.DeletionTimestamp
+		client, versions, enqueued := fake.NewClientset(before), NewVersions(), 0
+		client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, removed, nil })
+		versions.RequeueUnseen(t.Context(), cachedVolumes(t, before), func(string) { enqueued++ })
+		versions.RecordWrite(before)
+		if _, err := NewWriter(client, versions).PatchVolume(t.Context(), before, patch.For(before).Remove("/metadata/finalizers")); err != nil {
+			t.Fatal(err)
+		}
+		if !versions.IsFresh(before) {
+			t.Error("the object is stale")
+		}
+		<-time.After(overdueWrite)
+		synctest.Wait()
+		if enqueued != 1 {
+			t.Errorf("enqueued %d times, want once", enqueued)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package deletion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,7 +138,7 @@ func (c *Controller) checkTerm() error {
 // of the volume: called again, because the write that follows failed, a driver whose handles are names could
 // delete a disk that has got the handle since.
 func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observation, error) {
-	if err := c.checkTerm(); err != nil {
+	if err := cmp.Or(controller.CheckRead(o.read), c.checkTerm()); err != nil {
 		return nil, err
 	}
 	start, volume := time.Now(), o.volume

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -74,6 +75,39 @@ func TestDeleteVolumeNeedsALastingTerm(t *testing.T) {
 	client.ReactionChain, leads = client.ReactionChain[1:], true
 	if err := c.Reconcile(t.Context(), volume.Name); err != nil || len(d.deleted) != 1 {
 		t.Errorf("deleted %v, error %v", d.deleted, err)
+	}
+}
+
+// A process without leader election is frozen right after its live reads, for longer than an administrator needs to keep the
+// volume, or to restore etcd.
+func TestOldReadDeletesNoVolume(t *testing.T) {
+	for name, kept := range map[string]bool{"volume is kept meanwhile": true, "volume is as it was": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				volume, frozen := directory("pv"), false
+				client, d := fake.NewClientset(volume), &directories{}
+				client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+					if frozen {
+						return false, nil, nil
+					}
+					frozen = true
+					<-time.After(10 * time.Minute)
+					now := volume.DeepCopy()
+					if kept {
+						now.ResourceVersion, now.Spec.PersistentVolumeReclaimPolicy = "2", v1.PersistentVolumeReclaimRetain
+					}
+					return true, volume.DeepCopy(), client.Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), now, "")
+				})
+				c := guarded(t, client, d, volume)
+				c.Loops()[0].Step()
+				if err := c.Reconcile(t.Context(), volume.Name); !errors.Is(err, controller.ErrStaleCache) || len(d.deleted) > 0 {
+					t.Errorf("deleted %v after reads of ten minutes ago, error %v", d.deleted, err)
+				}
+				if err := c.Reconcile(t.Context(), volume.Name); err != nil || len(d.deleted) == 0 != kept {
+					t.Errorf("deleted %v, error %v", d.deleted, err)
+				}
+			})
+		})
 	}
 }
 
@@ -352,6 +386,7 @@ func TestInterruptedCallIsNoFailureOfTheDriver(t *testing.T) {
 	volume := directory("pv")
 	c := guarded(t, fake.NewClientset(volume.DeepCopy()), &directories{}, volume)
 	o := c.observe(volume)
+	o.read = time.Now()
 	ctx, stop := context.WithCancel(t.Context())
 	o.prepared = func(ctx context.Context) error {
 		stop()

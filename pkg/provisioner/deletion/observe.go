@@ -2,6 +2,7 @@ package deletion
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -19,6 +20,8 @@ type observation struct {
 	state  external.State
 	// prepared deletes the volume in the storage system. Only a confirmed observation has it.
 	prepared backend.DeleteCall
+	// read is when the reads of a confirmed observation began.
+	read time.Time
 }
 
 // observe returns the observation of a volume whose claim is not read.
@@ -75,6 +78,7 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 	if prepared == nil {
 		prepared = c.prepare(ctx, o.volume)
 	}
+	read := time.Now()
 	volume, claim, err := controller.LivePair(ctx, c.Client, o.volume)
 	switch {
 	case err != nil:
@@ -87,7 +91,7 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 		// Policy, claimRef or the secret's name may be others by now; the call was prepared for an earlier version.
 		return new(c.observe(volume)), nil
 	}
-	return &observation{volume: volume, state: c.stateOf(volume, storage.ClaimOf(volume, claim), true), prepared: prepared}, nil
+	return &observation{volume: volume, state: c.stateOf(volume, storage.ClaimOf(volume, claim), true), prepared: prepared, read: read}, nil
 }
 
 // isCached reports whether the cache still has the volume.

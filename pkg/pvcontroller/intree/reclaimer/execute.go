@@ -1,6 +1,7 @@
 package reclaimer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 	// next claim lost what it had written by then. No claim gets the volume while deleting is set.
 	c.memory.Update(o.volume.UID, func(p *progress) { p.deleting = true })
 	defer c.endDeletion(o.volume)
-	if called, err := c.callDelete(ctx, deleter, o.volume); !called {
+	if called, err := c.callDelete(ctx, deleter, o); !called {
 		return nil, err
 	} else if err != nil {
 		return nil, c.retryDeletion(ctx, o.volume, err)
@@ -83,12 +84,12 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 }
 
 // callDelete calls the plugin, alone for the volume, unless the lease is about to end.
-func (c *Controller) callDelete(ctx context.Context, deleter intree.Deleter, volume *v1.PersistentVolume) (called bool, err error) {
-	defer c.Locks.Lock(volume.Name)()
-	if err := controller.CheckLeading(c.Leading); err != nil {
-		return false, fmt.Errorf("volume %s is not deleted: %w", volume.Name, err)
+func (c *Controller) callDelete(ctx context.Context, deleter intree.Deleter, o observation) (called bool, err error) {
+	defer c.Locks.Lock(o.volume.Name)()
+	if err := cmp.Or(controller.CheckRead(o.read), controller.CheckLeading(c.Leading)); err != nil {
+		return false, fmt.Errorf("volume %s is not deleted: %w", o.volume.Name, err)
 	}
-	return true, c.Operations.Call(deleter.Name(), metrics.Delete, func() error { return deleter.Delete(ctx, volume) })
+	return true, c.Operations.Call(deleter.Name(), metrics.Delete, func() error { return deleter.Delete(ctx, o.volume) })
 }
 
 // endDeletion lets claims have the volume again.

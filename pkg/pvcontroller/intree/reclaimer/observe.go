@@ -3,6 +3,7 @@ package reclaimer
 import (
 	"context"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,8 @@ type observation struct {
 	// may bring the claim back, which writes to the volume again.
 	recycled bool
 	state    plugin.State
+	// read is when the reads of volume and claim began, of a confirmed state.
+	read time.Time
 }
 
 // observe reads the caches only.
@@ -65,6 +68,7 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 	if live.sharing, err = c.confirmSharing(ctx, o.volume); err != nil {
 		return nil, err
 	}
+	live.read = time.Now()
 	live.volume, live.claim, err = controller.LivePair(ctx, c.Client, o.volume)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package reclaimer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,7 +161,7 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 	if pod == nil {
 		return fmt.Errorf("no in-tree plugin recycles volume %s", o.volume.Name)
 	}
-	if err := controller.CheckLeading(c.Leading); err != nil {
+	if err := cmp.Or(controller.CheckRead(o.read), controller.CheckLeading(c.Leading)); err != nil {
 		return fmt.Errorf("volume %s is not recycled: %w", o.volume.Name, err)
 	}
 	before := c.memory.Get(o.volume.UID).created

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +38,35 @@ func TestFormerLeaderRemovesNoData(t *testing.T) {
 			if !frozen || s.plugin.calls.Load() > 0 || len(pods.Items) > 0 || len(s.events.events) > 0 {
 				t.Errorf("frozen %v, %d calls of the plugin, %d recycler pods, events %q", frozen, s.plugin.calls.Load(), len(pods.Items), s.events.events)
 			}
+		})
+	}
+}
+
+// A process without leader election is frozen right after its live reads, for longer than an administrator needs to keep the
+// volume, or to restore etcd.
+func TestOldReadRemovesNoData(t *testing.T) {
+	for name, volume := range map[string]*v1.PersistentVolume{
+		"delete":  releasedVolume(v1.PersistentVolumeReclaimDelete),
+		"recycle": releasedVolume(v1.PersistentVolumeReclaimRecycle, static),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, frozen := newFixture(t, volume), false
+				defer s.shutDown()
+				s.Client.(*fake.Clientset).PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+					frozen = true
+					<-time.After(10 * time.Minute)
+					return false, nil, nil
+				})
+				if err := s.Reconcile(context.Background(), "v"); !errors.Is(err, controller.ErrStaleCache) {
+					t.Errorf("error %v, want %v", err, controller.ErrStaleCache)
+				}
+				pods, err := s.Client.CoreV1().Pods(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
+				s.must(err)
+				if !frozen || s.plugin.calls.Load() > 0 || len(pods.Items) > 0 {
+					t.Errorf("frozen %v, %d calls of the plugin, %d recycler pods", frozen, s.plugin.calls.Load(), len(pods.Items))
+				}
+			})
 		})
 	}
 }
