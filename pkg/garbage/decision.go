@@ -75,8 +75,9 @@ const (
 
 // String returns the name of the value.
 func (r Reason) String() string {
-	return enum.Name(r, "NoOwner", "OwnerLives", "OwnerUnresolvable", "OwnerUnverified", "OwnerOrphans", "OwnersAbsent", "OwnersWait",
-		"MissingInList", "DeleteSent", "Terminating", "DependentsBlock", "DependentsRefer", "KindsUnseen", "DependentsGone")
+	return enum.Name(r, "NoOwner", "OwnerLives", "OwnerUnresolvable", "OwnerUnverified", "OwnerOrphans", "OwnersAbsent",
+		"OwnersWait", "MissingInList", "DeleteSent", "Terminating", "DependentsBlock", "DependentsRefer", "KindsUnseen",
+		"DependentsGone")
 }
 
 // Decision is an action and its reason.

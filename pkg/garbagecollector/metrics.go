@@ -42,7 +42,9 @@ func (c *Collector) Register(registry prometheus.Registerer) error {
 
 // Describe sends the descriptions of the metrics about the graph.
 func (metricsOf) Describe(ch chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{waitingMetric, oldestMetric, unreadMetric, kindMetric, otherMetric, checkMetric, nodesMetric} {
+	for _, desc := range []*prometheus.Desc{
+		waitingMetric, oldestMetric, unreadMetric, kindMetric, otherMetric, checkMetric, nodesMetric,
+	} {
 		ch <- desc
 	}
 }

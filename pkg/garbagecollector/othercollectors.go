@@ -233,8 +233,8 @@ func (o *otherCollectors) report(ctx context.Context, found bool) {
 			APIVersion: leaseKind.GroupVersion().String(), Kind: leaseKind.Kind, Namespace: o.Namespace, Name: o.LeaderLease,
 		}
 		o.recorder.Event(lease, v1.EventTypeWarning, blocker.OtherCollectorEvent,
-			"Another garbage collector is at work in this cluster. Both are safe together, but the other one may release owners "+
-				"before their dependents are gone, and delete dependents in spite of the policy Orphan. "+
+			"Another garbage collector is at work in this cluster. Both are safe together, but the other one may "+
+				"release owners before their dependents are gone, and delete dependents in spite of the policy Orphan. "+
 				"Add -garbage-collector-controller to --controllers of kube-controller-manager")
 	case before:
 		logger.Info("The other garbage collector is no longer at work")

@@ -85,7 +85,8 @@ func (t *throttled) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err == nil {
 		boundRetryAfter(response.Header)
 	}
-	if err == nil && !isWatch(request) { // a watch that is refused begins anew each time, and would extend the pause for ever
+	// A watch that is refused begins anew each time, and would extend the pause for ever.
+	if err == nil && !isWatch(request) {
 		t.throttle.note(request.URL.Path, retryAfter(response.StatusCode, response.Header, t.throttle.clock.Now()))
 	}
 	return response, err

@@ -84,7 +84,8 @@ func (g *Graph) connected(uids []types.UID) map[types.UID]*node {
 func (n *node) vertex() Vertex {
 	v := Vertex{
 		UID: n.uid, Namespace: n.namespace.Value(), Name: n.name, Missing: n.kind == nil, BeingDeleted: n.has(deleting),
-		DeletingDependents: n.has(deleting | foreground), Orphaning: n.has(deleting | orphan), Unread: n.waits() && !n.passed(), BlockedBy: []types.UID{},
+		DeletingDependents: n.has(deleting | foreground), Orphaning: n.has(deleting | orphan),
+		Unread: n.waits() && !n.passed(), BlockedBy: []types.UID{},
 	}
 	gvk := n.assumedKind()
 	v.Group, v.Version, v.Kind = gvk.Group, gvk.Version, gvk.Kind

@@ -33,8 +33,9 @@ type Graph struct {
 // New returns an empty graph without kinds.
 func New() *Graph {
 	return &Graph{
-		nodes: map[types.UID]*node{}, kinds: map[schema.GroupKind]*Kind{}, withdrawn: map[schema.GroupKind]*Kind{}, observed: map[*Kind]int{},
-		referenced: map[unique.Handle[schema.GroupVersionKind]]int{}, waiting: map[*node]struct{}{}, aliased: map[*node]struct{}{},
+		nodes: map[types.UID]*node{}, kinds: map[schema.GroupKind]*Kind{}, withdrawn: map[schema.GroupKind]*Kind{},
+		observed: map[*Kind]int{}, referenced: map[unique.Handle[schema.GroupVersionKind]]int{},
+		waiting: map[*node]struct{}{}, aliased: map[*node]struct{}{},
 	}
 }
 
@@ -209,7 +210,8 @@ func (n *node) isNamedAt(at Coordinates) bool {
 // names reports whether a reference of the object names the owner at the coordinates.
 func (n *node) names(owner *node, at Coordinates) bool {
 	return slices.ContainsFunc(n.references, func(r reference) bool {
-		return r.owner == owner && r.name == at.Name && r.namesKind(at.GroupKind) && (at.Namespace == "" || at.Namespace == n.namespace.Value())
+		return r.owner == owner && r.name == at.Name && r.namesKind(at.GroupKind) &&
+			(at.Namespace == "" || at.Namespace == n.namespace.Value())
 	})
 }
 
@@ -257,7 +259,8 @@ func (g *Graph) link(n *node, references []metav1.OwnerReference) {
 		}
 		kind := unique.Make(kindOf(&r))
 		g.referenced[kind]++
-		n.references[i] = reference{owner: owner, kind: kind, name: name, blocks: r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion}
+		blocks := r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion
+		n.references[i] = reference{owner: owner, kind: kind, name: name, blocks: blocks}
 	}
 	for owner := range n.owners() {
 		if owner.dependents == nil {

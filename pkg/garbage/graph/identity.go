@@ -30,7 +30,8 @@ func (i identity) coordinates() Coordinates {
 
 // isNamedBy reports whether the reference of the dependent names the identity.
 func (i identity) isNamedBy(r *reference, dependent *node) bool {
-	return r.name == i.name && r.namesKind(i.kind.GroupKind()) && (!i.kind.Namespaced || i.namespace == dependent.namespace)
+	return r.name == i.name && r.namesKind(i.kind.GroupKind()) &&
+		(!i.kind.Namespaced || i.namespace == dependent.namespace)
 }
 
 // identity returns where the node was observed last; without a kind if it is not observed.
@@ -81,7 +82,8 @@ func (n *node) knows(kind *Kind, object metav1.Object) bool {
 func (n *node) isAs(object metav1.Object) bool {
 	known := n.flags &^ (missing | sent)
 	now, _, _ := flagsOf(object)
-	return known == now && n.name == object.GetName() && n.namespace.Value() == object.GetNamespace() && sameReferences(n.references, object.GetOwnerReferences())
+	return known == now && n.name == object.GetName() && n.namespace.Value() == object.GetNamespace() &&
+		sameReferences(n.references, object.GetOwnerReferences())
 }
 
 // isObservedAt reports whether the node was observed at the coordinates.

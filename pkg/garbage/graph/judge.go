@@ -98,7 +98,8 @@ func (g *Graph) Judge(uid types.UID, now time.Time) (Judgement, bool) {
 	j := Judgement{Object: n.object(), ForegroundIndex: int(n.foregroundIndex), OrphanIndex: int(n.orphanIndex)}
 	j.marks = g.marks
 	j.State = garbage.State{
-		Missing: n.has(missing), Sent: n.has(sent), Deleting: n.has(deleting), Foreground: n.has(foreground), Orphan: n.has(orphan),
+		Missing: n.has(missing), Sent: n.has(sent), Deleting: n.has(deleting),
+		Foreground: n.has(foreground), Orphan: n.has(orphan),
 		Dependents: n.matching > 0, Blocking: n.blocking > 0, Seen: true,
 	}
 	for i := range n.references {
@@ -227,7 +228,8 @@ func (g *Graph) verdict(n *node, r *reference, now time.Time) (Verdict, Question
 	switch {
 	case kind.Namespaced && !n.kind.Namespaced:
 		return Unresolvable, Question{}
-	case len(content.IsPathSegmentName(r.name)) > 0: // no object can have the name, and a request for it would go elsewhere
+	// No object can have the name. A request for it would go elsewhere, and what answers there speak for the owner.
+	case len(content.IsPathSegmentName(r.name)) > 0:
 		return Absent, Question{}
 	}
 	at := Coordinates{GroupKind: kind.GroupKind(), Name: r.name}
@@ -245,7 +247,8 @@ func (g *Graph) verdictOfWithdrawn(dependent *node, r *reference) (Verdict, Ques
 	}
 	for _, at := range r.owner.owner.absent {
 		kind := g.withdrawn[at.GroupKind]
-		if kind != nil && r.name == at.Name && r.namesKind(at.GroupKind) && (at.Namespace == "" || at.Namespace == dependent.namespace.Value()) {
+		if kind != nil && r.name == at.Name && r.namesKind(at.GroupKind) &&
+			(at.Namespace == "" || at.Namespace == dependent.namespace.Value()) {
 			return Absent, Question{Owner: r.owner.uid, Kind: kind, At: at, Withdrawn: true}
 		}
 	}
@@ -322,7 +325,9 @@ func (g *Graph) ReadAbsent(owner types.UID, at Coordinates, began time.Time) {
 // addRead adds a read in the place of former ones at the same coordinates, and forgets those that have expired.
 func (n *node) addRead(added read) {
 	own := n.own()
-	own.reads = slices.DeleteFunc(own.reads, func(r read) bool { return r.at == added.at || added.began.Sub(r.began) >= max(ReadLifetime, 2*r.keeps) })
+	own.reads = slices.DeleteFunc(own.reads, func(r read) bool {
+		return r.at == added.at || added.began.Sub(r.began) >= max(ReadLifetime, 2*r.keeps)
+	})
 	own.reads = append(own.reads, added)
 }
 

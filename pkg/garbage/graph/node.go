@@ -154,7 +154,8 @@ func (n *node) counts(dependent *node) (matches, blocks bool) {
 
 // isNamedBy reports whether the reference of the dependent names an identity of the owner.
 func (n *node) isNamedBy(r *reference, dependent *node) bool {
-	return n.identity().isNamedBy(r, dependent) || slices.ContainsFunc(n.aliases(), func(a alias) bool { return a.isNamedBy(r, dependent) })
+	return n.identity().isNamedBy(r, dependent) ||
+		slices.ContainsFunc(n.aliases(), func(a alias) bool { return a.isNamedBy(r, dependent) })
 }
 
 // flagsOf returns the flags of the object, and the places of its finalizers.

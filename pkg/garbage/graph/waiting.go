@@ -53,7 +53,8 @@ func (g *Graph) WaitingOwner(uid types.UID) (WaitingOwner, bool) {
 }
 
 func (n *node) waitingOwner() WaitingOwner {
-	w := WaitingOwner{Object: n.object(), Orphaning: n.has(orphan), Passed: n.passed(), Remaining: int(n.blocking), Top: n.isTop()}
+	w := WaitingOwner{Object: n.object(), Orphaning: n.has(orphan), Passed: n.passed(),
+		Remaining: int(n.blocking), Top: n.isTop()}
 	if w.Orphaning {
 		w.Remaining = int(n.matching)
 	}

@@ -13,7 +13,8 @@ import (
 // of another group: the core kind of that name is not the owner.
 func KindOf(apiVersion, kind string) (named schema.GroupVersionKind, valid bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || gv.Group == "" && gv.Version != "v1" || gv.Version != "v1" && len(validation.IsDNS1035Label(gv.Version)) > 0 {
+	if err != nil || gv.Group == "" && gv.Version != "v1" ||
+		gv.Version != "v1" && len(validation.IsDNS1035Label(gv.Version)) > 0 {
 		return schema.GroupVersionKind{}, false
 	}
 	return gv.WithKind(kind), true
