@@ -5,8 +5,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 func TestEventNames(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	. "github.com/exeunt-io/exeunt/pkg/garbage"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 func TestNames(t *testing.T) {

@@ -3,10 +3,10 @@ package rollback_test
 import (
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	. "github.com/exeunt-io/exeunt/pkg/rollback"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 // programs yields every value of ProgramState.

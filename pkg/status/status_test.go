@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 // volumeStates yields every value of external.State as stateOf returns it.

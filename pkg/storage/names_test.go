@@ -3,8 +3,8 @@ package storage_test
 import (
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 func TestEveryEnumValueHasItsOwnName(t *testing.T) {

@@ -3,8 +3,8 @@ package verdict_test
 import (
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	. "github.com/exeunt-io/exeunt/pkg/audit/verdict"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 // sure is the state of a volume that both complete lists have and nothing refers to.

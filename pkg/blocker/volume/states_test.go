@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 func TestEveryValueHasAName(t *testing.T) {

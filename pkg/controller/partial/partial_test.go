@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/exeunt-io/exeunt/pkg/controller/partial"
-	"github.com/exeunt-io/exeunt/pkg/controller/partial/partialtest"
+	"github.com/exeunt-io/exeunt/test/controllertest"
 	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
@@ -26,7 +26,7 @@ var rules = partial.Rules{
 }
 
 func volume(name, driver string) *v1.PersistentVolume {
-	return partialtest.WithManagedFields(&v1.PersistentVolume{
+	return controllertest.WithManagedFields(&v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", ResourceVersion: "7", Labels: map[string]string{"a": "b"}},
 		Spec: v1.PersistentVolumeSpec{
 			StorageClassName:       "class",
@@ -81,7 +81,7 @@ func TestDecode(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if difference := cmp.Diff(tc.want, partialtest.Decode(t, rules, tc.object)); difference != "" {
+			if difference := cmp.Diff(tc.want, controllertest.Decode(t, rules, tc.object)); difference != "" {
 				t.Errorf("decoded object differs (-want +got):\n%s", difference)
 			}
 		})
@@ -90,7 +90,7 @@ func TestDecode(t *testing.T) {
 
 func TestJSONIsDecodedWhole(t *testing.T) {
 	object := volume("volume", "theirs.example.com")
-	decoded, err := runtime.Decode(partialtest.Decoder(runtime.ContentTypeJSON, rules), partialtest.Encode(t, runtime.ContentTypeJSON, object))
+	decoded, err := runtime.Decode(controllertest.Decoder(runtime.ContentTypeJSON, rules), controllertest.Encode(t, runtime.ContentTypeJSON, object))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,10 +101,10 @@ func TestJSONIsDecodedWhole(t *testing.T) {
 
 // An error in the encoding is reported by the decoder of whole objects.
 func TestTruncatedObjectIsAnError(t *testing.T) {
-	data := partialtest.Encode(t, runtime.ContentTypeProtobuf, volume("volume", "theirs.example.com"))
+	data := controllertest.Encode(t, runtime.ContentTypeProtobuf, volume("volume", "theirs.example.com"))
 	for length := range data {
-		if _, err := runtime.Decode(partialtest.Decoder(runtime.ContentTypeProtobuf, rules), data[:length]); err == nil {
-			whole, wholeErr := runtime.Decode(partialtest.Decoder(runtime.ContentTypeProtobuf, nil), data[:length])
+		if _, err := runtime.Decode(controllertest.Decoder(runtime.ContentTypeProtobuf, rules), data[:length]); err == nil {
+			whole, wholeErr := runtime.Decode(controllertest.Decoder(runtime.ContentTypeProtobuf, nil), data[:length])
 			if wholeErr != nil {
 				t.Fatalf("%d of %d bytes are decoded as %v, want error %v", length, len(data), whole, wholeErr)
 			}
@@ -131,10 +131,10 @@ func TestUnknownPathPanics(t *testing.T) {
 
 // Buffers are used again: a decoded object must not share their memory.
 func TestDecodedObjectsShareNoMemory(t *testing.T) {
-	first := partialtest.Decode(t, rules, volume("first", "ours.example.com"))
+	first := controllertest.Decode(t, rules, volume("first", "ours.example.com"))
 	want := first.DeepCopy()
 	for range 100 {
-		partialtest.Decode(t, rules, volume("other", "xxxx.example.com"))
+		controllertest.Decode(t, rules, volume("other", "xxxx.example.com"))
 	}
 	if difference := cmp.Diff(want, first); difference != "" {
 		t.Errorf("a decoded object changed (-want +got):\n%s", difference)
@@ -143,12 +143,12 @@ func TestDecodedObjectsShareNoMemory(t *testing.T) {
 
 // FuzzEnvelope checks that arbitrary bytes are decoded with a rule that keeps everything as by client-go.
 func FuzzEnvelope(f *testing.F) {
-	f.Add(partialtest.Encode(f, runtime.ContentTypeProtobuf, volume("volume", "theirs.example.com")))
-	f.Add(partialtest.Encode(f, runtime.ContentTypeProtobuf, &v1.PersistentVolumeList{Items: []v1.PersistentVolume{*volume("volume", "theirs.example.com")}}))
+	f.Add(controllertest.Encode(f, runtime.ContentTypeProtobuf, volume("volume", "theirs.example.com")))
+	f.Add(controllertest.Encode(f, runtime.ContentTypeProtobuf, &v1.PersistentVolumeList{Items: []v1.PersistentVolume{*volume("volume", "theirs.example.com")}}))
 	everything := partial.Rules{"PersistentVolume": {Fields: partial.Except(v1.PersistentVolume{})}}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, gotErr := runtime.Decode(partialtest.Decoder(runtime.ContentTypeProtobuf, everything), data)
-		want, wantErr := runtime.Decode(partialtest.Decoder(runtime.ContentTypeProtobuf, nil), data)
+		got, gotErr := runtime.Decode(controllertest.Decoder(runtime.ContentTypeProtobuf, everything), data)
+		want, wantErr := runtime.Decode(controllertest.Decoder(runtime.ContentTypeProtobuf, nil), data)
 		if wantErr == nil && (gotErr != nil || !reflect.DeepEqual(got, want)) {
 			t.Errorf("decoded %v (%v), want %v", got, gotErr, want)
 		}
@@ -159,15 +159,15 @@ func FuzzEnvelope(f *testing.F) {
 // fields that the rules remove.
 func FuzzDecode(f *testing.F) {
 	fuzzobj.AddSeeds(f, 20, 300)
-	f.Add(partialtest.Encode(f, runtime.ContentTypeProtobuf, volume("volume", "theirs.example.com")))
+	f.Add(controllertest.Encode(f, runtime.ContentTypeProtobuf, volume("volume", "theirs.example.com")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		before := bytes.Clone(data)
-		_, _ = runtime.Decode(partialtest.Decoder(runtime.ContentTypeProtobuf, rules), data)
+		_, _ = runtime.Decode(controllertest.Decoder(runtime.ContentTypeProtobuf, rules), data)
 		if !bytes.Equal(before, data) {
 			t.Fatal("decoding changed the encoded object")
 		}
 		object := fuzzobj.New(data).Volume("volume")
-		whole, part := partialtest.Decode(t, nil, object), partialtest.Decode(t, rules, object)
+		whole, part := controllertest.Decode(t, nil, object), controllertest.Decode(t, rules, object)
 		want := foreign(object.Name, "")
 		switch {
 		case object.Spec.CSI == nil || strings.Contains(object.String(), "ours.example.com"):

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	. "github.com/exeunt-io/exeunt/pkg/garbage/barrier"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 const limit = 10 * time.Second

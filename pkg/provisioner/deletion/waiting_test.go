@@ -17,10 +17,10 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
-	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
+	"github.com/exeunt-io/exeunt/test/controllertest"
 	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
@@ -65,7 +65,7 @@ func TestSlowDeletionHasEvent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			events := waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+			events := controllertest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
 				c.Waiting = tracker
 				if err := c.Reconcile(t.Context(), volume.Name); !errors.Is(err, tc.err) && err != nil {
 					t.Error(err)
@@ -94,7 +94,7 @@ func TestVanishedVolumeDoesNotWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+	controllertest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
 		c.Waiting = tracker
 		time.AfterFunc(40*time.Second, func() {
 			if err := volumes.GetStore().Delete(volume); err != nil {

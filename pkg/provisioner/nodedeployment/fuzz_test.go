@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 	"github.com/exeunt-io/exeunt/test/fuzzobj"
 	"github.com/exeunt-io/exeunt/test/fuzzobj/fuzzcache"
 )

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/controller/partial"
-	"github.com/exeunt-io/exeunt/pkg/controller/partial/partialtest"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/test/controllertest"
 )
 
 // volumeOf returns a bound volume of the driver.
@@ -54,7 +54,7 @@ func newServer(tb testing.TB, foreign int) *rest.Config {
 // add appends a watch event in its frame.
 func (s *server) add(tb testing.TB, event string, object apiruntime.Object) {
 	tb.Helper()
-	raw := partialtest.Encode(tb, apiruntime.ContentTypeProtobuf, object)
+	raw := controllertest.Encode(tb, apiruntime.ContentTypeProtobuf, object)
 	data, err := apiruntime.Encode(protobuf.NewRawSerializer(scheme.Scheme, scheme.Scheme), &metav1.WatchEvent{Type: event, Object: apiruntime.RawExtension{Raw: raw}})
 	if err != nil {
 		tb.Fatal(err)

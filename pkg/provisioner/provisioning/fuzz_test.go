@@ -11,10 +11,10 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/csibackend"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 	"github.com/exeunt-io/exeunt/test/fuzzobj"
 	"github.com/exeunt-io/exeunt/test/fuzzobj/fuzzcache"
 )

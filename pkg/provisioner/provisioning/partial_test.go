@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/controller/partial"
-	"github.com/exeunt-io/exeunt/pkg/controller/partial/partialtest"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
+	"github.com/exeunt-io/exeunt/test/controllertest"
 	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
@@ -40,8 +40,8 @@ func TestPartialVolumesAreSelectedAsWholeOnes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			random, rules, owned := rand.New(rand.NewPCG(1, 1)), names.Rules(), 0
 			for range 1000 {
-				whole := partialtest.WithManagedFields(dice(random).Volume("volume"))
-				part := partialtest.Decode(t, rules, whole)
+				whole := controllertest.WithManagedFields(dice(random).Volume("volume"))
+				part := controllertest.Decode(t, rules, whole)
 				if names.OwnsVolume(part) != names.OwnsVolume(whole) {
 					t.Fatalf("OwnsVolume(part) = %v, part %v of %v", names.OwnsVolume(part), part, whole)
 				}
@@ -52,7 +52,7 @@ func TestPartialVolumesAreSelectedAsWholeOnes(t *testing.T) {
 					continue
 				}
 				owned++
-				whole = partialtest.Decode(t, nil, whole)
+				whole = controllertest.Decode(t, nil, whole)
 				if whole.ManagedFields = nil; !reflect.DeepEqual(part, whole) {
 					t.Fatalf("own volume %v was decoded as %v", whole, part)
 				}
@@ -69,8 +69,8 @@ func TestPartialClaimsAreSelectedAsWholeOnes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			random, rules, owned := rand.New(rand.NewPCG(1, 1)), names.Rules(), 0
 			for range 1000 {
-				whole := partialtest.WithManagedFields(dice(random).Claim("claim"))
-				part := partialtest.Decode(t, rules, whole)
+				whole := controllertest.WithManagedFields(dice(random).Claim("claim"))
+				part := controllertest.Decode(t, rules, whole)
 				if names.OwnsClaim(part) != names.OwnsClaim(whole) || protection.NeededSource(part) != protection.NeededSource(whole) {
 					t.Fatalf("OwnsClaim(part) = %v, part %v of %v", names.OwnsClaim(part), part, whole)
 				}
@@ -81,7 +81,7 @@ func TestPartialClaimsAreSelectedAsWholeOnes(t *testing.T) {
 					continue
 				}
 				owned++
-				whole = partialtest.Decode(t, nil, whole)
+				whole = controllertest.Decode(t, nil, whole)
 				if whole.ManagedFields = nil; !reflect.DeepEqual(part, whole) {
 					t.Fatalf("own claim %v was decoded as %v", whole, part)
 				}
@@ -95,7 +95,7 @@ func TestPartialClaimsAreSelectedAsWholeOnes(t *testing.T) {
 
 // foreignVolume is a bound volume of another CSI driver.
 func foreignVolume() *v1.PersistentVolume {
-	return partialtest.WithManagedFields(&v1.PersistentVolume{
+	return controllertest.WithManagedFields(&v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "pvc-0d8ef5c1-4a1d-4f0e-8f43-2f5d8f5d7a55", UID: "7a1f3f2b-66cd-4d3c-bd54-5b7a6a1f0d6e", ResourceVersion: "123456",
 			CreationTimestamp: metav1.Unix(1700000000, 0),
@@ -119,7 +119,7 @@ func BenchmarkDecodeVolume(b *testing.B) {
 		"whole": nil, "own": provisioning.Names{Driver: "other.example.com"}.Rules(), "foreign": provisioning.Names{Driver: fuzzobj.Driver}.Rules(),
 	} {
 		b.Run(name, func(b *testing.B) {
-			partialtest.MeasureDecode(b, rules, foreignVolume())
+			controllertest.MeasureDecode(b, rules, foreignVolume())
 		})
 	}
 }

@@ -25,10 +25,10 @@ import (
 
 	kit "github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
-	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/provisioning"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
+	"github.com/exeunt-io/exeunt/test/controllertest"
 )
 
 const foreign = "example.com/other"
@@ -216,7 +216,7 @@ func TestEventNamesCloneThatIsServedHere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			controller, _, _ := clones(t, claim("source", tc.change...), claim("clone", waitsForCloneOf("source")))
-			events := waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+			events := controllertest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
 				controller.TrackWaiting(tracker, func(clone *v1.PersistentVolumeClaim) bool { return tc.served && clone.Name == "clone" })
 				if err := controller.Reconcile(t.Context(), "ns/source"); err != nil {
 					t.Fatal(err)

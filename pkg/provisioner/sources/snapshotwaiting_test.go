@@ -12,9 +12,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
-	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/sources"
+	"github.com/exeunt-io/exeunt/test/controllertest"
 )
 
 func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
@@ -35,7 +35,7 @@ func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
 				protected.DeletionTimestamp = &metav1.Time{}
 			}
 			w := newWorld(t, 0, protected)
-			events := waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+			events := controllertest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
 				w.Waiting, w.Serves = tracker, func(*v1.PersistentVolumeClaim) bool { return tc.served }
 				if err := w.claims.GetStore().Add(from("snap", v1.ClaimPending)); err != nil {
 					t.Fatal(err)
@@ -77,7 +77,7 @@ func TestSnapshotOfFailedSweepIsForgotten(t *testing.T) {
 				}
 				return false, nil, nil
 			})
-			events := waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+			events := controllertest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
 				w.Waiting, w.Serves = tracker, func(*v1.PersistentVolumeClaim) bool { return true }
 				if err := w.claims.GetStore().Add(from("snap", v1.ClaimPending)); err != nil {
 					t.Fatal(err)

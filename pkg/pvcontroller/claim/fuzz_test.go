@@ -6,10 +6,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/binding"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 	"github.com/exeunt-io/exeunt/test/fuzzobj"
 	"github.com/exeunt-io/exeunt/test/fuzzobj/fuzzcache"
 )

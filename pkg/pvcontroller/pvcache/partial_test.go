@@ -11,9 +11,9 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/partial"
-	"github.com/exeunt-io/exeunt/pkg/controller/partial/partialtest"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
+	"github.com/exeunt-io/exeunt/test/controllertest"
 	"github.com/exeunt-io/exeunt/test/fuzzobj"
 )
 
@@ -26,7 +26,7 @@ func TestPartialObjectsAreCachedAsWholeOnes(t *testing.T) {
 			data[i] = byte(random.Uint32())
 		}
 		dice := fuzzobj.New(data)
-		pod := partialtest.WithManagedFields(dice.Pod("pod"))
+		pod := controllertest.WithManagedFields(dice.Pod("pod"))
 		if random.IntN(2) == 0 {
 			pod.Annotations = map[string]string{plugin.RecyclerAnnotation: "volume", "other": "text"}
 		}
@@ -36,16 +36,16 @@ func TestPartialObjectsAreCachedAsWholeOnes(t *testing.T) {
 			claim = dice.Claim(ephemeral)
 		}
 		claim.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pod, v1.SchemeGroupVersion.WithKind("Pod"))}
-		if protection.Uses(partialtest.Decode(t, PodRules(), pod), claim) != protection.Uses(pod, claim) {
+		if protection.Uses(controllertest.Decode(t, PodRules(), pod), claim) != protection.Uses(pod, claim) {
 			t.Fatalf("whether pod %v uses claim %v depends on the rules", pod, claim)
 		}
-		volume := partialtest.WithManagedFields(dice.Volume("volume"))
+		volume := controllertest.WithManagedFields(dice.Volume("volume"))
 		if random.IntN(2) == 0 {
 			volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{CSI: csiSource()}
 		}
 		same(t, rules, trimmed(trimVolume, controller.StripManagedFields), volume)
 		claim.Labels = map[string]string{"app": "database"}
-		same(t, rules, trimmed(trimClaim, controller.StripManagedFields), partialtest.WithManagedFields(claim))
+		same(t, rules, trimmed(trimClaim, controller.StripManagedFields), controllertest.WithManagedFields(claim))
 	}
 }
 
@@ -60,8 +60,8 @@ func csiSource() *v1.CSIPersistentVolumeSource {
 
 func same[T runtime.Object](t *testing.T, rules partial.Rules, transform func(any) (any, error), object T) {
 	t.Helper()
-	want, wholeErr := transform(partialtest.Decode(t, nil, object))
-	got, partErr := transform(partialtest.Decode(t, rules, object))
+	want, wholeErr := transform(controllertest.Decode(t, nil, object))
+	got, partErr := transform(controllertest.Decode(t, rules, object))
 	if wholeErr != nil || partErr != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("cached %v (%v), want %v (%v)", got, partErr, want, wholeErr)
 	}
@@ -80,14 +80,14 @@ func TestCachedObjectsLackWhatNoReconcilerReads(t *testing.T) {
 }
 
 func TestPartialPodKeepsItsVersion(t *testing.T) {
-	pod := partialtest.Decode(t, Rules(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bookmark", ResourceVersion: "7"}})
+	pod := controllertest.Decode(t, Rules(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bookmark", ResourceVersion: "7"}})
 	if pod.ResourceVersion != "7" {
 		t.Errorf("resource version %q", pod.ResourceVersion)
 	}
 }
 
 func BenchmarkDecodePod(b *testing.B) {
-	pod := partialtest.WithManagedFields(fuzzobj.New(make([]byte, 200)).Pod("pod"))
+	pod := controllertest.WithManagedFields(fuzzobj.New(make([]byte, 200)).Pod("pod"))
 	for range 3 {
 		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{
 			Name: "container", Image: "example.com/image:1", Command: []string{"/bin/program", "--flag=1", "--other=2"},
@@ -99,7 +99,7 @@ func BenchmarkDecodePod(b *testing.B) {
 	}
 	for name, rules := range map[string]partial.Rules{"whole": nil, "part": Rules()} {
 		b.Run(name, func(b *testing.B) {
-			partialtest.MeasureDecode(b, rules, pod)
+			controllertest.MeasureDecode(b, rules, pod)
 		})
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
-	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/test/controllertest"
 )
 
 func TestClaimExistsNamesClaim(t *testing.T) {
@@ -57,7 +57,7 @@ func TestClaimExistsNamesClaim(t *testing.T) {
 // The provisioner was replaced by one that does not know the annotation: the volume would stay without a word.
 func TestVolumeThatAwaitsItsProvisionerHasEvent(t *testing.T) {
 	s := newFixture(t, terminating(pending))
-	events := waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+	events := controllertest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
 		s.Waiting = tracker
 		s.must(s.Reconcile(t.Context(), "v"))
 		s.updateCaches()

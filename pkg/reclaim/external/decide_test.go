@@ -3,11 +3,11 @@ package external_test
 import (
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	. "github.com/exeunt-io/exeunt/pkg/reclaim/external"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	. "github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 var decideCases = map[string]struct {

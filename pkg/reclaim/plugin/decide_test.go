@@ -3,9 +3,9 @@ package plugin_test
 import (
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	. "github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
 	. "github.com/exeunt-io/exeunt/pkg/storage"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 // released returns the state of an in-tree volume whose claim is gone, with the changes.

@@ -7,9 +7,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/backend"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 func TestNames(t *testing.T) { enumtest.ExpectNames(t, backend.Unseen, backend.Ready) }

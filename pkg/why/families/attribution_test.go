@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/why/families"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 func TestAttributionNames(t *testing.T) {

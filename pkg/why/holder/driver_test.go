@@ -7,9 +7,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/families"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 func TestNames(t *testing.T) { enumtest.ExpectNames(t, serviceUnknown, servesDriver) }

@@ -3,9 +3,9 @@ package podend_test
 import (
 	"testing"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/podend"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 func TestNames(t *testing.T) { enumtest.ExpectNames(t, podend.NodeUnseen, podend.NodeReady) }

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/why/refusal"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 )
 
 func TestNames(t *testing.T) { enumtest.ExpectNames(t, refusal.Unclear, refusal.ConversionFails) }

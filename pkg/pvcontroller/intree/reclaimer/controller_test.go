@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
-	"github.com/exeunt-io/exeunt/pkg/controller/waiting/waitingtest"
+	"github.com/exeunt-io/exeunt/test/controllertest"
 )
 
 func TestSlowPluginHasEvent(t *testing.T) {
@@ -31,7 +31,7 @@ func TestSlowPluginHasEvent(t *testing.T) {
 				<-time.After(tc.takes)
 				return tc.err
 			}
-			events := waitingtest.EventsAfter(t, func(_ *testing.T, tracker *waiting.Tracker) {
+			events := controllertest.EventsAfter(t, func(_ *testing.T, tracker *waiting.Tracker) {
 				s.Waiting = tracker
 				s.must(s.Reconcile(t.Context(), "v"))
 			})
@@ -47,7 +47,7 @@ func TestAvailableVolumeDoesNotWait(t *testing.T) {
 	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, static, func(volume *v1.PersistentVolume) {
 		volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: "nfs", Path: "/"}}
 	}))
-	waitingtest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+	controllertest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
 		s.Waiting = tracker
 		s.must(s.Reconcile(t.Context(), "v"))
 	})

@@ -6,12 +6,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/exeunt-io/exeunt/internal/enum/enumtest"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/intree"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller/metrics"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/plugin"
+	"github.com/exeunt-io/exeunt/test/enumtest"
 	"github.com/exeunt-io/exeunt/test/fuzzobj"
 	"github.com/exeunt-io/exeunt/test/fuzzobj/fuzzcache"
 )

@@ -1,6 +1,6 @@
-// Package partialtest encodes and decodes objects in tests, as the API server and an
-// informer do.
-package partialtest
+// Package controllertest has what tests of controllers share: objects as the API server sends them and as an
+// informer decodes them, and the events about deletions that wait.
+package controllertest
 
 import (
 	"testing"

@@ -1,5 +1,4 @@
-// Package waitingtest has a tracker for tests of controllers.
-package waitingtest
+package controllertest
 
 import (
 	"context"
