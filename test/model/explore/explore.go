@@ -144,7 +144,9 @@ func Find[S any, K comparable](w World[S, K], wanted func(S) bool) (S, error) {
 func (e *explorer[S, K]) enough() bool {
 	found := e.result.Violations
 	switch {
-	case e.limits.States > 0 && len(e.nodes) > e.limits.States, e.limits.Violations > 0 && len(found) >= e.limits.Violations:
+	case e.limits.States > 0 && len(e.nodes) > e.limits.States:
+		return true
+	case e.limits.Violations > 0 && len(found) >= e.limits.Violations:
 		return true
 	case slices.ContainsFunc(found, func(v Violation) bool { return slices.Contains(e.limits.Until, v.Rule) }):
 		return true

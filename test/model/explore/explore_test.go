@@ -29,7 +29,8 @@ func (g graph) Steps(state int) ([]Step[int], error) {
 		if to == 0 {
 			return nil, errors.New("a program does not work")
 		}
-		step := Step[int]{After: max(to, -to), Free: to > 0, Says: "to " + strconv.Itoa(max(to, -to)), Ends: slices.Contains(g.last, to)}
+		step := Step[int]{After: max(to, -to), Free: to > 0, Ends: slices.Contains(g.last, to)}
+		step.Says = "to " + strconv.Itoa(step.After)
 		if slices.Contains(g.broken, to) {
 			step.Broken = []Finding{{Rule: "Broken"}}
 		}
@@ -77,9 +78,11 @@ func TestStatesAtRestAreJudged(t *testing.T) {
 		judged, restless []int
 		sets             int
 	}{
-		"state without free steps":        {graph{steps: map[int][]int{1: {2, 3}, 2: {-1}}}, []int{2, 3}, nil, 2},
-		"step to the same state":          {graph{steps: map[int][]int{1: {2}, 2: {2}}}, []int{2}, nil, 1},
-		"circle that nothing leaves":      {graph{steps: map[int][]int{1: {2, 4}, 2: {3}, 3: {2, -1}}}, []int{2, 3, 4}, []int{2, 3}, 2},
+		"state without free steps": {graph{steps: map[int][]int{1: {2, 3}, 2: {-1}}}, []int{2, 3}, nil, 2},
+		"step to the same state":   {graph{steps: map[int][]int{1: {2}, 2: {2}}}, []int{2}, nil, 1},
+		"circle that nothing leaves": {
+			graph{steps: map[int][]int{1: {2, 4}, 2: {3}, 3: {2, -1}}}, []int{2, 3, 4}, []int{2, 3}, 2,
+		},
 		"circle that a free step leaves":  {graph{steps: map[int][]int{1: {2}, 2: {3}, 3: {2, 4}}}, []int{4}, nil, 1},
 		"free step that ends exploration": {graph{steps: map[int][]int{1: {2, 3}}, last: []int{3}}, []int{2}, nil, 1},
 		"only step ends exploration":      {graph{steps: map[int][]int{1: {2}, 2: {3}}, last: []int{3}}, nil, nil, 0},
@@ -90,14 +93,16 @@ func TestStatesAtRestAreJudged(t *testing.T) {
 			tc.g.judged, tc.g.restless = &judged, &restless
 			result := run(t, tc.g, Limits{})
 			if !slices.Equal(judged, tc.judged) || !slices.Equal(restless, tc.restless) || result.Resting != tc.sets {
-				t.Errorf("judged %v, restless %v in %d sets; want %v, %v in %d", judged, restless, result.Resting, tc.judged, tc.restless, tc.sets)
+				t.Errorf("judged %v, restless %v in %d sets; want %v, %v in %d",
+					judged, restless, result.Resting, tc.judged, tc.restless, tc.sets)
 			}
 		})
 	}
 }
 
 func TestLimitEndsExploration(t *testing.T) {
-	chain := graph{steps: map[int][]int{1: {2}, 2: {3}, 3: {4}, 4: {5}, 5: {6}}, broken: []int{3}, unwanted: []int{6}}
+	chain := graph{broken: []int{3}, unwanted: []int{6}}
+	chain.steps = map[int][]int{1: {2}, 2: {3}, 3: {4}, 4: {5}, 5: {6}}
 	for name, tc := range map[string]struct {
 		limits             Limits
 		states, violations int

@@ -25,7 +25,8 @@ func (e *explorer[S, K]) checkRest() {
 
 // restSets returns the strongly connected sets of states that no free step leaves (Tarjan).
 func restSets[S any](nodes []node[S]) [][]int32 {
-	t := &tarjan[S]{nodes: nodes, index: make([]int32, len(nodes)), low: make([]int32, len(nodes)), onStack: make([]bool, len(nodes))}
+	t := &tarjan[S]{nodes: nodes}
+	t.index, t.low, t.onStack = make([]int32, len(nodes)), make([]int32, len(nodes)), make([]bool, len(nodes))
 	for id := range nodes {
 		if t.index[id] == 0 {
 			t.visit(int32(id))
@@ -104,5 +105,6 @@ func (t *tarjan[S]) close(id int32) {
 
 // leaves reports whether the world need not rest in the set because of this member.
 func (t *tarjan[S]) leaves(member, set int32) bool {
-	return t.nodes[member].cut || slices.ContainsFunc(t.nodes[member].free, func(next int32) bool { return t.low[next] != set })
+	n := &t.nodes[member]
+	return n.cut || slices.ContainsFunc(n.free, func(next int32) bool { return t.low[next] != set })
 }
