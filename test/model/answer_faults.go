@@ -15,7 +15,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/model/server"
 )
 
-// failures returns the answers to a call that fails without effect. Unclaimed is the state in which a claim gets no disk.
+// failures returns the answers to a call that fails without effect. Unclaimed is the state in which a claim gets
+// no disk.
 func (w *world) failures(s, unclaimed *State, call process.Call) []reply {
 	if s.errors == 0 {
 		return nil
@@ -44,7 +45,10 @@ func (w *world) refusals() []codes.Code {
 }
 
 // failure is the answer of an API server that has a problem of its own.
-var failure = server.Response{Code: http.StatusInternalServerError, Body: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`}
+var failure = server.Response{
+	Code: http.StatusInternalServerError,
+	Body: `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`,
+}
 
 // Codes that a driver answers although it did what it was to do. By the first ones a program can
 // tell that the outcome is unknown; by the others it cannot.
@@ -106,8 +110,8 @@ func (w *world) webhooks(s *State, right reply, call process.Call) ([]reply, err
 	return all, err
 }
 
-// denied returns the answers of a webhook that denies the write, with codes that also the API server gives: for an object
-// that is gone, has changed, or exists.
+// denied returns the answers of a webhook that denies the write, with codes that also the API server gives: for an
+// object that is gone, has changed, or exists.
 func (w *world) denied(s *State, call process.Call) []reply {
 	if s.denials == 0 || call.Request.Method == "" {
 		return nil
@@ -137,7 +141,10 @@ func (w *world) undone(s *State, right reply, call process.Call) (reply, bool, e
 	}
 	after := s.clone()
 	after.undos--
-	return reply{state: after, answer: process.Answer{Response: present.response}, says: " succeeds, and a webhook undoes the change"}, true, nil
+	return reply{
+		state: after, answer: process.Answer{Response: present.response},
+		says: " succeeds, and a webhook undoes the change",
+	}, true, nil
 }
 
 // lateReply returns the answer to the call of a former leader, which may have waited for so long that the disk of
@@ -154,7 +161,8 @@ func (w *world) lateReply(s *State, right reply, call process.Call) reply {
 		return right
 	}
 	volume := v1.PersistentVolume{}
-	if call.Request.Method != http.MethodPost || call.Request.Path != volumesPath || json.Unmarshal([]byte(call.Request.Body), &volume) != nil {
+	if call.Request.Method != http.MethodPost || call.Request.Path != volumesPath ||
+		json.Unmarshal([]byte(call.Request.Body), &volume) != nil {
 		return right
 	}
 	if handle := check.HandleOf(&volume); w.diskWith(s, handle) == 0 && w.isDeleted(s, volume.Name) {
@@ -167,18 +175,24 @@ func (w *world) lateReply(s *State, right reply, call process.Call) reply {
 func (w *world) delay(s *State, i int, call process.Call) (reply, bool) {
 	method := call.Request.Method
 	number := w.numberOf(call.Request)
-	if s.delays == 0 || s.delayed.program != 0 || method == "" || method == http.MethodGet || number > 1<<16-1 || !w.mayDelay(call.Request) {
+	if s.delays == 0 || s.delayed.program != 0 || method == "" || method == http.MethodGet || number > 1<<16-1 ||
+		!w.mayDelay(call.Request) {
 		return reply{}, false
 	}
 	after := s.clone()
 	after.delays--
 	after.delayed = delayedWrite{program: int8(i + 1), request: uint16(number)}
-	return reply{state: after, answer: process.Answer{Lost: true}, says: " gets no answer, and may take effect later"}, true
+	return reply{
+		state: after, answer: process.Answer{Lost: true}, says: " gets no answer, and may take effect later",
+	}, true
 }
 
 // mayDelay reports whether the configuration delays writes of the resource.
 func (w *world) mayDelay(request server.Request) bool {
-	return len(w.config.Delaying) == 0 || slices.ContainsFunc(w.config.Delaying, func(resource string) bool { return strings.Contains(request.Path, "/"+resource) })
+	return len(w.config.Delaying) == 0 ||
+		slices.ContainsFunc(
+			w.config.Delaying, func(resource string) bool { return strings.Contains(request.Path, "/"+resource) },
+		)
 }
 
 // delayedSteps returns what becomes of a delayed write: the API server executes it, or gives it up.
@@ -193,7 +207,9 @@ func (w *world) delayedSteps(s *State) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("the delayed %s %s of %s", request.Method, request.Path, w.config.Programs[s.delayed.program-1].Name)
+	name := fmt.Sprintf(
+		"the delayed %s %s of %s", request.Method, request.Path, w.config.Programs[s.delayed.program-1].Name,
+	)
 	steps := []Step{{After: given, Says: name + " is given up", Free: true}}
 	if after != given {
 		steps = append(steps, Step{After: after, Says: fmt.Sprintf("%s takes effect -> %d", name, result.response.Code)})

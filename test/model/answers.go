@@ -37,7 +37,10 @@ func (w *world) answersTo(s *State, i int, calls []numbered, former bool) ([]Ste
 			return nil, err
 		}
 		for _, r := range replies {
-			after, stuck, err := w.move(w.recordRead(r.state, i, former, call.Call), i, former, process.Input{Answer: &process.Answered{Call: call.number, Answer: r.answer}}, r.text(call.number))
+			after, stuck, err := w.move(
+				w.recordRead(r.state, i, former, call.Call), i, former,
+				process.Input{Answer: &process.Answered{Call: call.number, Answer: r.answer}}, r.text(call.number),
+			)
 			if err != nil {
 				return nil, err
 			}
@@ -45,7 +48,10 @@ func (w *world) answersTo(s *State, i int, calls []numbered, former bool) ([]Ste
 			if former {
 				who, stuck = "the former "+who, "" // it may end at any time
 			}
-			all = append(all, Step{After: after, Says: who + ": " + call.String() + r.says, Free: r.free, Effect: r.effect, Plain: r.plain, Program: i, Former: former, Stuck: stuck})
+			all = append(all, Step{
+				After: after, Says: who + ": " + call.String() + r.says, Free: r.free, Effect: r.effect, Plain: r.plain,
+				Program: i, Former: former, Stuck: stuck,
+			})
 		}
 	}
 	return all, nil
@@ -85,7 +91,8 @@ func (w *world) readAgain(read, now []objectID, path string) []objectID {
 
 // isAt reports whether a read of the path returns the object with the key.
 func isAt(key server.Key, path string) bool {
-	if key.Namespace != "" && strings.Contains(path, "/namespaces/") && !strings.Contains(path, "/namespaces/"+key.Namespace+"/") {
+	if key.Namespace != "" && strings.Contains(path, "/namespaces/") &&
+		!strings.Contains(path, "/namespaces/"+key.Namespace+"/") {
 		return false
 	}
 	return strings.HasSuffix(path, "/"+key.Resource) || strings.HasSuffix(path, "/"+key.Resource+"/"+key.Name)
@@ -104,7 +111,10 @@ type reply struct {
 }
 
 func (r reply) text(number int) string {
-	return fmt.Sprintf("answer %d %v %d %d %s %v %s", number, r.answer.Lost, r.answer.Response.Code, r.answer.Code, r.answer.Handle, r.answer.Small, r.answer.Response.Body)
+	return fmt.Sprintf(
+		"answer %d %v %d %d %s %v %s", number, r.answer.Lost, r.answer.Response.Code, r.answer.Code, r.answer.Handle,
+		r.answer.Small, r.answer.Response.Body,
+	)
 }
 
 // replies returns the right answer to a call, and the wrong ones that are still to come.
@@ -180,7 +190,10 @@ func (w *world) reply(s *State, i int, call process.Call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	r := reply{state: after, answer: process.Answer{Response: result.response}, free: true, says: fmt.Sprintf(" -> %d", result.response.Code)}
+	r := reply{
+		state: after, answer: process.Answer{Response: result.response}, free: true,
+		says: fmt.Sprintf(" -> %d", result.response.Code),
+	}
 	question := strings.HasSuffix(call.Request.Path, "accessreviews") // it asks for rights, and writes nothing
 	if call.Request.Method != http.MethodGet && !question && result.response.Code < http.StatusBadRequest {
 		// A journal entry that is written again before its removal is written leaves its Lease as

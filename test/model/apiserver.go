@@ -95,7 +95,9 @@ func (w *world) handle(s *State, request server.Request) (outcome, error) {
 
 // changes returns the objects that are new or differ.
 func changes(before, after []server.Object) []server.Object {
-	return slices.DeleteFunc(slices.Clone(after), func(object server.Object) bool { return slices.Contains(before, object) })
+	return slices.DeleteFunc(
+		slices.Clone(after), func(object server.Object) bool { return slices.Contains(before, object) },
+	)
 }
 
 // admittedVolume is what the admission policy of deploy/admission reads of a volume.
@@ -114,7 +116,8 @@ type admittedVolume struct {
 
 // isReclaimed reports whether the volume is used, or was, with the policy Delete.
 func (v admittedVolume) isReclaimed() bool {
-	return slices.Contains([]string{"Bound", "Released", "Failed"}, v.Status.Phase) && v.Spec.PersistentVolumeReclaimPolicy == "Delete"
+	return slices.Contains([]string{"Bound", "Released", "Failed"}, v.Status.Phase) &&
+		v.Spec.PersistentVolumeReclaimPolicy == "Delete"
 }
 
 // admit adds the finalizer to a volume in the write after which its data may be deleted, as the
@@ -129,8 +132,10 @@ func admit(before, now server.Object) server.Object {
 	}
 	provisioner := changed.Metadata.Annotations[storage.AnnDynamicallyProvisioned]
 	switch {
-	case old.Metadata.DeletionTimestamp != "", old.isReclaimed(), !changed.isReclaimed(), changed.Spec.CSI.Driver != process.DriverName,
-		provisioner != "" && provisioner != process.DriverName, slices.Contains(changed.Metadata.Finalizers, string(finalizer.External)):
+	case old.Metadata.DeletionTimestamp != "", old.isReclaimed(), !changed.isReclaimed(),
+		changed.Spec.CSI.Driver != process.DriverName,
+		provisioner != "" && provisioner != process.DriverName,
+		slices.Contains(changed.Metadata.Finalizers, string(finalizer.External)):
 		return now
 	}
 	var volume map[string]any

@@ -59,7 +59,8 @@ func (w *world) position(s *State, program int, slot slotID) int {
 // unseen returns the versions of a slot that a program can see next.
 func (w *world) unseen(s *State, program int, slot slotID) []objectID {
 	now := s.objects[slot]
-	if now == 0 || at(s.instances[program].seen, int(slot)) == now || !slices.Contains(w.config.Programs[program].Caches, w.slots[slot].Resource) {
+	if now == 0 || at(s.instances[program].seen, int(slot)) == now ||
+		!slices.Contains(w.config.Programs[program].Caches, w.slots[slot].Resource) {
 		return nil
 	}
 	versions := []objectID{now}
@@ -122,7 +123,9 @@ func (w *world) cacheStep(s *State, i int, slot slotID, id objectID) (Step, erro
 	after := s.clone()
 	after.see(i, slot, id)
 	w.trim(after, slot)
-	after, stuck, err := w.move(after, i, false, process.Input{See: &w.objects[id], Listed: w.isRestored(id)}, fmt.Sprintf("see %d", id))
+	after, stuck, err := w.move(
+		after, i, false, process.Input{See: &w.objects[id], Listed: w.isRestored(id)}, fmt.Sprintf("see %d", id),
+	)
 	return Step{After: after, Says: w.config.Programs[i].Name + " sees " + w.describe(id), Free: true, Stuck: stuck}, err
 }
 
@@ -167,6 +170,10 @@ func (w *world) stallEnds(s *State, i int) ([]Step, error) {
 	listed, id := after.clone(), s.objects[slot]
 	listed.see(i, slot, id)
 	w.trim(listed, slot)
-	listed, stuck, err := w.move(listed, i, false, process.Input{See: &w.objects[id], Listed: true}, fmt.Sprintf("list %d", id))
-	return append(all, Step{After: listed, Says: "a list shows " + name + " that " + w.describe(id), Free: true, Stuck: stuck}), err
+	listed, stuck, err := w.move(
+		listed, i, false, process.Input{See: &w.objects[id], Listed: true}, fmt.Sprintf("list %d", id),
+	)
+	return append(all, Step{
+		After: listed, Says: "a list shows " + name + " that " + w.describe(id), Free: true, Stuck: stuck,
+	}), err
 }

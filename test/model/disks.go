@@ -65,7 +65,9 @@ func (w *world) diskWith(s *State, handle string) diskID {
 // is given up instead: the claim gets it again, if it still waits.
 func (w *world) volumeGone(before, after *State, volume objectID) {
 	now := w.snapshot(after)
-	last := cached(&w.facts.volumes, volume, func() *v1.PersistentVolume { return decodeAs[v1.PersistentVolume](w.Lab, volume) })
+	last := cached(
+		&w.facts.volumes, volume, func() *v1.PersistentVolume { return decodeAs[v1.PersistentVolume](w.Lab, volume) },
+	)
 	unused := !storage.PhaseOf(last.Status.Phase).Released() && last.Status.Phase != v1.VolumeBound
 	unclaimed := last.Spec.ClaimRef == nil || last.Spec.ClaimRef.UID == ""
 	waits := !unclaimed && slices.ContainsFunc(now.Claims, func(claim *v1.PersistentVolumeClaim) bool {
@@ -96,7 +98,9 @@ func (w *world) giveUpDeleted(before, after *State) {
 	}
 	left := w.snapshot(after).Volumes
 	for _, volume := range w.snapshot(before).Volumes {
-		exists := slices.ContainsFunc(left, func(v *v1.PersistentVolume) bool { return v.UID == volume.UID && v.DeletionTimestamp == nil })
+		exists := slices.ContainsFunc(
+			left, func(v *v1.PersistentVolume) bool { return v.UID == volume.UID && v.DeletionTimestamp == nil },
+		)
 		if exists || volume.Spec.CSI == nil || !off && finalizer.Has(volume.Finalizers, finalizer.External) {
 			continue
 		}

@@ -28,11 +28,23 @@ func KnownBugs() []KnownBug {
 	return []KnownBug{
 		{"KEP-2644 step 9: pv-protection goes before the plugin deletes", hostPath(), leak, nil},
 		{"KEP-2644 step 10: the plugin finds a deletionTimestamp", hostPath(foreignFinalizer), leak, nil},
-		{"KEP-2644 step 11: the sidecar finds a deletionTimestamp", upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete).gateOff()), leak, ours},
-		{"KEP-2644 step 11 with our programs and the gate off", dynamic(v1.PersistentVolumeReclaimDelete).gateOff(), leak, ours},
-		{"external-provisioner#486: a crash between CreateVolume and the PersistentVolume", upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete)).crash(), leak, ours},
+		{
+			"KEP-2644 step 11: the sidecar finds a deletionTimestamp",
+			upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete).gateOff()), leak, ours,
+		},
+		{
+			"KEP-2644 step 11 with our programs and the gate off", dynamic(v1.PersistentVolumeReclaimDelete).gateOff(), leak,
+			ours,
+		},
+		{
+			"external-provisioner#486: a crash between CreateVolume and the PersistentVolume",
+			upstreamPair(dynamic(v1.PersistentVolumeReclaimDelete)).crash(), leak, ours,
+		},
 		{"external-provisioner#1469: CreateVolume while the volume is deleted", createdWhileDeleted(), leak, ours},
-		{"external-provisioner#1217: the finalizer is removed in the cache only", sidecar(dynamic(v1.PersistentVolumeReclaimDelete), upstream.OldSidecar).fail(), []string{"StuckVolume"}, ours},
+		{
+			"external-provisioner#1217: the finalizer is removed in the cache only",
+			sidecar(dynamic(v1.PersistentVolumeReclaimDelete), upstream.OldSidecar).fail(), []string{"StuckVolume"}, ours,
+		},
 		{"policy Delete and deletion at once, without finalizer", upstreamPair(policyBeforeDeletion()), leak, nil},
 		{"two volumes of one disk", upstreamPair(twoVolumes()), []string{"DataLost"}, ours},
 		{"Retain just before DeleteVolume, unseen", upstreamPair(retained()), []string{"DataLost"}, ours},
@@ -64,7 +76,9 @@ func sidecar(c Config, build process.Build) Config {
 // requested is a claim whose volume is requested from the provisioner. A user deletes the claim.
 func requested(name string) Config {
 	claim := newClaim("data", class)
-	claim.object.(*v1.PersistentVolumeClaim).Annotations = map[string]string{storage.AnnStorageProvisioner: process.DriverName, storage.AnnBetaStorageProvisioner: process.DriverName}
+	claim.object.(*v1.PersistentVolumeClaim).Annotations = map[string]string{
+		storage.AnnStorageProvisioner: process.DriverName, storage.AnnBetaStorageProvisioner: process.DriverName,
+	}
 	c := base(name, newClass(v1.PersistentVolumeReclaimDelete), claim)
 	c.Users = []UserAction{deleteClaim("data")}
 	return c
@@ -88,7 +102,9 @@ func foreignFinalizer(volume *v1.PersistentVolume) {
 // hostPath is a volume of an in-tree plugin, which only upstream's loops have here.
 func hostPath(change ...func(*v1.PersistentVolume)) Config {
 	volume := newVolume("disk", v1.PersistentVolumeReclaimDelete, append(change, func(volume *v1.PersistentVolume) {
-		volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/disk-of-disk"}}
+		volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{
+			HostPath: &v1.HostPathVolumeSource{Path: "/tmp/disk-of-disk"},
+		}
 	})...)
 	c := base("host-path", volume, newClaim("data", ""))
 	c.Disks, c.Users = []string{"/tmp/disk-of-disk"}, []UserAction{deleteVolume("disk"), deleteClaim("data")}
@@ -107,7 +123,9 @@ func policyBeforeDeletion() Config {
 
 // retained sets the policy Retain at any time before the disk is deleted.
 func retained() Config {
-	c := base("policy becomes Retain", newVolume("disk", v1.PersistentVolumeReclaimDelete, provisionedBy), newClaim("data", ""))
+	c := base(
+		"policy becomes Retain", newVolume("disk", v1.PersistentVolumeReclaimDelete, provisionedBy), newClaim("data", ""),
+	)
 	c.Disks = []string{"disk-of-disk"}
 	c.Users = []UserAction{deleteClaim("data"), setPolicy("disk", v1.PersistentVolumeReclaimRetain)}
 	c.Stalls = 1
@@ -118,7 +136,8 @@ func retained() Config {
 func twoVolumes() Config {
 	same := func(volume *v1.PersistentVolume) { volume.Spec.CSI.VolumeHandle = "disk-of-disk" }
 	c := base("two volumes of one disk",
-		newVolume("disk", v1.PersistentVolumeReclaimDelete, same, provisionedBy, claimedBy("data")), newVolume("twin", v1.PersistentVolumeReclaimDelete, same, provisionedBy, claimedBy("other")),
+		newVolume("disk", v1.PersistentVolumeReclaimDelete, same, provisionedBy, claimedBy("data")),
+		newVolume("twin", v1.PersistentVolumeReclaimDelete, same, provisionedBy, claimedBy("other")),
 		newClaim("data", ""), newClaim("other", ""))
 	c.Disks, c.Users = []string{"disk-of-disk"}, []UserAction{deleteClaim("data")}
 	return c

@@ -36,8 +36,10 @@ type disk struct{ name, handle string }
 // NewLab returns an empty lab.
 func NewLab() *Lab {
 	return &Lab{
-		machines: map[string]*process.Machine{}, slotOf: map[server.Key]slotID{}, objects: make([]server.Object, 1), idOf: map[server.Object]objectID{},
-		disks: make([]disk, 1), diskOf: map[disk]diskID{}, served: map[string]outcome{}, requests: map[askedFor]int32{}, texts: map[string]string{},
+		machines: map[string]*process.Machine{}, slotOf: map[server.Key]slotID{}, objects: make([]server.Object, 1),
+		idOf:  map[server.Object]objectID{},
+		disks: make([]disk, 1), diskOf: map[disk]diskID{}, served: map[string]outcome{}, requests: map[askedFor]int32{},
+		texts: map[string]string{},
 	}
 }
 

@@ -65,7 +65,9 @@ func (w *world) start(s *State, i int, versions []objectID) (Step, error) {
 	after := s.clone()
 	after.instances[i].terms++
 	after.instances[i].seen = nil
-	start := &process.Start{Options: process.Options{Honor: w.honors(s, i), Journaled: program.Journaled, Term: after.instances[i].terms}}
+	start := &process.Start{Options: process.Options{
+		Honor: w.honors(s, i), Journaled: program.Journaled, Term: after.instances[i].terms,
+	}}
 	text := fmt.Sprintf("start %+v", start.Options)
 	for slot, id := range versions {
 		if id == 0 || !slices.Contains(program.Caches, w.slots[slot].Resource) {
@@ -97,7 +99,9 @@ func (w *world) waits(s *State, i int) ([]Step, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, Step{After: after, Says: "two seconds pass for " + w.config.Programs[i].Name, Free: true, Stuck: stuck})
+		all = append(all, Step{
+			After: after, Says: "two seconds pass for " + w.config.Programs[i].Name, Free: true, Stuck: stuck,
+		})
 	}
 	if len(local.Keys) > 0 && w.isQuiet(s) {
 		after, stuck, err := w.move(s, i, false, process.Input{Seconds: 61}, "a minute")
@@ -106,21 +110,29 @@ func (w *world) waits(s *State, i int) ([]Step, error) {
 		}
 		if after.instances[i].local != s.instances[i].local {
 			after.minutePassed(i)
-			all = append(all, Step{After: after, Says: "a minute passes for " + w.config.Programs[i].Name, Free: true, Later: true, Stuck: stuck})
+			all = append(all, Step{
+				After: after, Says: "a minute passes for " + w.config.Programs[i].Name, Free: true, Later: true, Stuck: stuck,
+			})
 		}
 	}
 	if s.hours == 0 {
 		return all, nil
 	}
+	hour, err := w.hour(s, i)
+	return append(all, hour...), err
+}
+
+// hour returns the passing of an hour.
+func (w *world) hour(s *State, i int) ([]Step, error) {
 	after, stuck, err := w.move(s, i, false, process.Input{Seconds: 3660}, "an hour")
 	if err != nil {
 		return nil, err
 	}
 	after.minutePassed(i)
-	if after.hours--; after.instances[i].local != s.instances[i].local {
-		all = append(all, Step{After: after, Says: "an hour passes for " + w.config.Programs[i].Name, Stuck: stuck})
+	if after.hours--; after.instances[i].local == s.instances[i].local {
+		return nil, nil
 	}
-	return all, nil
+	return []Step{{After: after, Says: "an hour passes for " + w.config.Programs[i].Name, Stuck: stuck}}, nil
 }
 
 // isQuiet reports whether every program runs, and none has anything to do but to retry.
@@ -128,7 +140,8 @@ func (w *world) isQuiet(s *State) bool {
 	for i, program := range s.instances {
 		local := w.local(s, i)
 		due := slices.ContainsFunc(local.Keys, func(key process.Key) bool { return !key.Later })
-		if program.local == process.Off || due || local.Pending || s.isBusy(w, i) || len(local.Calls) > 0 || w.isStale(s, i) || s.stalled.program != 0 {
+		if program.local == process.Off || due || local.Pending || s.isBusy(w, i) || len(local.Calls) > 0 ||
+			w.isStale(s, i) || s.stalled.program != 0 {
 			return false
 		}
 	}

@@ -16,10 +16,13 @@ import (
 )
 
 var (
-	deep       = flag.Bool("deep", false, "explore all configurations of the model")
-	only       = flag.String("only", "", "explore only the configurations whose name matches the expression")
-	maxStates  = flag.Int("max-states", 0, "the greatest number of states of one configuration, 0 for no limit")
-	mutants    = flag.String("mutants", "", "the name or the ID of the only mutant to run, \"named\" for all that have a name, \"none\" for none")
+	deep      = flag.Bool("deep", false, "explore all configurations of the model")
+	only      = flag.String("only", "", "explore only the configurations whose name matches the expression")
+	maxStates = flag.Int("max-states", 0, "the greatest number of states of one configuration, 0 for no limit")
+	mutants   = flag.String(
+		"mutants", "",
+		"the name or the ID of the only mutant to run, \"named\" for all that have a name, \"none\" for none",
+	)
 	killedKeys = flag.String("killed", "", "the file to which the mutants are written that the model kills, a line each")
 	// exploredFile is for the command unittests, which counts the mutants that it kills, too.
 	exploredFile = flag.String("explored", "", "the file to which the last line is written, without the mutants")
@@ -121,7 +124,10 @@ func TestDeep(t *testing.T) {
 func report(t *testing.T, r Result) {
 	t.Helper()
 	count(r)
-	fmt.Fprintf(os.Stderr, "| %s | %d | %d | %d | %d | %d | %s |\n", r.Config, r.States, r.Steps, r.Depth, r.Locals, r.Resting, r.Took.Round(100*time.Millisecond))
+	fmt.Fprintf(
+		os.Stderr, "| %s | %d | %d | %d | %d | %d | %s |\n", r.Config, r.States, r.Steps, r.Depth, r.Locals, r.Resting,
+		r.Took.Round(100*time.Millisecond),
+	)
 	if !r.Complete && !r.Bounded && len(r.Violations) == 0 {
 		t.Errorf("%s: %d states, and not all of them", r.Config, r.States)
 	}

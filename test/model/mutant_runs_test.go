@@ -92,7 +92,9 @@ func (v *verdicts) judgeInProcess(all []mutant.Mutant) (done int, err error) {
 	for _, m := range all {
 		ids = append(ids, fmt.Sprint(m.ID))
 	}
-	command := exec.Command(os.Args[0], "-test.run=^TestMutantsOfList$", "-test.timeout=24h", "-deep", "-mutants="+*mutants)
+	command := exec.Command(
+		os.Args[0], "-test.run=^TestMutantsOfList$", "-test.timeout=24h", "-deep", "-mutants="+*mutants,
+	)
 	command.Env = append(os.Environ(), listOfMutants+"="+strings.Join(ids, " "))
 	out, err := command.StdoutPipe()
 	if err == nil {
@@ -153,7 +155,10 @@ func TestMutantsOfList(t *testing.T) {
 		}
 		began := realTime()
 		by, reached := judge(t, m, worlds)
-		fmt.Printf("%s\t%s (%v)\n", verdictOf(by, reached), strings.ReplaceAll(by, "\n", " "), realTime().Sub(began).Round(time.Millisecond))
+		fmt.Printf(
+			"%s\t%s (%v)\n", verdictOf(by, reached), strings.ReplaceAll(by, "\n", " "),
+			realTime().Sub(began).Round(time.Millisecond),
+		)
 	}
 }
 

@@ -37,7 +37,9 @@ func provisioned(volume *v1.PersistentVolume) {
 // referTo has the volume refer to the claim by its UID, by a controller.
 func referTo(claim string) volumeChange {
 	return func(volume *v1.PersistentVolume) {
-		volume.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: namespace, Name: claim, UID: uidOf(claim)}
+		volume.Spec.ClaimRef = &v1.ObjectReference{
+			Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: namespace, Name: claim, UID: uidOf(claim),
+		}
 		annotate(&volume.ObjectMeta, storage.AnnBoundByController, "yes")
 	}
 }
@@ -93,7 +95,9 @@ func otherDriver(volume *v1.PersistentVolume) {
 
 // onPath has the volume be a directory; byPlugin has the plugin have provisioned it.
 func onPath(volume *v1.PersistentVolume) {
-	volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: diskPrefix + "disk"}}
+	volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{
+		HostPath: &v1.HostPathVolumeSource{Path: diskPrefix + "disk"},
+	}
 }
 
 func byPlugin(volume *v1.PersistentVolume) {
@@ -104,7 +108,9 @@ func byPlugin(volume *v1.PersistentVolume) {
 
 // missingPlugin has the volume belong to an in-tree plugin that no program has.
 func missingPlugin(volume *v1.PersistentVolume) {
-	volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: "server", Path: "/disk"}}
+	volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{
+		Server: "server", Path: "/disk",
+	}}
 	annotate(&volume.ObjectMeta, storage.AnnDynamicallyProvisioned, "kubernetes.io/nfs")
 }
 
@@ -126,7 +132,9 @@ func boundTo(volume string) claimChange {
 		naming(volume)(claim)
 		complete(claim)
 		annotate(&claim.ObjectMeta, storage.AnnBoundByController, "yes")
-		claim.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: claim.Spec.AccessModes, Capacity: size}
+		claim.Status = v1.PersistentVolumeClaimStatus{
+			Phase: v1.ClaimBound, AccessModes: claim.Spec.AccessModes, Capacity: size,
+		}
 	}
 }
 
@@ -156,7 +164,9 @@ func withoutClass(claim *v1.PersistentVolumeClaim) { claim.Spec.StorageClassName
 // ownedByPod is the claim of the ephemeral pod.
 func ownedByPod(claim *v1.PersistentVolumeClaim) {
 	key := server.Key{Resource: "pods", Namespace: namespace, Name: "web"}
-	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: types.UID(key.UID(1)), Controller: ptr.To(true)}}
+	claim.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Pod", Name: "web", UID: types.UID(key.UID(1)), Controller: ptr.To(true),
+	}}
 }
 
 // Changes of a new pod.

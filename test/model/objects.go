@@ -35,6 +35,12 @@ const (
 
 const attachmentsPath = "/apis/storage.k8s.io/v1/volumeattachments"
 
+// The reclaim policies of most volumes.
+const (
+	keep   = v1.PersistentVolumeReclaimRetain
+	remove = v1.PersistentVolumeReclaimDelete
+)
+
 // creation is an object that a user creates.
 type creation struct {
 	path   string
@@ -108,19 +114,23 @@ func placedWorld(name string, creations ...creation) Config {
 }
 
 func newNamespace(name string) creation {
-	return creation{namespacesPath, &v1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name}}}
+	return creation{namespacesPath, &v1.Namespace{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+	}}
 }
 
 func newClass(policy v1.PersistentVolumeReclaimPolicy) creation {
 	return creation{classesPath, &storagev1.StorageClass{
-		TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"}, ObjectMeta: metav1.ObjectMeta{Name: class},
+		TypeMeta:    metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"},
+		ObjectMeta:  metav1.ObjectMeta{Name: class},
 		Provisioner: process.DriverName, ReclaimPolicy: &policy, VolumeBindingMode: ptr.To(storagev1.VolumeBindingImmediate),
 	}}
 }
 
 func newClassNamed(name string, policy v1.PersistentVolumeReclaimPolicy) creation {
 	return creation{classesPath, &storagev1.StorageClass{
-		TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+		TypeMeta:    metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"},
+		ObjectMeta:  metav1.ObjectMeta{Name: name},
 		Provisioner: process.DriverName, ReclaimPolicy: &policy, VolumeBindingMode: ptr.To(storagev1.VolumeBindingImmediate),
 	}}
 }
@@ -130,9 +140,11 @@ var size = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
 
 func newClaim(name, className string) creation {
 	return creation{claimsPath, &v1.PersistentVolumeClaim{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1.PersistentVolumeClaimSpec{
-			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, Resources: v1.VolumeResourceRequirements{Requests: size}, StorageClassName: &className,
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources:   v1.VolumeResourceRequirements{Requests: size}, StorageClassName: &className,
 		},
 	}}
 }
@@ -149,8 +161,11 @@ func newVolume(name string, policy v1.PersistentVolumeReclaimPolicy, change ...f
 	volume := &v1.PersistentVolume{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1.PersistentVolumeSpec{
-			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, Capacity: size, PersistentVolumeReclaimPolicy: policy,
-			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: process.DriverName, VolumeHandle: "disk-of-" + name}},
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, Capacity: size,
+			PersistentVolumeReclaimPolicy: policy,
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
+				Driver: process.DriverName, VolumeHandle: "disk-of-" + name,
+			}},
 		},
 	}
 	for _, f := range change {
@@ -162,9 +177,12 @@ func newVolume(name string, policy v1.PersistentVolumeReclaimPolicy, change ...f
 // podOf is a pod on a node that uses the claim.
 func podOf(claim string, changes ...func(*v1.Pod)) creation {
 	pod := &v1.Pod{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
 		Spec: v1.PodSpec{NodeName: "node-a", Containers: []v1.Container{{Name: "web", Image: "web"}}, Volumes: []v1.Volume{{
-			Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim}},
+			Name: "data", VolumeSource: v1.VolumeSource{
+				PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+			},
 		}}},
 	}
 	for _, change := range changes {
@@ -175,10 +193,14 @@ func podOf(claim string, changes ...func(*v1.Pod)) creation {
 
 func newPod(claim string) creation {
 	return creation{podsPath, &v1.Pod{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claim},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claim},
 		Spec: v1.PodSpec{
 			NodeName: "node", Containers: []v1.Container{{Name: "c", Image: "i"}},
-			Volumes: []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}},
+			Volumes: []v1.Volume{{
+				Name:         "v",
+				VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim}},
+			}},
 		},
 	}}
 }
@@ -186,15 +208,23 @@ func newPod(claim string) creation {
 // attachmentOf attaches the volume to a node.
 func attachmentOf(volume string) creation {
 	return creation{attachmentsPath, &storagev1.VolumeAttachment{
-		TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachment"}, ObjectMeta: metav1.ObjectMeta{Name: "attached"},
-		Spec: storagev1.VolumeAttachmentSpec{Attacher: process.DriverName, NodeName: "node-a", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachment"},
+		ObjectMeta: metav1.ObjectMeta{Name: "attached"},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: process.DriverName, NodeName: "node-a",
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
 	}}
 }
 
 func newAttachment(volume string) creation {
 	return creation{attachmentsPath, &storagev1.VolumeAttachment{
-		TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachment"}, ObjectMeta: metav1.ObjectMeta{Name: "of-" + volume},
-		Spec: storagev1.VolumeAttachmentSpec{Attacher: process.DriverName, NodeName: "node", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachment"},
+		ObjectMeta: metav1.ObjectMeta{Name: "of-" + volume},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: process.DriverName, NodeName: "node",
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
 	}}
 }
 

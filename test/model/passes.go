@@ -35,7 +35,8 @@ func (w *world) passes(s *State, i int) ([]Step, error) {
 func (w *world) mayBegin(s *State, i int) bool {
 	local := w.local(s, i)
 	idle := !local.Busy && len(local.Calls) == 0
-	if s.instances[i].local == process.Off || !idle && !w.config.Programs[i].Concurrent || slices.Contains(local.Working, process.Starting) {
+	if s.instances[i].local == process.Off || !idle && !w.config.Programs[i].Concurrent ||
+		slices.Contains(local.Working, process.Starting) {
 		return false
 	}
 	return s.stalls < 0 || !w.isStale(s, i)
@@ -43,14 +44,18 @@ func (w *world) mayBegin(s *State, i int) bool {
 
 // begin returns the ways in which a pass begins.
 func (w *world) begin(s *State, i int, key process.Key) ([]Step, error) {
-	after, stuck, err := w.move(s, i, false, process.Input{Reconcile: &key}, fmt.Sprintf("reconcile %d %s", key.Loop, key.Key))
+	after, stuck, err := w.move(
+		s, i, false, process.Input{Reconcile: &key}, fmt.Sprintf("reconcile %d %s", key.Loop, key.Key),
+	)
 	if err != nil {
 		return nil, err
 	}
 	says := fmt.Sprintf("%s reconciles %s in %s", w.config.Programs[i].Name, key.Key, w.machines[i].Loop(key.Loop))
 	sent := newCalls(w.local(s, i).Calls, w.local(after, i).Calls)
 	if len(sent) == 0 { // no other program notices a pass without calls
-		return []Step{{After: after, Says: says, Free: true, Local: w.config.Eager && !key.Later, Later: key.Later, Stuck: stuck}}, nil
+		return []Step{{
+			After: after, Says: says, Free: true, Local: w.config.Eager && !key.Later, Later: key.Later, Stuck: stuck,
+		}}, nil
 	}
 	all, err := w.answersTo(after, i, sent, false) // nothing can come between the begin and the first answer
 	if err != nil {
@@ -59,8 +64,11 @@ func (w *world) begin(s *State, i int, key process.Key) ([]Step, error) {
 	for n := range all {
 		all[n].Says = says + ": " + all[n].Says
 	}
-	if w.config.Programs[i].Concurrent && slices.ContainsFunc(sent, func(call numbered) bool { return call.Create != "" }) {
-		all = append(all, Step{After: after, Says: says + ", and CreateVolume waits for its answer", Free: true, Stuck: stuck})
+	if w.config.Programs[i].Concurrent &&
+		slices.ContainsFunc(sent, func(call numbered) bool { return call.Create != "" }) {
+		all = append(all, Step{
+			After: after, Says: says + ", and CreateVolume waits for its answer", Free: true, Stuck: stuck,
+		})
 	}
 	return all, nil
 }

@@ -25,7 +25,11 @@ var (
 
 // kinds are the disturbances, as often as they are likely.
 var kinds = slices.Concat(
-	slices.Repeat([]Kind{User}, 8), slices.Repeat([]Kind{Interrupt}, 6), []Kind{Crash, Crash, Lose, Lose, Fail, Fail, Deny, Deny, Undo, Stall, Stall, Hour, WrongAnswer, Switch, OldList, Backup, Restore},
+	slices.Repeat([]Kind{User}, 8), slices.Repeat([]Kind{Interrupt}, 6),
+	[]Kind{
+		Crash, Crash, Lose, Lose, Fail, Fail, Deny, Deny, Undo, Stall, Stall, Hour, WrongAnswer, Switch, OldList, Backup,
+		Restore,
+	},
 )
 
 // tester lets rapid fail without the end of the test.
@@ -62,7 +66,9 @@ type walks struct {
 // walk walks through the world, by the seed. It returns the broken rule with the shortest story
 // that rapid finds.
 func (w *walks) walk(config Config, seed uint64) *explore.Violation {
-	for name, value := range map[string]any{"seed": seed, "checks": 1, "steps": w.disturbances, "nofailfile": true, "shrinktime": w.shrink} {
+	for name, value := range map[string]any{
+		"seed": seed, "checks": 1, "steps": w.disturbances, "nofailfile": true, "shrinktime": w.shrink,
+	} {
 		if err := flag.Set("rapid."+name, fmt.Sprint(value)); err != nil {
 			w.t.Fatal(err)
 		}
@@ -109,7 +115,9 @@ func (w *walks) along(t *rapid.T, walker *Walker) {
 		w.steps += walker.Steps
 	}()
 	t.Repeat(map[string]func(*rapid.T){"disturbance": func(t *rapid.T) {
-		d := Disturbance{After: int(drawnAfter.Draw(t, "after")), Kind: drawnKind.Draw(t, "kind"), Pick: int(drawnPick.Draw(t, "pick"))}
+		d := Disturbance{
+			After: int(drawnAfter.Draw(t, "after")), Kind: drawnKind.Draw(t, "kind"), Pick: int(drawnPick.Draw(t, "pick")),
+		}
 		if !walker.Disturb(d) {
 			w.fail(t, walker.Violation)
 		}

@@ -50,8 +50,8 @@ func (w *world) isUnledBusy(s *State) bool {
 	return false
 }
 
-// restored returns the state after a restore of etcd. The leader Leases are those of the backup, so that each leader ends
-// before its next write (decision 24). No watch survives: the caches of the others follow a list.
+// restored returns the state after a restore of etcd. The leader Leases are those of the backup, so that each
+// leader ends before its next write (decision 24). No watch survives: the caches of the others follow a list.
 func (w *world) restored(s *State, raised bool) *State {
 	after := s.clone()
 	for slot, now := range s.objects {
@@ -92,8 +92,8 @@ func restoredObject(key server.Key, old, now server.Object, raised bool) server.
 // isRestored reports whether the version was not written since a restore brought it back.
 func (l *Lab) isRestored(id objectID) bool { return l.objects[id].LostVersion > 0 }
 
-// judgeDisks notes what a restore made of the disks, which no backup has. Those that neither a volume nor an entry names
-// any more are given up, and so are those that restored volumes name and
+// judgeDisks notes what a restore made of the disks, which no backup has. Those that neither a volume nor an entry
+// names any more are given up, and so are those that restored volumes name and
 // that are gone. A disk that a user kept is the concern of an entry again that names it.
 func (w *world) judgeDisks(s *State) {
 	now := w.snapshot(s)
@@ -119,5 +119,7 @@ func isRecorded(s *check.Snapshot, d disk) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.Volumes, func(volume *v1.PersistentVolume) bool { return check.HandleOf(volume) == d.handle })
+	return slices.ContainsFunc(
+		s.Volumes, func(volume *v1.PersistentVolume) bool { return check.HandleOf(volume) == d.handle },
+	)
 }

@@ -53,7 +53,9 @@ func (w *world) brokenBy(before *State, step Step) []explore.Finding {
 		effect.Since = w.snapshot(&then)
 		earlier := findings(check.Broken(was, is, effect))
 		wrong = slices.DeleteFunc(wrong, func(f explore.Finding) bool {
-			return !slices.ContainsFunc(earlier, func(other explore.Finding) bool { return other.Rule == f.Rule && other.Object == f.Object })
+			return !slices.ContainsFunc(
+				earlier, func(other explore.Finding) bool { return other.Rule == f.Rule && other.Object == f.Object },
+			)
 		})
 	}
 	return wrong
@@ -107,18 +109,25 @@ func isAccepted(rule string, step Step) bool {
 // raced reports whether anything changed since the last live read of the pass.
 func (w *world) raced(s *State, step Step) bool {
 	_, here := s.instances[step.Program].process(step.Former)
-	return len(here.read) > 0 && !slices.Equal(here.read, s.objects) || w.config.Interruptions != int(s.interruptions) || s.stalled.program != 0
+	return len(here.read) > 0 && !slices.Equal(here.read, s.objects) || w.config.Interruptions != int(s.interruptions) ||
+		s.stalled.program != 0
 }
 
 // isFaultless reports whether nothing has failed until the state.
 func (w *world) isFaultless(s *State) bool {
-	return !w.config.Restarted && int(s.crashes) == w.config.Crashes && int(s.losses) == w.config.Losses && int(s.errors) == w.config.Errors &&
-		int(s.denials) == w.config.Denials && int(s.undos) == w.config.Undos && int(s.wrongAnswers) == w.config.WrongAnswers && int(s.switches) == w.config.Switches && int(s.delays) == w.config.Delays && int(s.restores) == w.config.Restores
+	return !w.config.Restarted && int(s.crashes) == w.config.Crashes && int(s.losses) == w.config.Losses &&
+		int(s.errors) == w.config.Errors &&
+		int(s.denials) == w.config.Denials && int(s.undos) == w.config.Undos &&
+		int(s.wrongAnswers) == w.config.WrongAnswers && int(s.switches) == w.config.Switches &&
+		int(s.delays) == w.config.Delays && int(s.restores) == w.config.Restores
 }
 
 // resting returns what is wrong with a state in which the world comes to rest.
 func (w *world) resting(s *State) []explore.Finding {
-	wanted := check.Wanted{Driver: process.DriverName, Unresolved: w.config.Upstream || w.config.Switches > 0 || w.config.Restores > 0, Classes: w.config.Classes, Exempt: w.config.Exempt}
+	wanted := check.Wanted{
+		Driver: process.DriverName, Unresolved: w.config.Upstream || w.config.Switches > 0 || w.config.Restores > 0,
+		Classes: w.config.Classes, Exempt: w.config.Exempt,
+	}
 	for i, program := range w.config.Programs {
 		if program.Actor == check.Provisioner || program.Actor == check.UpstreamProvisioner {
 			wanted.Honor = w.honors(s, i)

@@ -22,11 +22,17 @@ func (w *world) snapshot(s *State) *check.Snapshot {
 		}
 		switch w.objects[id].Resource {
 		case "persistentvolumes":
-			snapshot.Volumes = append(snapshot.Volumes, cached(&w.facts.volumes, id, func() *v1.PersistentVolume { return decodeAs[v1.PersistentVolume](w.Lab, id) }))
+			snapshot.Volumes = append(snapshot.Volumes, cached(
+				&w.facts.volumes, id, func() *v1.PersistentVolume { return decodeAs[v1.PersistentVolume](w.Lab, id) },
+			))
 		case "persistentvolumeclaims":
-			snapshot.Claims = append(snapshot.Claims, cached(&w.facts.claims, id, func() *v1.PersistentVolumeClaim { return decodeAs[v1.PersistentVolumeClaim](w.Lab, id) }))
+			snapshot.Claims = append(snapshot.Claims, cached(
+				&w.facts.claims, id, func() *v1.PersistentVolumeClaim { return decodeAs[v1.PersistentVolumeClaim](w.Lab, id) },
+			))
 		case "pods":
-			snapshot.Pods = append(snapshot.Pods, cached(&w.facts.pods, id, func() *v1.Pod { return decodeAs[v1.Pod](w.Lab, id) }))
+			snapshot.Pods = append(snapshot.Pods, cached(
+				&w.facts.pods, id, func() *v1.Pod { return decodeAs[v1.Pod](w.Lab, id) },
+			))
 		case "volumeattachments":
 			snapshot.Attached = append(snapshot.Attached, cached(&w.facts.attached, id, func() string {
 				return ptr.Deref(decodeAs[storagev1.VolumeAttachment](w.Lab, id).Spec.Source.PersistentVolumeName, "")

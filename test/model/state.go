@@ -151,8 +151,11 @@ func (s *State) key() string {
 	}
 	b = binary.AppendUvarint(b, s.done)
 	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.wrongAnswers), byte(s.switches),
-		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot), byte(s.oldLists),
-		byte(s.delays), byte(s.delayed.program), byte(s.delayed.request>>8), byte(s.delayed.request), byte(s.denials), byte(s.undos),
+		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot),
+		byte(s.oldLists),
+		byte(s.delays), byte(s.delayed.program), byte(
+			s.delayed.request>>8,
+		), byte(s.delayed.request), byte(s.denials), byte(s.undos),
 		byte(s.restores), byte(s.backups)))
 }
 
@@ -201,7 +204,8 @@ func parse(key string, programs int) *State {
 	s.wrongAnswers, s.switches = int8(r.b[4]), int8(r.b[5])
 	s.interruptions, s.stalls, s.current = int8(r.b[6]), int8(r.b[7]), int8(r.b[8])
 	s.stalled, s.oldLists = stalledWatch{program: int8(r.b[9]), slot: int8(r.b[10])}, int8(r.b[11])
-	s.delays, s.delayed = int8(r.b[12]), delayedWrite{program: int8(r.b[13]), request: uint16(r.b[14])<<8 | uint16(r.b[15])}
+	s.delays, s.delayed = int8(r.b[12]),
+		delayedWrite{program: int8(r.b[13]), request: uint16(r.b[14])<<8 | uint16(r.b[15])}
 	s.denials, s.undos = int8(r.b[16]), int8(r.b[17])
 	s.restores, s.backups = int8(r.b[18]), int8(r.b[19])
 	return s

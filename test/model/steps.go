@@ -66,7 +66,9 @@ func (w *world) programSteps(s *State) (all []Step, forced bool, err error) {
 // stepsOf returns the steps of one program and of its former leader.
 func (w *world) stepsOf(s *State, i int) ([]Step, error) {
 	var all []Step
-	for n, add := range []func(*State, int) ([]Step, error){w.cacheSteps, w.passes, w.starts, w.answers, w.formerAnswers, w.ends, w.waits} {
+	for n, add := range []func(*State, int) ([]Step, error){
+		w.cacheSteps, w.passes, w.starts, w.answers, w.formerAnswers, w.ends, w.waits,
+	} {
 		steps, err := add(s, i)
 		if err != nil {
 			return nil, err
@@ -159,7 +161,8 @@ func (w *world) move(s *State, i int, former bool, input process.Input, text str
 func (w *world) settle(s *State, i int) {
 	here := &s.instances[i]
 	former := w.machines[i].Local(here.former)
-	if goesOn := former.Busy || len(former.Calls) > 0; here.former != process.Off && (former.Ended || former.Stuck != "" || !goesOn) {
+	if goesOn := former.Busy || len(former.Calls) > 0; here.former != process.Off &&
+		(former.Ended || former.Stuck != "" || !goesOn) {
 		here.former = process.Off // it starts nothing any more
 	}
 	if w.local(s, i).Ended {

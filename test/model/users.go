@@ -54,7 +54,9 @@ func createClaim(name, className string) UserAction {
 func setPolicy(prefix string, policy v1.PersistentVolumeReclaimPolicy) UserAction {
 	return UserAction{Says: "a user sets the policy " + string(policy), Request: func(c server.Cluster) (server.Request, bool) {
 		object, found := first(c, "persistentvolumes", prefix)
-		return mergePatch(volumesPath+"/"+object.Name, map[string]any{"spec": map[string]any{"persistentVolumeReclaimPolicy": policy}}), found
+		return mergePatch(
+			volumesPath+"/"+object.Name, map[string]any{"spec": map[string]any{"persistentVolumeReclaimPolicy": policy}},
+		), found
 	}}
 }
 
@@ -94,7 +96,9 @@ func addForeignFinalizer(name string) UserAction {
 // create creates the object, once none has its name.
 func create(resource string, c creation) UserAction {
 	name := c.object.(metav1.Object).GetName()
-	return UserAction{Says: "a user creates " + resource + " " + name, Request: func(cluster server.Cluster) (server.Request, bool) {
+	return UserAction{Says: "a user creates " + resource + " " + name, Request: func(
+		cluster server.Cluster,
+	) (server.Request, bool) {
 		key := server.Key{Resource: resource, Name: name, Namespace: c.object.(metav1.Object).GetNamespace()}
 		object, _ := cluster.Get(key)
 		return c.request(), object.JSON == ""
@@ -153,7 +157,9 @@ func deleteNamed(what, resource, path, name string) UserAction {
 
 func mergePatch(path string, change map[string]any) server.Request {
 	body, _ := json.Marshal(change) // only strings
-	return server.Request{Method: http.MethodPatch, Path: path, ContentType: "application/merge-patch+json", Body: string(body)}
+	return server.Request{
+		Method: http.MethodPatch, Path: path, ContentType: "application/merge-patch+json", Body: string(body),
+	}
 }
 
 // first returns the first object of the resource whose name has the prefix.
@@ -175,7 +181,9 @@ func createVolume(volume creation, handle string) UserAction {
 
 // onNth is a request for the n-th volume.
 func onNth(n int, says string, request func(path string) server.Request) UserAction {
-	return UserAction{Says: fmt.Sprintf("a user %s (volume %d)", says, n), Request: func(c server.Cluster) (server.Request, bool) {
+	return UserAction{Says: fmt.Sprintf(
+		"a user %s (volume %d)", says, n,
+	), Request: func(c server.Cluster) (server.Request, bool) {
 		object, found := nth(c, "persistentvolumes", n)
 		return request(volumesPath + "/" + object.Name), found
 	}}
@@ -196,7 +204,10 @@ func nth(c server.Cluster, resource string, n int) (server.Object, bool) {
 }
 
 func deleteNth(n int) UserAction {
-	return onNth(n, "deletes the volume", func(path string) server.Request { return server.Request{Method: http.MethodDelete, Path: path} })
+	return onNth(
+		n, "deletes the volume",
+		func(path string) server.Request { return server.Request{Method: http.MethodDelete, Path: path} },
+	)
 }
 
 func policySetter(n int, policy v1.PersistentVolumeReclaimPolicy) UserAction {
@@ -238,7 +249,8 @@ func (a UserAction) unless(n int, impossible func(volume string) bool) UserActio
 }
 
 func isNew(volume string) bool {
-	return !strings.Contains(volume, `"phase"`) || strings.Contains(volume, `"phase":"Pending"`) || strings.Contains(volume, `"phase":"Available"`)
+	return !strings.Contains(volume, `"phase"`) || strings.Contains(volume, `"phase":"Pending"`) ||
+		strings.Contains(volume, `"phase":"Available"`)
 }
 
 func isDeleting(volume string) bool { return strings.Contains(volume, "deletionTimestamp") }
@@ -277,10 +289,13 @@ func deletePod(claim string) UserAction {
 
 // attachNth attaches a Bound volume to a node.
 func attachNth(n int) UserAction {
-	return UserAction{Says: fmt.Sprintf("volume %d is attached", n), Request: func(c server.Cluster) (server.Request, bool) {
+	return UserAction{Says: fmt.Sprintf(
+		"volume %d is attached", n,
+	), Request: func(c server.Cluster) (server.Request, bool) {
 		object, found := nth(c, "persistentvolumes", n)
 		attachment, _ := c.Get(server.Key{Resource: "volumeattachments", Name: "of-" + object.Name})
-		return newAttachment(object.Name).request(), found && attachment.JSON == "" && strings.Contains(object.JSON, `"phase":"Bound"`)
+		return newAttachment(object.Name).request(), found && attachment.JSON == "" &&
+			strings.Contains(object.JSON, `"phase":"Bound"`)
 	}}
 }
 

@@ -181,7 +181,8 @@ func (w *Walker) stepsOfKind(kind Kind) (steps []Step, forced bool, err error) {
 
 // isWaiting reports whether a program waits for an answer.
 func (w *Walker) isWaiting() bool {
-	return w.isSending() || slices.ContainsFunc(w.state.instances, func(i instance) bool { return i.former != process.Off })
+	return w.isSending() ||
+		slices.ContainsFunc(w.state.instances, func(i instance) bool { return i.former != process.Off })
 }
 
 // tryUser takes the action of a user with the number, or the next possible one.
@@ -331,7 +332,9 @@ func (w *Walker) rest() error {
 			clear(taken)
 		}
 	}
-	w.fail(explore.Finding{Rule: "Restless", Sentence: fmt.Sprintf("the world does not come to rest within %d steps", restSteps)})
+	w.fail(explore.Finding{
+		Rule: "Restless", Sentence: fmt.Sprintf("the world does not come to rest within %d steps", restSteps),
+	})
 	return nil
 }
 
@@ -346,7 +349,8 @@ func (w *Walker) endFaults() {
 	w.config.WrongAnswers -= int(s.wrongAnswers)
 	w.config.Switches -= int(s.switches)
 	w.config.Restores -= int(s.restores)
-	s.crashes, s.losses, s.errors, s.hours, s.wrongAnswers, s.switches, s.interruptions, s.stalls, s.oldLists = 0, 0, 0, 0, 0, 0, 0, 0, 0
+	s.crashes, s.losses, s.errors, s.hours, s.wrongAnswers, s.switches, s.interruptions, s.stalls, s.oldLists = 0, 0, 0,
+		0, 0, 0, 0, 0, 0
 	s.denials, s.undos, s.restores, s.backups, s.backup = 0, 0, 0, 0, nil
 	w.state = s
 }

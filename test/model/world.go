@@ -42,11 +42,13 @@ func newWorld(lab *Lab, config Config) (*world, error) {
 func (w *world) initial() *State {
 	s := &State{
 		instances: make([]instance, len(w.config.Programs)),
-		crashes:   int8(w.config.Crashes), losses: int8(w.config.Losses), errors: int8(w.config.Errors), hours: int8(w.config.Hours),
+		crashes:   int8(w.config.Crashes), losses: int8(w.config.Losses), errors: int8(w.config.Errors),
+		hours:   int8(w.config.Hours),
 		denials: int8(w.config.Denials), undos: int8(w.config.Undos),
 		restores: int8(w.config.Restores), backups: int8(w.config.Backups),
 		wrongAnswers: int8(w.config.WrongAnswers), switches: int8(w.config.Switches),
-		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls), oldLists: int8(w.config.OldLists), delays: int8(w.config.Delays),
+		interruptions: int8(w.config.Interruptions), stalls: int8(w.config.Stalls), oldLists: int8(w.config.OldLists),
+		delays: int8(w.config.Delays),
 	}
 	for _, object := range w.config.Objects {
 		s = w.put(s, w.slot(object.Key), w.intern(object))

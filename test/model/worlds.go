@@ -19,14 +19,17 @@ type Group struct {
 // Groups returns all configurations of the deep run.
 func Groups() []Group {
 	return []Group{
-		{"dynamic", slices.Concat(worldsOf(dynamic(v1.PersistentVolumeReclaimDelete)), worldsOf(dynamic(v1.PersistentVolumeReclaimRetain)))},
-		{"static", slices.Concat(worldsOf(static(v1.PersistentVolumeReclaimDelete)), worldsOf(static(v1.PersistentVolumeReclaimRetain)), worldsOf(static(v1.PersistentVolumeReclaimRecycle)))},
-		{"pairs", slices.Concat(pairsOf(static(v1.PersistentVolumeReclaimDelete)), pairsOf(static(v1.PersistentVolumeReclaimRetain)))},
-		{"volumes", slices.Concat(worldsOf(oneVolume(v1.PersistentVolumeReclaimDelete)), worldsOf(oneVolume(v1.PersistentVolumeReclaimRetain)),
-			worldsOf(oneClaim(v1.PersistentVolumeReclaimDelete)), worldsOf(oneClaim(v1.PersistentVolumeReclaimRetain)))},
+		{"dynamic", slices.Concat(worldsOf(dynamic(remove)), worldsOf(dynamic(keep)))},
+		{"static", slices.Concat(
+			worldsOf(static(remove)), worldsOf(static(keep)), worldsOf(static(v1.PersistentVolumeReclaimRecycle)),
+		)},
+		{"pairs", slices.Concat(pairsOf(static(remove)), pairsOf(static(keep)))},
+		{"volumes", slices.Concat(
+			worldsOf(oneVolume(remove)), worldsOf(oneVolume(keep)), worldsOf(oneClaim(remove)), worldsOf(oneClaim(keep)),
+		)},
 		{"overtaken", worldsOf(overtaken())},
-		{"claims", []Config{twoClaims(v1.PersistentVolumeReclaimDelete), twoClaims(v1.PersistentVolumeReclaimRetain), twoClaimsAndVolume(v1.PersistentVolumeReclaimDelete)}},
-		{"gate", []Config{switchedStatic(), switched(v1.PersistentVolumeReclaimDelete), switched(v1.PersistentVolumeReclaimRetain), switchedTwice()}},
+		{"claims", []Config{twoClaims(remove), twoClaims(keep), twoClaimsAndVolume(remove)}},
+		{"gate", []Config{switchedStatic(), switched(remove), switched(keep), switchedTwice()}},
 		{"driver", wrongAnswerWorlds()},
 		{"again", worldsOf(recreated())},
 		{"users", slices.Concat(worldsOf(flipped()), worldsOf(stripped()), worldsOf(reused()))},
@@ -38,7 +41,10 @@ func Groups() []Group {
 		{"late", lateWatchWorlds()},
 		{"former", formerWorlds()},
 		{"delayed", delayedWorlds()},
-		{"webhook", append(webhookWorlds(smallWorlds()), static(v1.PersistentVolumeReclaimDelete).with("an undone write", undo), static(v1.PersistentVolumeReclaimRetain).with("an undone write", undo))},
+		{"webhook", append(
+			webhookWorlds(smallWorlds()), static(remove).with("an undone write", undo),
+			static(keep).with("an undone write", undo),
+		)},
 		{"restore", restoreWorlds()},
 		{"known", mendedBugs()},
 	}
@@ -58,8 +64,11 @@ func mendedBugs() []Config {
 // base returns a configuration with our programs and a class.
 func base(name string, creations ...creation) Config {
 	return Config{
-		Name: name, Programs: []Program{pvController(), provisioner()}, Eager: true, Admission: true, Classes: []string{class},
-		Objects: cluster(append([]creation{newNamespace(namespace), newNamespace(process.JournalNamespace)}, creations...)...),
+		Name: name, Programs: []Program{pvController(), provisioner()}, Eager: true, Admission: true,
+		Classes: []string{class},
+		Objects: cluster(append(
+			[]creation{newNamespace(namespace), newNamespace(process.JournalNamespace)}, creations...,
+		)...),
 	}
 }
 
@@ -71,18 +80,28 @@ var (
 
 // pvController and provisioner are our programs.
 func pvController() Program {
-	return Program{Name: "pv-controller", Build: process.PVController, Actor: check.PVController, Honor: true, Caches: loopCaches}
+	return Program{
+		Name: "pv-controller", Build: process.PVController, Actor: check.PVController, Honor: true, Caches: loopCaches,
+	}
 }
 
 func provisioner() Program {
-	return Program{Name: "provisioner", Build: process.Provisioner, Actor: check.Provisioner, Honor: true, Journaled: true, Caches: provisionerCaches}
+	return Program{
+		Name: "provisioner", Build: process.Provisioner, Actor: check.Provisioner, Honor: true, Journaled: true,
+		Caches: provisionerCaches,
+	}
 }
 
 // upstreamLoops and upstreamProvisioner are those of upstream.
 func upstreamLoops() Program {
-	return Program{Name: "kube-controller-manager", Build: upstream.Controllers, Actor: check.UpstreamLoops, Honor: true, Caches: loopCaches}
+	return Program{
+		Name: "kube-controller-manager", Build: upstream.Controllers, Actor: check.UpstreamLoops, Honor: true,
+		Caches: loopCaches,
+	}
 }
 
 func upstreamProvisioner(build process.Build) Program {
-	return Program{Name: "csi-provisioner", Build: build, Actor: check.UpstreamProvisioner, Honor: true, Caches: provisionerCaches}
+	return Program{
+		Name: "csi-provisioner", Build: build, Actor: check.UpstreamProvisioner, Honor: true, Caches: provisionerCaches,
+	}
 }

@@ -28,14 +28,19 @@ func recreated() Config {
 // flipped is a claim whose volume gets the policy Retain, and may get Delete again.
 func flipped() Config {
 	c := dynamic(v1.PersistentVolumeReclaimDelete)
-	c.Name, c.Users = "policy flipped", []UserAction{setPolicy("pvc-", v1.PersistentVolumeReclaimRetain), setPolicy("pvc-", v1.PersistentVolumeReclaimDelete), deleteClaim("data")}
+	c.Name, c.Users = "policy flipped",
+		[]UserAction{
+			setPolicy("pvc-", v1.PersistentVolumeReclaimRetain), setPolicy("pvc-", v1.PersistentVolumeReclaimDelete),
+			deleteClaim("data"),
+		}
 	return c
 }
 
 // stripped is a volume whose finalizers a user removes, at any time.
 func stripped() Config {
 	c := dynamic(v1.PersistentVolumeReclaimDelete)
-	c.Name, c.Users = "finalizers removed", []UserAction{deleteVolume("pvc-"), stripFinalizers("pvc-"), deleteClaim("data")}
+	c.Name, c.Users = "finalizers removed",
+		[]UserAction{deleteVolume("pvc-"), stripFinalizers("pvc-"), deleteClaim("data")}
 	c.States = 400_000
 	return c
 }
@@ -64,28 +69,39 @@ func twoClaims(policy v1.PersistentVolumeReclaimPolicy) Config {
 // twoClaimsAndVolume are two claims of a class. A user deletes one of the volumes too.
 func twoClaimsAndVolume(policy v1.PersistentVolumeReclaimPolicy) Config {
 	c := twoClaims(policy)
-	c.Name, c.Users = c.Name+", and a volume deleted", []UserAction{deleteClaim("one"), deleteClaim("two"), deleteVolume(volumeOf("one"))}
+	c.Name, c.Users = c.Name+", and a volume deleted",
+		[]UserAction{deleteClaim("one"), deleteClaim("two"), deleteVolume(volumeOf("one"))}
 	return c
 }
 
 // oneVolume is a volume of an administrator that two claims want. They differ by their names only.
 func oneVolume(policy v1.PersistentVolumeReclaimPolicy) Config {
-	c := base("two claims for one volume, "+string(policy), newVolume("disk", policy), newClaim("one", ""), newClaim("two", ""))
-	c.Disks, c.Users = []string{"disk-of-disk"}, []UserAction{deleteVolume("disk"), deleteClaim("one"), deleteClaimAfter("two", "one")}
+	c := base(
+		"two claims for one volume, "+string(policy), newVolume("disk", policy), newClaim("one", ""), newClaim("two", ""),
+	)
+	c.Disks, c.Users = []string{"disk-of-disk"},
+		[]UserAction{deleteVolume("disk"), deleteClaim("one"), deleteClaimAfter("two", "one")}
 	return c
 }
 
 // oneClaim is a claim for which two volumes of an administrator fit.
 func oneClaim(policy v1.PersistentVolumeReclaimPolicy) Config {
-	c := base("two volumes for one claim, "+string(policy), newVolume("disk", policy), newVolume("spare", policy), newClaim("data", ""))
-	c.Disks, c.Users = []string{"disk-of-disk", "disk-of-spare"}, []UserAction{deleteVolume("disk"), deleteVolume("spare"), deleteClaim("data")}
+	c := base(
+		"two volumes for one claim, "+string(policy), newVolume("disk", policy), newVolume("spare", policy),
+		newClaim("data", ""),
+	)
+	c.Disks, c.Users = []string{"disk-of-disk", "disk-of-spare"},
+		[]UserAction{deleteVolume("disk"), deleteVolume("spare"), deleteClaim("data")}
 	return c
 }
 
 // overtaken is a claim of a class for which an administrator creates a volume, perhaps while
 // another is provisioned.
 func overtaken() Config {
-	c := base("a volume reserved while another is provisioned", newClass(v1.PersistentVolumeReclaimDelete), newClaim("data", class))
+	c := base(
+		"a volume reserved while another is provisioned", newClass(v1.PersistentVolumeReclaimDelete),
+		newClaim("data", class),
+	)
 	volume := newVolume("disk", v1.PersistentVolumeReclaimDelete, ofClass, claimedBy("data"))
 	c.Users, c.States = []UserAction{createVolume(volume, "disk-of-disk"), deleteClaim("data")}, 400_000
 	return c

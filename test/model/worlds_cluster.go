@@ -57,7 +57,10 @@ func hourWorlds() []Config {
 	var all []Config
 	for _, c := range []Config{static(v1.PersistentVolumeReclaimDelete), requested("a requested volume")} {
 		c = c.with("an hour", func(c *Config) { c.Hours, c.States = 1, 30_000 })
-		all = append(all, c, c.with("a failed call", func(c *Config) { c.Errors++ }), c.with("a lost answer", func(c *Config) { c.Losses++ }))
+		all = append(
+			all, c, c.with("a failed call", func(c *Config) { c.Errors++ }),
+			c.with("a lost answer", func(c *Config) { c.Losses++ }),
+		)
 	}
 	return all
 }
@@ -65,10 +68,12 @@ func hourWorlds() []Config {
 // inCluster is a claim with a volume, and what else of the cluster uses them. Users delete volume and
 // claim, and do what is given.
 func inCluster(name string, static bool, more []creation, users ...UserAction) Config {
-	creations, disks, volume := []creation{newClass(v1.PersistentVolumeReclaimDelete), newClaim("data", class)}, []string(nil), "pvc-"
+	creations, disks, volume := []creation{newClass(v1.PersistentVolumeReclaimDelete), newClaim("data", class)},
+		[]string(nil), "pvc-"
 	kind := "dynamic Delete, "
 	if static {
-		creations, disks, volume = []creation{newVolume("disk", v1.PersistentVolumeReclaimDelete), newClaim("data", "")}, []string{"disk-of-disk"}, "disk"
+		creations, disks, volume = []creation{newVolume("disk", v1.PersistentVolumeReclaimDelete), newClaim("data", "")},
+			[]string{"disk-of-disk"}, "disk"
 		kind = "static Delete, "
 	}
 	c := base(kind+name, append(creations, more...)...)
@@ -86,7 +91,10 @@ func clusterWorlds() []Config {
 		all = append(all, inCluster("a pod uses the claim", static, pod, deletePod("data")), gone)
 	}
 	attached := inCluster("the volume is attached", true, []creation{newAttachment("disk")}, detach())
-	edited := inCluster("the claimRef is edited", true, []creation{newClaim("other", "")}, setClaimRef("disk", "other"), deleteClaim("other"))
+	edited := inCluster(
+		"the claimRef is edited", true, []creation{newClaim("other", "")}, setClaimRef("disk", "other"),
+		deleteClaim("other"),
+	)
 	return append(all, attached, edited)
 }
 
@@ -124,7 +132,8 @@ func finishNamespace() UserAction {
 		finished.Spec.Finalizers = nil
 		body, err := json.Marshal(finished)
 		return server.Request{
-			Method: http.MethodPut, Path: namespacesPath + "/" + namespace + "/finalize", ContentType: "application/json", Body: string(body),
+			Method: http.MethodPut, Path: namespacesPath + "/" + namespace +
+				"/finalize", ContentType: "application/json", Body: string(body),
 		}, err == nil && claim.JSON == ""
 	}})
 }

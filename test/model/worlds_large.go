@@ -9,7 +9,10 @@ import (
 
 // LargeWorlds returns the large worlds of random walks.
 func LargeWorlds() []Config {
-	return []Config{dynamicLarge(), staticLarge(), mixedLarge(), formerLarge(), lateLarge(), largeWithWrongAnswers(), switchedLarge(), oldLarge()}
+	return []Config{
+		dynamicLarge(), staticLarge(), mixedLarge(), formerLarge(), lateLarge(), largeWithWrongAnswers(), switchedLarge(),
+		oldLarge(),
+	}
 }
 
 // keepingClass is a class whose volumes have the policy Retain.
@@ -36,17 +39,21 @@ func dynamicLarge() Config {
 // staticLarge has volumes of an administrator.
 func staticLarge() Config {
 	return largeWorld("large static", []creation{
-		newVolume("disk-0", v1.PersistentVolumeReclaimDelete), newVolume("disk-1", v1.PersistentVolumeReclaimRetain), newVolume("disk-2", v1.PersistentVolumeReclaimDelete, provisioned),
+		newVolume("disk-0", v1.PersistentVolumeReclaimDelete), newVolume("disk-1", v1.PersistentVolumeReclaimRetain),
+		newVolume("disk-2", v1.PersistentVolumeReclaimDelete, provisioned),
 		newClaim("a", ""), newClaim("b", ""),
-	}, []string{"disk-of-disk-0", "disk-of-disk-1", "disk-of-disk-2"}, append(claimUsers(map[string]string{"a": "", "b": ""}), volumeUsers(3)...)...)
+	}, []string{"disk-of-disk-0", "disk-of-disk-1", "disk-of-disk-2"},
+		append(claimUsers(map[string]string{"a": "", "b": ""}), volumeUsers(3)...)...)
 }
 
 // mixedLarge has volumes of both kinds.
 func mixedLarge() Config {
 	return largeWorld("large mixed", []creation{
-		newClass(v1.PersistentVolumeReclaimDelete), newVolume("disk-0", v1.PersistentVolumeReclaimRetain), newVolume("disk-1", v1.PersistentVolumeReclaimDelete, provisioned),
+		newClass(v1.PersistentVolumeReclaimDelete), newVolume("disk-0", v1.PersistentVolumeReclaimRetain),
+		newVolume("disk-1", v1.PersistentVolumeReclaimDelete, provisioned),
 		newClaim("a", class), newClaim("b", class), newClaim("c", ""), newClaim("d", ""),
-	}, []string{"disk-of-disk-0", "disk-of-disk-1"}, append(claimUsers(map[string]string{"a": class, "b": class, "c": "", "d": ""}), volumeUsers(4)...)...)
+	}, []string{"disk-of-disk-0", "disk-of-disk-1"},
+		append(claimUsers(map[string]string{"a": class, "b": class, "c": "", "d": ""}), volumeUsers(4)...)...)
 }
 
 // formerLarge has leaders that end their last pass beside the new one.
@@ -97,7 +104,13 @@ func claimUsers(classes map[string]string) []UserAction {
 func volumeUsers(count int) []UserAction {
 	var all []UserAction
 	for n := range count {
-		all = append(all, deleteNth(n), setNthPolicy(n, v1.PersistentVolumeReclaimRetain), setNthPolicy(n, v1.PersistentVolumeReclaimDelete).unless(n, isNew))
+		all = append(
+			all, deleteNth(n), setNthPolicy(n, v1.PersistentVolumeReclaimRetain),
+			setNthPolicy(n, v1.PersistentVolumeReclaimDelete).unless(n, isNew),
+		)
 	}
-	return append(all, attachNth(0), attachNth(1), detach(), detach(), setNthLate(0), setNthEarly(1), stripNth(0), clearNthClaimRef(1))
+	return append(
+		all, attachNth(0), attachNth(1), detach(), detach(), setNthLate(0), setNthEarly(1), stripNth(0),
+		clearNthClaimRef(1),
+	)
 }

@@ -8,11 +8,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 )
 
-const (
-	keep   = v1.PersistentVolumeReclaimRetain
-	remove = v1.PersistentVolumeReclaimDelete
-)
-
 // mutantGroups are the worlds in which mutants are judged. Most of them are tiny: they start in
 // the middle of a story, and have few or no users. Each group aims at some of the decisions.
 func (l *Lab) mutantGroups() []Group {

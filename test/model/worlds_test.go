@@ -16,11 +16,13 @@ import (
 // TestSmallWorldsAreSafe explores the worlds that take seconds; "make model" explores all.
 func TestSmallWorldsAreSafe(t *testing.T) {
 	worlds := []Config{
-		static(v1.PersistentVolumeReclaimDelete), static(v1.PersistentVolumeReclaimRetain), dynamic(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimRetain),
+		static(v1.PersistentVolumeReclaimDelete), static(v1.PersistentVolumeReclaimRetain),
+		dynamic(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimRetain),
 		// A user deletes a volume that was never Bound while it is released.
 		static(v1.PersistentVolumeReclaimDelete).with(faults[0].name, faults[0].add).with(faults[2].name, faults[2].add),
 		switchedStatic(),
-		static(v1.PersistentVolumeReclaimDelete).with("a denied write", deny), static(v1.PersistentVolumeReclaimDelete).with("an undone write", undo),
+		static(v1.PersistentVolumeReclaimDelete).with("a denied write", deny),
+		static(v1.PersistentVolumeReclaimDelete).with("an undone write", undo),
 	}
 	exploreAll(t, explore.Limits{Violations: 1}, worlds, func(r Result) { report(t, r) })
 }
@@ -49,7 +51,13 @@ func TestKnownBugsAreFound(t *testing.T) {
 // TestProgramEndsForJournalOfLaterLeader: a program that finds the journal of a later leader ends itself, which
 // is nothing that is stuck, and leads again in a later term.
 func TestProgramEndsForJournalOfLaterLeader(t *testing.T) {
-	exploreAll(t, explore.Limits{}, []Config{smallWorld("journal of a later leader", nil, []creation{newClass(remove), newClaim("data", class), newJournal(3)})}, func(r Result) { report(t, r) })
+	exploreAll(
+		t, explore.Limits{},
+		[]Config{smallWorld(
+			"journal of a later leader", nil, []creation{newClass(remove), newClaim("data", class), newJournal(3)},
+		)},
+		func(r Result) { report(t, r) },
+	)
 }
 
 // TestRulesKnowTheGates: a provisioner that ignores its gate ProvisioningJournal breaks a rule
@@ -80,7 +88,9 @@ func TestDeletedDiskOfEditedVolumeIsGivenUp(t *testing.T) {
 		edit.GivesUp = true
 		lab := NewLab()
 		defer lab.Close()
-		w, err := newWorld(lab, smallWorld("released", oneDisk, []creation{newVolume("disk", remove, referTo("data"), inPhase(v1.VolumeReleased))}, edit))
+		w, err := newWorld(lab, smallWorld(
+			"released", oneDisk, []creation{newVolume("disk", remove, referTo("data"), inPhase(v1.VolumeReleased))}, edit,
+		))
 		if err != nil {
 			t.Fatal(err)
 		}

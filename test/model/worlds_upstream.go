@@ -39,7 +39,8 @@ var (
 		Why: "calls DeleteVolume again while its cache does not show that the volume is gone",
 	}
 	recordedAgain = Excuse{
-		Rule: check.DiskMissing, Beside: true, Why: "csi-provisioner writes a PersistentVolume again after its answer was lost and its disk deleted",
+		Rule: check.DiskMissing, Beside: true,
+		Why: "csi-provisioner writes a PersistentVolume again after its answer was lost and its disk deleted",
 	}
 )
 
@@ -64,18 +65,20 @@ var besideExcuses = map[string][]Excuse{
 	"static Delete beside csi-provisioner, a stalled watch":          {deletedAgain},
 	"dynamic Delete beside csi-provisioner":                          {volumeUnrecorded},
 	"dynamic Delete beside csi-provisioner, an interruption":         {volumeUnrecorded},
-	"dynamic Delete beside csi-provisioner, a stalled watch":         {volumeUnrecorded, createdAgain, createdForGone, deletedAgain},
-	"dynamic Delete beside csi-provisioner, a crash":                 {volumeUnrecorded, crashLeaks},
-	"dynamic Delete beside csi-provisioner, a lost answer":           {volumeUnrecorded, recordedAgain},
-	"dynamic Delete beside csi-provisioner, a failed call":           {volumeUnrecorded, createdForGone, recordedAgain},
-	"dynamic Delete beside csi-provisioner, a denied write":          {volumeUnrecorded, createdForGone},
-	"dynamic Retain beside csi-provisioner":                          {volumeUnrecorded},
-	"dynamic Retain beside csi-provisioner, an interruption":         {volumeUnrecorded},
-	"dynamic Retain beside csi-provisioner, a stalled watch":         {volumeUnrecorded, createdAgain, createdForGone},
-	"dynamic Retain beside csi-provisioner, a crash":                 {volumeUnrecorded, crashLeaks},
-	"dynamic Retain beside csi-provisioner, a lost answer":           {volumeUnrecorded},
-	"dynamic Retain beside csi-provisioner, a failed call":           {volumeUnrecorded, createdForGone},
-	"dynamic Retain beside csi-provisioner, a denied write":          {volumeUnrecorded, createdForGone},
+	"dynamic Delete beside csi-provisioner, a stalled watch": {
+		volumeUnrecorded, createdAgain, createdForGone, deletedAgain,
+	},
+	"dynamic Delete beside csi-provisioner, a crash":         {volumeUnrecorded, crashLeaks},
+	"dynamic Delete beside csi-provisioner, a lost answer":   {volumeUnrecorded, recordedAgain},
+	"dynamic Delete beside csi-provisioner, a failed call":   {volumeUnrecorded, createdForGone, recordedAgain},
+	"dynamic Delete beside csi-provisioner, a denied write":  {volumeUnrecorded, createdForGone},
+	"dynamic Retain beside csi-provisioner":                  {volumeUnrecorded},
+	"dynamic Retain beside csi-provisioner, an interruption": {volumeUnrecorded},
+	"dynamic Retain beside csi-provisioner, a stalled watch": {volumeUnrecorded, createdAgain, createdForGone},
+	"dynamic Retain beside csi-provisioner, a crash":         {volumeUnrecorded, crashLeaks},
+	"dynamic Retain beside csi-provisioner, a lost answer":   {volumeUnrecorded},
+	"dynamic Retain beside csi-provisioner, a failed call":   {volumeUnrecorded, createdForGone},
+	"dynamic Retain beside csi-provisioner, a denied write":  {volumeUnrecorded, createdForGone},
 }
 
 // besideLoops runs our provisioner beside upstream's loops, as in a managed cluster.
@@ -96,7 +99,9 @@ func besideSidecar(c Config) Config {
 func besideWorlds() []Config {
 	var all []Config
 	for _, pair := range []func(Config) Config{besideLoops, besideSidecar} {
-		for _, policy := range []v1.PersistentVolumeReclaimPolicy{v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain} {
+		for _, policy := range []v1.PersistentVolumeReclaimPolicy{
+			v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain,
+		} {
 			all = slices.Concat(all, worldsOf(pair(static(policy))), worldsOf(pair(dynamic(policy))))
 		}
 	}

@@ -66,7 +66,10 @@ type actor struct {
 const unreadableAfter = 3 * time.Second
 
 func newActor(config *Config, writer rest.Interface) *actor {
-	a := &actor{config: config, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), queue: newQueue(), calls: make(chan waiting, 64), ended: make(chan Pass, 8)}
+	a := &actor{
+		config: config, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), queue: newQueue(),
+		calls: make(chan waiting, 64), ended: make(chan Pass, 8),
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.ctx, a.stop = klog.NewContext(ctx, logr.Discard()), stop
 	kinds := make([]*graph.Kind, len(config.Kinds))
@@ -74,7 +77,8 @@ func newActor(config *Config, writer rest.Interface) *actor {
 		kinds[i] = k.Kind
 	}
 	a.collector = garbagecollector.Step(garbagecollector.Config{
-		Reads: reader{config}, Barriers: reader{config}, REST: writer, Recorder: &record.FakeRecorder{}, Clock: a.clock, UnreadableAfter: unreadableAfter,
+		Reads: reader{config}, Barriers: reader{config}, REST: writer, Recorder: &record.FakeRecorder{}, Clock: a.clock,
+		UnreadableAfter: unreadableAfter,
 	}, a.queue, kinds...)
 	return a
 }

@@ -53,7 +53,9 @@ func (w *world) answersTo(s *State, l *Local, number int) ([]Step, error) {
 	}
 	after := s.clone()
 	answer := w.serve(after, call, l.Ages[number])
-	all, err := w.answered(after, call, number, answer, Step{Says: fmt.Sprintf("%s: %s: %s", call.Pass, w.describe(call), w.result(answer)), Free: true})
+	all, err := w.answered(after, call, number, answer, Step{
+		Says: fmt.Sprintf("%s: %s: %s", call.Pass, w.describe(call), w.result(answer)), Free: true,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +140,8 @@ var denials = []struct {
 	outcome outcome
 	says    string
 }{
-	{notFound, "a webhook denies with 404: "}, {conflicted, "a webhook denies with 409: "}, {invalid, "a webhook denies with 422: "}, {forbidden, "a webhook denies with 403: "},
+	{notFound, "a webhook denies with 404: "}, {conflicted, "a webhook denies with 409: "},
+	{invalid, "a webhook denies with 422: "}, {forbidden, "a webhook denies with 403: "},
 	{expired, "a webhook denies with 410: "},
 }
 

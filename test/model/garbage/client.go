@@ -87,11 +87,15 @@ func (a Answer) failure(kind *Kind, call Call) *apierrors.StatusError {
 	case notFound:
 		return apierrors.NewNotFound(resource, call.Name)
 	case pathNotFound:
-		return apierrors.NewGenericServerResponse(http.StatusNotFound, call.Verb, resource, call.Name, "404 page not found", 0, true)
+		return apierrors.NewGenericServerResponse(
+			http.StatusNotFound, call.Verb, resource, call.Name, "404 page not found", 0, true,
+		)
 	case conflicted:
 		return apierrors.NewConflict(resource, call.Name, errors.New("the precondition fails"))
 	case invalid:
-		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "a test of the patch fails", 0, false)
+		return apierrors.NewGenericServerResponse(
+			http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "a test of the patch fails", 0, false,
+		)
 	case forbidden:
 		return apierrors.NewForbidden(resource, call.Name, errors.New("a webhook denies"))
 	case expired:
@@ -156,7 +160,9 @@ func (g getter) Namespace(namespace string) metadata.ResourceInterface {
 }
 
 // Get reads an object.
-func (g getter) Get(ctx context.Context, name string, _ metav1.GetOptions, _ ...string) (*metav1.PartialObjectMetadata, error) {
+func (g getter) Get(
+	ctx context.Context, name string, _ metav1.GetOptions, _ ...string,
+) (*metav1.PartialObjectMetadata, error) {
 	call := Call{Verb: "get", Kind: g.kind, Namespace: g.namespace, Name: name}
 	answer, err := send(ctx, call)
 	if err != nil {
@@ -178,7 +184,9 @@ func (g getter) List(ctx context.Context, options metav1.ListOptions) (*metav1.P
 	if failure := answer.failure(g.Kinds[g.kind], call); failure != nil {
 		return nil, failure
 	}
-	list := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: g.Kinds[g.kind].version(answer.Version)}}
+	list := &metav1.PartialObjectMetadataList{
+		ListMeta: metav1.ListMeta{ResourceVersion: g.Kinds[g.kind].version(answer.Version)},
+	}
 	if answer.Continue {
 		list.Continue = "more"
 	}
@@ -214,7 +222,10 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	} else if answer.Object != nil {
 		body = t.metadata(answer.Object)
 	} else {
-		body = metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{Name: call.Name, Kind: kind.Resource, UID: uidOf(answer.Gone)}}
+		body = metav1.Status{
+			Status:  metav1.StatusSuccess,
+			Details: &metav1.StatusDetails{Name: call.Name, Kind: kind.Resource, UID: uidOf(answer.Gone)},
+		}
 	}
 	if status, is := body.(metav1.Status); is {
 		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
@@ -226,7 +237,8 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)), ContentLength: int64(len(text)), Request: request,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)),
+		ContentLength: int64(len(text)), Request: request,
 	}, nil
 }
 

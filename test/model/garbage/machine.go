@@ -162,7 +162,10 @@ func newMachine(config *Config) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{config: config, writer: writer, states: make([]Local, 1), byPrint: map[[2]uint64]int{}, next: map[way]int{}, idle: map[int]*actor{}}, nil
+	return &Machine{
+		config: config, writer: writer, states: make([]Local, 1), byPrint: map[[2]uint64]int{}, next: map[way]int{},
+		idle: map[int]*actor{},
+	}, nil
 }
 
 // Next returns the state after the input.
@@ -223,7 +226,8 @@ func (m *Machine) actorIn(state int) (*actor, error) {
 			return nil, fmt.Errorf("repeat %s: %w", inputs[len(inputs)-1-i].text(), err)
 		}
 	}
-	if state != 0 && !slices.EqualFunc(a.waiting, m.states[state].Calls, func(w waiting, c Call) bool { return w.call == c }) {
+	if state != 0 &&
+		!slices.EqualFunc(a.waiting, m.states[state].Calls, func(w waiting, c Call) bool { return w.call == c }) {
 		return nil, fmt.Errorf("%w: it sends %v instead of %v", ErrNotRepeated, a.waiting, m.states[state].Calls)
 	}
 	return a, nil
@@ -245,7 +249,9 @@ func (m *Machine) record(a *actor, before int, input Input, served string, faile
 	}
 	l.memory = digest(a.print())
 	l.past = m.past(&l, served)
-	identity := digest(fmt.Sprint(l.memory, l.Calls, l.Ages, l.Due, l.Later, l.Working, l.past, l.Failed, l.Ended, a.collector.AwaitsCycles()))
+	identity := digest(fmt.Sprint(
+		l.memory, l.Calls, l.Ages, l.Due, l.Later, l.Working, l.past, l.Failed, l.Ended, a.collector.AwaitsCycles(),
+	))
 	if known, found := m.byPrint[identity]; found {
 		return known
 	}

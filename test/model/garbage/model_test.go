@@ -63,7 +63,10 @@ func TestPromisesHold(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			began := time.Now()
 			result := exploreFor(t, c, explore.Limits{Violations: 1})
-			fmt.Printf("| %s%s | %d | %d | %d | %.1f |\n", c.Name, map[bool]string{false: " –"}[result.Complete], result.States, result.Depth, result.Resting, time.Since(began).Seconds())
+			fmt.Printf(
+				"| %s%s | %d | %d | %d | %.1f |\n", c.Name, map[bool]string{false: " –"}[result.Complete], result.States,
+				result.Depth, result.Resting, time.Since(began).Seconds(),
+			)
 			totals.Configurations++
 			totals.States += result.States
 			totals.Violations += len(result.Violations)

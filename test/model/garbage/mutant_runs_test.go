@@ -145,7 +145,9 @@ func TestMutantIsJudged(t *testing.T) {
 			fmt.Printf("verdict: killed in %q: %s\n", quick[number].Name, lines[len(lines)-1])
 			return
 		case len(result.Violations) > 0:
-			fmt.Printf("verdict: killed in %q after %d states: %s\n", quick[number].Name, result.States, result.Violations[0].Rule)
+			fmt.Printf(
+				"verdict: killed in %q after %d states: %s\n", quick[number].Name, result.States, result.Violations[0].Rule,
+			)
 			return
 		}
 	}

@@ -52,7 +52,10 @@ func TestDefectsAreFound(t *testing.T) {
 			if len(result.Violations) == 0 || result.Violations[0].Rule != d.rule {
 				t.Fatalf("%d states, want a broken rule %s, got %v", result.States, d.rule, result.Violations)
 			}
-			t.Logf("%s: %s is broken after %d states, by a story of %d steps", d.name, d.rule, result.States, len(result.Violations[0].Story))
+			t.Logf(
+				"%s: %s is broken after %d states, by a story of %d steps", d.name, d.rule, result.States,
+				len(result.Violations[0].Story),
+			)
 		})
 	}
 	if named := countNamed(); named != len(defects) {
@@ -101,7 +104,10 @@ func runWithMutants(t *testing.T) {
 	out := t.TempDir()
 	for _, args := range [][]string{
 		{"run", "./test/model/mutant/generate", "-set", "garbage", "-out", out},
-		{"test", "-count=1", "-vet=off", "-v", "-overlay", filepath.Join(out, "overlay.json"), "-run", "^TestDefectsAreFound$", "./test/model/garbage"},
+		{
+			"test", "-count=1", "-vet=off", "-v", "-overlay", filepath.Join(out, "overlay.json"), "-run",
+			"^TestDefectsAreFound$", "./test/model/garbage",
+		},
 	} {
 		command := exec.Command("go", args...)
 		command.Dir = root

@@ -39,7 +39,8 @@ func (k *Kind) version(number int) string {
 
 func kindOf(group, kind, resource string, first int) *Kind {
 	return &Kind{Kind: &graph.Kind{
-		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Resource: resource, Namespaced: true, Collected: true,
+		GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Resource: resource,
+		Namespaced: true, Collected: true,
 	}, First: first}
 }
 
@@ -103,7 +104,8 @@ func (o *Object) finalizers() []string {
 
 // withFinalizers returns the object with the finalizers, and false if there is an unknown one.
 func (o Object) withFinalizers(all []string) (*Object, bool) {
-	o.Foreign, o.Foreground, o.Orphan = slices.Contains(all, foreign), slices.Contains(all, metav1.FinalizerDeleteDependents), slices.Contains(all, metav1.FinalizerOrphanDependents)
+	o.Foreign, o.Foreground, o.Orphan = slices.Contains(all, foreign),
+		slices.Contains(all, metav1.FinalizerDeleteDependents), slices.Contains(all, metav1.FinalizerOrphanDependents)
 	return &o, slices.Equal(o.finalizers(), all)
 }
 
@@ -138,7 +140,8 @@ func (c *Config) metadata(o *Object) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: slot.Name, Namespace: c.namespaceOf(slot), UID: uid(slot, o.Incarnation), ResourceVersion: kind.version(o.Version), Finalizers: o.finalizers(),
+			Name: slot.Name, Namespace: c.namespaceOf(slot), UID: uid(slot, o.Incarnation),
+			ResourceVersion: kind.version(o.Version), Finalizers: o.finalizers(),
 		},
 	}
 	if o.Deleting {
@@ -147,7 +150,8 @@ func (c *Config) metadata(o *Object) *metav1.PartialObjectMetadata {
 	for i := range o.Refs {
 		owner := c.Kinds[o.Refs[i].Kind]
 		object.OwnerReferences = append(object.OwnerReferences, metav1.OwnerReference{
-			APIVersion: owner.GroupVersion().String(), Kind: owner.GroupVersionKind.Kind, Name: o.Refs[i].Name, UID: o.Refs[i].Owner, BlockOwnerDeletion: &o.Refs[i].Blocks,
+			APIVersion: owner.GroupVersion().String(), Kind: owner.GroupVersionKind.Kind, Name: o.Refs[i].Name,
+			UID: o.Refs[i].Owner, BlockOwnerDeletion: &o.Refs[i].Blocks,
 		})
 	}
 	return object

@@ -36,7 +36,9 @@ func (w *world) AtRest(s *State, restless bool) []explore.Finding {
 		found = append(found, w.referencesAtRest(s, o)...)
 		switch {
 		case o.orphans():
-			found = append(found, brokenRule(OwnerStuck, fmt.Sprintf("%s waits, dependents: %v", w.name(o), all.dependents(slot))))
+			found = append(found, brokenRule(
+				OwnerStuck, fmt.Sprintf("%s waits, dependents: %v", w.name(o), all.dependents(slot)),
+			))
 		case o.inForeground() && len(blocking.dependents(slot)) == 0:
 			found = append(found, brokenRule(OwnerStuck, w.name(o)+" waits without a blocker"))
 		case o.inForeground() && !w.endsElsewhere(s, blocking, slot):

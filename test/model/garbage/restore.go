@@ -37,15 +37,16 @@ func backsUp() Action {
 // raise is by how much a restore raises versions.
 const raise = 1000
 
-// restores restores the backup, which takes longer than any live read is good for. With raised versions all watches end. Without,
-// they go on, and show what gets a version that they have not seen.
+// restores restores the backup, which takes longer than any live read is good for. With raised versions all
+// watches end. Without, they go on, and show what gets a version that they have not seen.
 func restores(raised bool) Action {
 	says := "restores the backup with the same versions"
 	if raised {
 		says = "restores the backup with raised versions"
 	}
 	return Action{says, func(w *world, s *State) bool {
-		if s.objects == s.backup.objects || len(w.machine.states[s.collector].Calls) > 0 { // those would fail, as by other faults
+		// Open calls would fail, as by other faults.
+		if s.objects == s.backup.objects || len(w.machine.states[s.collector].Calls) > 0 {
 			return false
 		}
 		s.objects, s.before, s.blockers = s.backup.objects, s.backup.before, s.backup.blockers

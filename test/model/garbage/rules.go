@@ -59,7 +59,9 @@ func (w *world) judgeDelete(s *State, o, after *Object, age int) []explore.Findi
 		}
 		waited = waited || owner.inForeground()
 		if !owner.inForeground() && s.sinceForeground[owner.Slot]-age >= 1 {
-			found = append(found, brokenRule(DeletedWithOwner, fmt.Sprintf("%s is deleted, and its owner is %s", w.name(o), w.name(owner))))
+			found = append(found, brokenRule(
+				DeletedWithOwner, fmt.Sprintf("%s is deleted, and its owner is %s", w.name(o), w.name(owner)),
+			))
 		}
 	}
 	if waited && (after == nil || !after.Foreground && !after.Orphan) {
@@ -78,7 +80,9 @@ func (w *world) judgeChildless(s *State, o *Object) []explore.Finding {
 		}
 		for _, d := range s.blockers[owner.Slot].dependents(o.Slot) {
 			if d != owner.Slot && d != o.Slot && !s.unread[w.config.Slots[d].Kind] {
-				found = append(found, brokenRule(JudgedChildless, fmt.Sprintf("%s is deleted in the background, %s blocks it", w.name(o), w.name(s.objects[d]))))
+				found = append(found, brokenRule(
+					JudgedChildless, fmt.Sprintf("%s is deleted in the background, %s blocks it", w.name(o), w.name(s.objects[d])),
+				))
 			}
 		}
 	}
@@ -96,7 +100,9 @@ func (w *world) judgePatch(s *State, o, after *Object, age int) []explore.Findin
 			found = append(found, brokenRule(ForeignChange, w.name(o)+" is not deleted, and loses orphan"))
 		}
 		for _, d := range s.before[o.Slot].dependents(o.Slot) {
-			found = append(found, brokenRule(OrphanedEarly, fmt.Sprintf("%s loses orphan, %s refers to it", w.name(o), w.name(s.objects[d]))))
+			found = append(found, brokenRule(
+				OrphanedEarly, fmt.Sprintf("%s loses orphan, %s refers to it", w.name(o), w.name(s.objects[d])),
+			))
 		}
 	}
 	if after.Foreground && !o.Foreground || after.Orphan && !o.Orphan || after.Foreign != o.Foreign {
@@ -131,7 +137,9 @@ func (w *world) judgeReferences(s *State, o, after *Object, age int) []explore.F
 		found = append(found, brokenRule(OrphanedByMistake, w.name(o)+" loses its last reference"))
 	}
 	if waiting != nil && !w.hasLivingOwner(s, after, age) {
-		found = append(found, brokenRule(WaitingReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(waiting))))
+		found = append(found, brokenRule(
+			WaitingReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(waiting)),
+		))
 	}
 	return found
 }
@@ -147,7 +155,9 @@ func (w *world) judgeLive(s *State, o, owner *Object, r Ref, age int) []explore.
 	if owner == nil || owner.waits() || s.sinceOrphan[slot]-age < 1 || s.sinceForeground[slot]-age < 1 {
 		return nil
 	}
-	return []explore.Finding{brokenRule(LiveReferenceRemoved, fmt.Sprintf("%s loses its reference to %s", w.name(o), w.name(owner)))}
+	return []explore.Finding{brokenRule(LiveReferenceRemoved, fmt.Sprintf(
+		"%s loses its reference to %s", w.name(o), w.name(owner),
+	))}
 }
 
 // hasLivingOwner reports whether an owner of the object lives, or did within a second before the call.
@@ -178,7 +188,9 @@ func (w *world) judgeRelease(s *State, o *Object) []explore.Finding {
 	var found []explore.Finding
 	for _, d := range s.blockers[o.Slot].dependents(o.Slot) {
 		if s.witness[o.Slot]&(1<<d) == 0 && !s.unread[w.config.Slots[d].Kind] {
-			found = append(found, brokenRule(ReleasedEarly, fmt.Sprintf("%s loses foregroundDeletion, %s blocks it", w.name(o), w.name(s.objects[d]))))
+			found = append(found, brokenRule(
+				ReleasedEarly, fmt.Sprintf("%s loses foregroundDeletion, %s blocks it", w.name(o), w.name(s.objects[d])),
+			))
 		}
 	}
 	return found

@@ -98,13 +98,15 @@ func (w *world) listed(s *State, kind int, namespace string) []*Object {
 func (w *world) delete(s *State, o *Object, options *metav1.DeleteOptions) (*Object, error) {
 	slot := w.config.Slots[o.Slot]
 	kind := w.config.Kinds[slot.Kind]
-	if p := options.Preconditions; p != nil && (p.UID != nil && *p.UID != uid(slot, o.Incarnation) || p.ResourceVersion != nil && *p.ResourceVersion != kind.version(o.Version)) {
+	if p := options.Preconditions; p != nil &&
+		(p.UID != nil && *p.UID != uid(slot, o.Incarnation) || p.ResourceVersion != nil && *p.ResourceVersion != kind.version(o.Version)) {
 		return nil, apierrors.NewConflict(kind.GroupResource(), slot.Name, errors.New("the precondition fails"))
 	}
 	deleted := *o
 	deleted.Deleting = true
 	if policy := options.PropagationPolicy; policy != nil {
-		deleted.Foreground, deleted.Orphan = *policy == metav1.DeletePropagationForeground, *policy == metav1.DeletePropagationOrphan
+		deleted.Foreground, deleted.Orphan = *policy == metav1.DeletePropagationForeground,
+			*policy == metav1.DeletePropagationOrphan
 	}
 	switch {
 	case len(deleted.finalizers()) == 0:
@@ -144,7 +146,9 @@ func (w *world) patched(o *Object, body string) (*Object, error) {
 	}
 	after, err := operations.Apply(before)
 	if err != nil {
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{}, "", err.Error(), 0, false)
+		return nil, apierrors.NewGenericServerResponse(
+			http.StatusUnprocessableEntity, "patch", schema.GroupResource{}, "", err.Error(), 0, false,
+		)
 	}
 	var object metav1.PartialObjectMetadata
 	if err := json.Unmarshal(after, &object); err != nil {
@@ -155,7 +159,9 @@ func (w *world) patched(o *Object, body string) (*Object, error) {
 	for _, r := range object.OwnerReferences {
 		for kind := range w.config.Kinds {
 			if w.config.Kinds[kind].GroupVersionKind.Kind == r.Kind {
-				changed.Refs = append(changed.Refs, Ref{Owner: r.UID, Kind: kind, Name: r.Name, Blocks: r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion})
+				changed.Refs = append(changed.Refs, Ref{
+					Owner: r.UID, Kind: kind, Name: r.Name, Blocks: r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion,
+				})
 			}
 		}
 	}
@@ -172,7 +178,10 @@ func policy(p metav1.DeletionPropagation) *metav1.DeleteOptions {
 
 // reference returns a reference to the object in the slot now.
 func (w *world) reference(s *State, slot int, blocks bool) Ref {
-	return Ref{Owner: w.uidAt(slot, s.incarnations[slot]), Kind: w.config.Slots[slot].Kind, Name: w.config.Slots[slot].Name, Blocks: blocks}
+	return Ref{
+		Owner: w.uidAt(slot, s.incarnations[slot]), Kind: w.config.Slots[slot].Kind, Name: w.config.Slots[slot].Name,
+		Blocks: blocks,
+	}
 }
 
 func (w *world) uidAt(slot, incarnation int) types.UID { return uid(w.config.Slots[slot], incarnation) }

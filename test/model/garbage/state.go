@@ -69,8 +69,8 @@ type State struct {
 	failing, unread [maxKinds]bool
 	// away: the API server does not answer.
 	away bool
-	// backup is what a restore of etcd brings back. restored: one happened since the collector started; relist are the kinds whose
-	// watches ended then, so that they are listed again.
+	// backup is what a restore of etcd brings back. restored: one happened since the collector started; relist are
+	// the kinds whose watches ended then, so that they are listed again.
 	backup   *Backup
 	restored bool
 	relist   [maxKinds]bool
@@ -120,7 +120,11 @@ func (s *State) key() string {
 			e.Object.text(&out)
 		}
 	}
-	fmt.Fprint(&out, s.incarnations, s.counters, s.collector, s.late, s.served, s.paused, s.used, s.faults, s.failing, s.unread, s.away, s.backup.text(), s.restored, s.relist, s.before, s.blockers, s.sinceOrphan, s.sinceForeground, s.sinceLive, s.witness)
+	fmt.Fprint(
+		&out, s.incarnations, s.counters, s.collector, s.late, s.served, s.paused, s.used, s.faults, s.failing, s.unread,
+		s.away, s.backup.text(), s.restored, s.relist, s.before, s.blockers, s.sinceOrphan, s.sinceForeground, s.sinceLive,
+		s.witness,
+	)
 	for _, o := range s.stock {
 		if o != nil {
 			o.text(&out)
@@ -149,7 +153,8 @@ func (w *world) ownerOf(s *State, dependent *Object, r Ref) *Object {
 	if slot.Kind != r.Kind || slot.Name != r.Name {
 		return nil
 	}
-	if w.config.Kinds[slot.Kind].Namespaced && w.config.namespaceOf(slot) != w.config.namespaceOf(w.config.Slots[dependent.Slot]) {
+	if w.config.Kinds[slot.Kind].Namespaced &&
+		w.config.namespaceOf(slot) != w.config.namespaceOf(w.config.Slots[dependent.Slot]) {
 		return nil
 	}
 	return owner

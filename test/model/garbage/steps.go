@@ -80,7 +80,8 @@ func (w *world) crashes(s *State, l *Local) []Step {
 	return all
 }
 
-// cacheStep returns the step in which the watch of the kind shows its next event, or a list follows because the watch ended.
+// cacheStep returns the step in which the watch of the kind shows its next event, or a list follows because the
+// watch ended.
 func (w *world) cacheStep(s *State, k int) (Step, error) {
 	if s.relist[k] {
 		return w.relisted(s, k)

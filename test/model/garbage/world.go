@@ -45,7 +45,8 @@ type Config struct {
 	Begin  func(w *world, s *State)
 	Users  []Action
 	Faults Faults
-	// Elected: a restore of etcd takes the leader Lease back, too, so that the collector writes nothing after it, and ends.
+	// Elected: a restore of etcd takes the leader Lease back, too, so that the collector writes nothing after it, and
+	// ends.
 	Elected bool
 	// States bounds the explored states, 0 for all. Then the states at rest are not judged.
 	States int
@@ -141,7 +142,9 @@ func (w *world) steps(s *State) ([]Step, error) {
 		}
 		return append(all, more...), err
 	}
-	for _, more := range []func(*State, *Local) ([]Step, error){w.starts, w.cacheSteps, w.begins, w.allAnswers, w.seconds} {
+	for _, more := range []func(*State, *Local) ([]Step, error){
+		w.starts, w.cacheSteps, w.begins, w.allAnswers, w.seconds,
+	} {
 		found, err := more(s, l)
 		if err != nil {
 			return nil, err

@@ -73,14 +73,19 @@ const (
 
 // newActor builds the program on empty caches.
 func newActor(build Build, client kubernetes.Interface, options Options) (*actor, error) {
-	a := &actor{informers: map[string]*informer{}, listed: map[string]bool{}, known: map[types.UID]bool{}, isFirst: options.Term <= 1, calls: make(chan waiting, 64), passes: make(chan int, 64)}
+	a := &actor{
+		informers: map[string]*informer{}, listed: map[string]bool{}, known: map[types.UID]bool{},
+		isFirst: options.Term <= 1, calls: make(chan waiting, 64), passes: make(chan int, 64),
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.ctx, a.stop = klog.NewContext(context.WithValue(ctx, contextKey{}, a), logr.Discard()), stop
 	env := &Env{
 		Client: client, Informers: map[string]cache.SharedIndexInformer{}, Driver: driver{}, Options: options,
 		Streamed: func(version string) bool { return !a.listed[version] },
 	}
-	a.creations = controller.NewCreations(func(object metav1.Object) bool { return !storage.NeverBound(object.(*v1.PersistentVolumeClaim)) })
+	a.creations = controller.NewCreations(func(object metav1.Object) bool {
+		return !storage.NeverBound(object.(*v1.PersistentVolumeClaim))
+	})
 	env.Creations = a.creations
 	for resource := range resources {
 		a.informers[resource] = newInformer()

@@ -87,7 +87,8 @@ func (transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("%s %s is sent without the context of its program", request.Method, request.URL)
 	}
 	call := Call{Request: server.Request{
-		Method: request.Method, Path: request.URL.Path, Query: request.URL.RawQuery, ContentType: request.Header.Get("Content-Type"),
+		Method: request.Method, Path: request.URL.Path, Query: request.URL.RawQuery,
+		ContentType: request.Header.Get("Content-Type"),
 	}}
 	if request.Body != nil {
 		body, err := io.ReadAll(request.Body)
@@ -125,7 +126,9 @@ func (driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeReques
 	if err != nil {
 		return nil, err
 	}
-	answer, err := sendToDriver(ctx, Call{Create: request.GetName(), Message: strings.ReplaceAll(string(message), " ", "")})
+	answer, err := sendToDriver(ctx, Call{
+		Create: request.GetName(), Message: strings.ReplaceAll(string(message), " ", ""),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,8 @@ var skipped = []string{
 
 // skippedTypes are the types of ours that are no memory.
 var skippedTypes = []reflect.Type{
-	reflect.TypeFor[controller.Loop](), reflect.TypeFor[controller.Reporter](), reflect.TypeFor[controller.KeyLocks](), reflect.TypeFor[controller.Stepped](),
+	reflect.TypeFor[controller.Loop](), reflect.TypeFor[controller.Reporter](), reflect.TypeFor[controller.KeyLocks](),
+	reflect.TypeFor[controller.Stepped](),
 	reflect.TypeFor[controller.Repeats](), // decides when a write is sent, not whether
 }
 

@@ -31,7 +31,8 @@ func TestForwardCarriesOutOnlyTheChosenPromise(t *testing.T) {
 			}
 		}
 		busy := take(t, f, start, process.Input{Reconcile: &keys[0]})
-		if calls := f.Local(busy).Calls; len(calls) != 1 || !strings.Contains(calls[0].String(), "persistentvolumes/disk") || !f.IsSending() {
+		if calls := f.Local(busy).Calls; len(calls) != 1 || !strings.Contains(calls[0].String(), "persistentvolumes/disk") ||
+			!f.IsSending() {
 			t.Errorf("calls %v, want a write of the volume", calls)
 		}
 		f.Keep(busy)

@@ -53,8 +53,12 @@ func (hostPath) Describe(request intree.Request) (*v1.PersistentVolume, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: request.VolumeName},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: request.Policy(), AccessModes: request.Claim.Spec.AccessModes,
-			Capacity:               v1.ResourceList{v1.ResourceStorage: request.Claim.Spec.Resources.Requests[v1.ResourceStorage]},
-			PersistentVolumeSource: v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "disk-of-" + request.VolumeName}},
+			Capacity: v1.ResourceList{
+				v1.ResourceStorage: request.Claim.Spec.Resources.Requests[v1.ResourceStorage],
+			},
+			PersistentVolumeSource: v1.PersistentVolumeSource{
+				HostPath: &v1.HostPathVolumeSource{Path: "disk-of-" + request.VolumeName},
+			},
 		},
 	}, nil
 }

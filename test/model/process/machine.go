@@ -104,7 +104,10 @@ func NewMachine(build Build) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	return &Machine{build: build, client: client, states: make([]Local, 1), byPrint: map[[2]uint64]State{}, next: map[edge]State{}, texts: map[string]string{}, idle: pool{actors: map[State]pooled{}}}, nil
+	return &Machine{
+		build: build, client: client, states: make([]Local, 1), byPrint: map[[2]uint64]State{}, next: map[edge]State{},
+		texts: map[string]string{}, idle: pool{actors: map[State]pooled{}},
+	}, nil
 }
 
 // Off is the state of a program that does not run.
@@ -199,7 +202,10 @@ func (m *Machine) repeat(a *actor, state State) error {
 	}
 	sent := slices.EqualFunc(a.waiting, m.states[state].Calls, func(w waiting, call Call) bool { return w.call == call })
 	if !sent {
-		return fmt.Errorf("%w: it waits for %d answers instead of %d, or for others", ErrNotRepeated, len(a.waiting), len(m.states[state].Calls))
+		return fmt.Errorf(
+			"%w: it waits for %d answers instead of %d, or for others", ErrNotRepeated, len(a.waiting),
+			len(m.states[state].Calls),
+		)
 	}
 	return nil
 }
@@ -212,7 +218,8 @@ func (m *Machine) record(a *actor, before State, input Input, stuck error) State
 	local := a.local()
 	for i := range local.Calls {
 		call := &local.Calls[i]
-		call.Request.Body, call.Request.Path, call.Message = m.one(call.Request.Body), m.one(call.Request.Path), m.one(call.Message)
+		call.Request.Body, call.Request.Path, call.Message = m.one(call.Request.Body), m.one(call.Request.Path),
+			m.one(call.Message)
 	}
 	local.before, local.input = before, input
 	if stuck != nil {

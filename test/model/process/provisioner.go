@@ -53,7 +53,9 @@ func Provisioner(env *Env) (*Program, error) {
 		}
 		return nil
 	}
-	return &Program{Loops: stepped(e.Loops()), Start: start, Run: e.WriteJournal, Pending: e.Pending, Memory: e.Memory()}, nil
+	return &Program{
+		Loops: stepped(e.Loops()), Start: start, Run: e.WriteJournal, Pending: e.Pending, Memory: e.Memory(),
+	}, nil
 }
 
 func engineConfig(env *Env) engine.Config {
@@ -72,14 +74,17 @@ func engineConfig(env *Env) engine.Config {
 			Client: env.Client,
 			Caches: provisioning.Caches{
 				Claims: env.Informers["persistentvolumeclaims"], Volumes: env.Informers["persistentvolumes"],
-				Classes: env.Informers["storageclasses"], Arrivals: provisioning.Arrivals{Streamed: env.Streamed, Creations: env.Creations},
+				Classes:  env.Informers["storageclasses"],
+				Arrivals: provisioning.Arrivals{Streamed: env.Streamed, Creations: env.Creations},
 			},
 			Scope: scope{}, Nodes: nodes{}, Backend: backend, Honor: env.Honor,
 			Reporter: reporter, Metrics: counts, Backoff: backoff,
 		},
 		Deletion: deletion.Config{
 			Client: env.Client, Volumes: env.Informers["persistentvolumes"], Attachments: env.Informers["volumeattachments"],
-			Deleter:  &csibackend.Deleter{Client: env.Client, Driver: plainDriver{env.Driver}, Translator: migration.New().For(DriverName)},
+			Deleter: &csibackend.Deleter{
+				Client: env.Client, Driver: plainDriver{env.Driver}, Translator: migration.New().For(DriverName),
+			},
 			Reporter: reporter, Metrics: counts, Backoff: backoff, Honor: env.Honor,
 		},
 	}

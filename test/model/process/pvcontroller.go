@@ -24,7 +24,8 @@ func pvController(env *Env, plugins ...intree.Plugin) (*Program, error) {
 	}
 	controllers, err := pvcontroller.New(pvcontroller.Config{
 		Clients: pvcontroller.OneClient(env.Client), Caches: caches, Reporter: controller.NewReporter(&record.FakeRecorder{}),
-		Plugins: intree.NewSet(migration.New(), plugins...), Operations: metrics.NewOperations(), Dynamic: true, Honor: env.Honor,
+		Plugins: intree.NewSet(migration.New(), plugins...), Operations: metrics.NewOperations(), Dynamic: true,
+		Honor: env.Honor,
 	})
 	if err != nil {
 		return nil, err

@@ -29,7 +29,9 @@ func (b *binder) bind(ctx context.Context, volume *v1.PersistentVolume, claim *v
 	return err
 }
 
-func (b *binder) setClaimRef(ctx context.Context, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
+func (b *binder) setClaimRef(
+	ctx context.Context, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim,
+) (*v1.PersistentVolume, error) {
 	if refersTo(volume, claim) && volume.Spec.ClaimRef.UID == claim.UID {
 		return volume, nil
 	}
@@ -48,7 +50,9 @@ func referenceTo(claim *v1.PersistentVolumeClaim) *v1.ObjectReference {
 	}
 }
 
-func (b *binder) setVolumeName(ctx context.Context, claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
+func (b *binder) setVolumeName(
+	ctx context.Context, claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume,
+) (*v1.PersistentVolumeClaim, error) {
 	_, completed := claim.Annotations[storage.AnnBindCompleted]
 	named := claim.Spec.VolumeName == volume.Name
 	if completed && named {
@@ -101,7 +105,9 @@ func (b *binder) updateClaim(ctx context.Context, claim *v1.PersistentVolumeClai
 	return written, nil
 }
 
-func (b *binder) setVolumePhase(ctx context.Context, volume *v1.PersistentVolume, phase v1.PersistentVolumePhase) (*v1.PersistentVolume, error) {
+func (b *binder) setVolumePhase(
+	ctx context.Context, volume *v1.PersistentVolume, phase v1.PersistentVolumePhase,
+) (*v1.PersistentVolume, error) {
 	if volume.Status.Phase == phase {
 		return volume, nil
 	}
@@ -117,7 +123,10 @@ func (b *binder) setVolumePhase(ctx context.Context, volume *v1.PersistentVolume
 
 // setClaimStatus writes the phase, and what the status shows of the volume, nil for none.
 // The capacity of a bound claim belongs to whatever resizes the volume.
-func (b *binder) setClaimStatus(ctx context.Context, claim *v1.PersistentVolumeClaim, phase v1.PersistentVolumeClaimPhase, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
+func (b *binder) setClaimStatus(
+	ctx context.Context, claim *v1.PersistentVolumeClaim, phase v1.PersistentVolumeClaimPhase,
+	volume *v1.PersistentVolume,
+) (*v1.PersistentVolumeClaim, error) {
 	changed := claim.DeepCopy()
 	changed.Status.Phase = phase
 	if volume == nil {
@@ -131,7 +140,9 @@ func (b *binder) setClaimStatus(ctx context.Context, claim *v1.PersistentVolumeC
 	if reflect.DeepEqual(changed.Status, claim.Status) {
 		return claim, nil
 	}
-	written, err := b.client.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	written, err := b.client.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(
+		ctx, changed, metav1.UpdateOptions{},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("set status %s of claim %s: %w", phase, claim.Name, err)
 	}

@@ -92,15 +92,29 @@ func TestReportedBugs(t *testing.T) {
 			w.settle()
 			return w.orphaned()
 		}},
-		"external-provisioner#1469: volume created again while it is deleted": {gateOn, upstream.Sidecar, createdWhileDeleted},
-		"external-provisioner#1217: failed removal of the finalizer":          {gateOn, upstream.OldSidecar, stuckAfterLostAnswers},
-		"external-provisioner#1217 mended: removal is repeated":               {gateOn, upstream.Sidecar, func(w *world) bool { return !stuckAfterLostAnswers(w) }},
-		"finalizers of other programs stay":                                   {gateOn, upstream.Sidecar, func(w *world) bool { return !takesForeignFinalizer(w) }},
-		"KEP-2644 step 9: the volume is gone when the plugin looks":           {gateOff, upstream.Sidecar, func(w *world) bool { return leaksPath(w, isMethod("GET", mainVolume)) }},
-		"KEP-2644 step 10: the volume is being deleted":                       {gateOff, upstream.Sidecar, func(w *world) bool { return leaksPath(w, isMethod("PUT", mainVolume)) }},
-		"KEP-2644 step 11: the sidecar takes the volume for deleted":          {gateOff, upstream.Sidecar, volumeFirstLeaks},
-		"KEP-2644 mended: the plugin deletes the volume":                      {gateOn, upstream.Sidecar, func(w *world) bool { return !leaksPath(w, isMethod("GET", mainVolume)) }},
-		"KEP-2644 mended: the sidecar deletes the volume":                     {gateOn, upstream.Sidecar, func(w *world) bool { return !volumeFirstLeaks(w) }},
+		"external-provisioner#1469: volume created again while it is deleted": {
+			gateOn, upstream.Sidecar, createdWhileDeleted,
+		},
+		"external-provisioner#1217: failed removal of the finalizer": {gateOn, upstream.OldSidecar, stuckAfterLostAnswers},
+		"external-provisioner#1217 mended: removal is repeated": {
+			gateOn, upstream.Sidecar, func(w *world) bool { return !stuckAfterLostAnswers(w) },
+		},
+		"finalizers of other programs stay": {
+			gateOn, upstream.Sidecar, func(w *world) bool { return !takesForeignFinalizer(w) },
+		},
+		"KEP-2644 step 9: the volume is gone when the plugin looks": {
+			gateOff, upstream.Sidecar, func(w *world) bool { return leaksPath(w, isMethod("GET", mainVolume)) },
+		},
+		"KEP-2644 step 10: the volume is being deleted": {
+			gateOff, upstream.Sidecar, func(w *world) bool { return leaksPath(w, isMethod("PUT", mainVolume)) },
+		},
+		"KEP-2644 step 11: the sidecar takes the volume for deleted": {gateOff, upstream.Sidecar, volumeFirstLeaks},
+		"KEP-2644 mended: the plugin deletes the volume": {
+			gateOn, upstream.Sidecar, func(w *world) bool { return !leaksPath(w, isMethod("GET", mainVolume)) },
+		},
+		"KEP-2644 mended: the sidecar deletes the volume": {
+			gateOn, upstream.Sidecar, func(w *world) bool { return !volumeFirstLeaks(w) },
+		},
 	})
 }
 
@@ -134,7 +148,8 @@ func stuckAfterLostAnswers(w *world) bool {
 	w.boundClaim("delete")
 	w.lose(isMethod("DELETE", dynamic), true, func() {
 		w.lose(func(call process.Call) bool {
-			return isMethod("PATCH", dynamic)(call) || isMethod("PUT", dynamic)(call) && !strings.Contains(call.Request.Body, external)
+			return isMethod("PATCH", dynamic)(call) || isMethod("PUT", dynamic)(call) &&
+				!strings.Contains(call.Request.Body, external)
 		}, false, nil)
 	})
 	w.delete(mainClaim)

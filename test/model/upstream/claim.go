@@ -86,5 +86,7 @@ func (b *binder) requestVolume(claim *v1.PersistentVolumeClaim) {
 	if class == nil || isInTree(class.Provisioner) {
 		return // an event only; plugins do not provision here
 	}
-	b.schedule("provision-"+controller.Key(claim)+string(claim.UID), operation{Claim: claim, Provisioner: class.Provisioner})
+	b.schedule(
+		"provision-"+controller.Key(claim)+string(claim.UID), operation{Claim: claim, Provisioner: class.Provisioner},
+	)
 }

@@ -33,7 +33,9 @@ func pair(t *testing.T, options process.Options, provisioner process.Build) *wor
 	t.Helper()
 	w := newWorld(t, options, upstream.Controllers, provisioner)
 	for name, policy := range map[string]string{"delete": "Delete", "retain": "Retain"} {
-		w.post(classes, `{"metadata":{"name":"`+name+`"},"provisioner":"`+process.DriverName+`","reclaimPolicy":"`+policy+`"}`)
+		w.post(
+			classes, `{"metadata":{"name":"`+name+`"},"provisioner":"`+process.DriverName+`","reclaimPolicy":"`+policy+`"}`,
+		)
 	}
 	return w
 }
@@ -100,7 +102,8 @@ func TestVolumeIsProvisionedAndBound(t *testing.T) {
 		w.expect(mainClaim, map[string]string{
 			"status/phase": "Bound", "spec/volumeName": dynamicName,
 			"metadata/annotations": "map[pv.kubernetes.io/bind-completed:yes pv.kubernetes.io/bound-by-controller:yes " +
-				"volume.beta.kubernetes.io/storage-provisioner:" + process.DriverName + " volume.kubernetes.io/storage-provisioner:" + process.DriverName + "]",
+				"volume.beta.kubernetes.io/storage-provisioner:" + process.DriverName +
+				" volume.kubernetes.io/storage-provisioner:" + process.DriverName + "]",
 		})
 	})
 }

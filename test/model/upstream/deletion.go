@@ -74,7 +74,8 @@ func (s *sidecar) shouldDelete(volume *v1.PersistentVolume) bool {
 	if volume.DeletionTimestamp != nil && (!s.honor || !finalizer.Has(volume.Finalizers, finalizer.External)) {
 		return false
 	}
-	return volume.Status.Phase == v1.VolumeReleased && volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete
+	return volume.Status.Phase == v1.VolumeReleased &&
+		volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete
 }
 
 // deleteVolume deletes the disk, the PersistentVolume, and then its finalizer, from the
@@ -140,7 +141,9 @@ func (s *sidecar) removeFinalizer(ctx context.Context, volume *v1.PersistentVolu
 
 // setFinalizers sends the difference of the two lists as a strategic merge patch, without
 // UID and resource version: the API server applies it to any volume of the name.
-func (s *sidecar) setFinalizers(ctx context.Context, volume *v1.PersistentVolume, finalizers []string) (*v1.PersistentVolume, error) {
+func (s *sidecar) setFinalizers(
+	ctx context.Context, volume *v1.PersistentVolume, finalizers []string,
+) (*v1.PersistentVolume, error) {
 	changed := volume.DeepCopy()
 	changed.Finalizers = finalizers
 	if s.updatesFinalizers {
@@ -155,7 +158,9 @@ func (s *sidecar) setFinalizers(ctx context.Context, volume *v1.PersistentVolume
 	if err != nil {
 		return nil, fmt.Errorf("compare volume %s: %w", volume.Name, err)
 	}
-	written, err := s.client.CoreV1().PersistentVolumes().Patch(ctx, volume.Name, types.StrategicMergePatchType, difference, metav1.PatchOptions{})
+	written, err := s.client.CoreV1().PersistentVolumes().Patch(
+		ctx, volume.Name, types.StrategicMergePatchType, difference, metav1.PatchOptions{},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("patch finalizers of volume %s: %w", volume.Name, err)
 	}

@@ -36,7 +36,8 @@ func bestMatch(volumes []*v1.PersistentVolume, claim *v1.PersistentVolumeClaim, 
 // refersTo reports whether the claimRef of the volume names the claim, with its UID or none.
 func refersTo(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 	ref := volume.Spec.ClaimRef
-	return ref != nil && ref.Name == claim.Name && ref.Namespace == claim.Namespace && (ref.UID == "" || ref.UID == claim.UID)
+	return ref != nil && ref.Name == claim.Name && ref.Namespace == claim.Namespace &&
+		(ref.UID == "" || ref.UID == claim.UID)
 }
 
 // satisfies reports whether the volume that a claim names can be bound to the claim.

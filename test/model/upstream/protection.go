@@ -123,7 +123,9 @@ func (p *protection) reconcileClaim(ctx context.Context, key string) error {
 	}
 	changed := claim.DeepCopy()
 	changed.Finalizers = toggled(claim, finalizer.ClaimProtection)
-	if _, err := p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, changed, metav1.UpdateOptions{}); err != nil {
+	if _, err := p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(
+		ctx, changed, metav1.UpdateOptions{},
+	); err != nil {
 		return fmt.Errorf("protect claim %s: %w", key, err)
 	}
 	return nil
@@ -143,7 +145,8 @@ func (p *protection) isUsed(ctx context.Context, claim *v1.PersistentVolumeClaim
 
 // usesClaim reports whether a scheduled pod names the claim; a finished pod counts too.
 func usesClaim(pod *v1.Pod, claim *v1.PersistentVolumeClaim) bool {
-	return pod.Namespace == claim.Namespace && pod.Spec.NodeName != "" && slices.ContainsFunc(pod.Spec.Volumes, func(volume v1.Volume) bool {
-		return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim.Name
-	})
+	return pod.Namespace == claim.Namespace && pod.Spec.NodeName != "" &&
+		slices.ContainsFunc(pod.Spec.Volumes, func(volume v1.Volume) bool {
+			return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim.Name
+		})
 }

@@ -139,7 +139,9 @@ func requestFor(name string, claim *v1.PersistentVolumeClaim, class *storagev1.S
 
 // volumeFor returns the PersistentVolume of a disk. It has the finalizer for every policy:
 // the volume loop removes the finalizer from volumes that are retained.
-func (s *sidecar) volumeFor(name string, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, disk *spec.Volume) *v1.PersistentVolume {
+func (s *sidecar) volumeFor(
+	name string, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, disk *spec.Volume,
+) *v1.PersistentVolume {
 	capacity := *resource.NewQuantity(disk.GetCapacityBytes(), resource.BinarySI)
 	if capacity.IsZero() {
 		capacity = *sizeOf(claim)

@@ -205,7 +205,11 @@ var keptRows = map[string]func(w *world) bool{
 	"attached volume is deleted only once it is detached": func(w *world) bool {
 		w.boundClaim("delete")
 		const attachments = "/apis/storage.k8s.io/v1/volumeattachments"
-		w.post(attachments, `{"metadata":{"name":"a"},"spec":{"attacher":"`+process.DriverName+`","nodeName":"n","source":{"persistentVolumeName":"`+dynamicName+`"}}}`)
+		w.post(
+			attachments,
+			`{"metadata":{"name":"a"},"spec":{"attacher":"`+process.DriverName+
+				`","nodeName":"n","source":{"persistentVolumeName":"`+dynamicName+`"}}}`,
+		)
 		w.delete(mainClaim)
 		w.settle()
 		kept := len(w.disks) == 1

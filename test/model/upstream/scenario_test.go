@@ -88,7 +88,9 @@ type scenarioWorld struct {
 
 func newScenarioWorld(t *testing.T, builds ...process.Build) *scenarioWorld {
 	t.Helper()
-	w := &scenarioWorld{world: newWorld(t, process.Options{Honor: true, Journaled: true}, builds...), uids: map[string]string{}}
+	w := &scenarioWorld{
+		world: newWorld(t, process.Options{Honor: true, Journaled: true}, builds...), uids: map[string]string{},
+	}
 	w.post("/api/v1/namespaces", `{"metadata":{"name":"`+process.JournalNamespace+`"}}`)
 	readYAML(t, "defaults.yaml", &w.defaults)
 	shared, err := os.ReadFile(differential + "shared/classes.yaml")

@@ -59,7 +59,9 @@ func (b *binder) claimOf(ctx context.Context, volume *v1.PersistentVolume) (*v1.
 	if claim != nil && claim.UID == volume.Spec.ClaimRef.UID {
 		return claim, nil
 	}
-	live, err := b.client.CoreV1().PersistentVolumeClaims(volume.Spec.ClaimRef.Namespace).Get(ctx, volume.Spec.ClaimRef.Name, metav1.GetOptions{})
+	live, err := b.client.CoreV1().PersistentVolumeClaims(volume.Spec.ClaimRef.Namespace).Get(
+		ctx, volume.Spec.ClaimRef.Name, metav1.GetOptions{},
+	)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
