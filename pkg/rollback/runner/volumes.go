@@ -23,9 +23,6 @@ import (
 // domain begins the names of the annotations and finalizers of Exeunt.
 const domain = "exeunt.io/"
 
-// earlierAnnotation was written on volumes by an earlier version.
-const earlierAnnotation = "exeunt.io/holds-claims"
-
 // sharedFinalizers are the finalizers of volumes that upstream's programs remove as well.
 var sharedFinalizers = []finalizer.Name{finalizer.External, finalizer.InTree, finalizer.VolumeProtection}
 
@@ -110,7 +107,6 @@ func (s *observation) addVolume(ctx context.Context, volume *corev1.PersistentVo
 
 func (s *observation) addVolumeAnnotation(object blocker.Object, volume *corev1.PersistentVolume, key string) {
 	state := rollback.AnnotationState{
-		Known:  key == reclaim.Annotation || key == earlierAnnotation,
 		Server: s.serverOnce(external.DriverOf(volume)),
 		Policy: storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy), Deleting: volume.DeletionTimestamp != nil,
 		Abandoned: slices.Contains(s.options.AbandonDisk, volume.Name),
