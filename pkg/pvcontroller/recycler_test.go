@@ -86,17 +86,21 @@ func TestEndOfRecyclerPodWakesVolumeAndClaim(t *testing.T) {
 }
 
 // run runs the controllers until the test ends.
-func run(t *testing.T, client *fake.Clientset, recorder record.EventRecorder) {
+func run(t *testing.T, client *fake.Clientset, recorder record.EventRecorder, change ...func(*pvcontroller.Config)) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	caches, err := pvcache.New(factory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	controllers, err := pvcontroller.New(pvcontroller.Config{
+	config := pvcontroller.Config{
 		Clients: pvcontroller.OneClient(client), Caches: caches, Reporter: controller.NewReporter(recorder),
 		Plugins: intree.NewSet(migration.New(), &intree.HostPath{}), Operations: metrics.NewOperations(), Honor: true,
-	})
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	controllers, err := pvcontroller.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
