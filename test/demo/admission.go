@@ -46,10 +46,10 @@ func servesAdmission(server discovery.ServerResourcesInterface) (bool, error) {
 // ApplyAdmission creates the admission policy of deploy/admission, for the mock driver. The API
 // server enforces the policy a moment later.
 func (c *Cluster) ApplyAdmission(ctx context.Context) error {
-	if err := sandbox.Apply(ctx, c.plane.RESTConfig(), deploy.Admission); err != nil {
+	if err := sandbox.Apply(ctx, c.sandbox.Plane.RESTConfig(), deploy.Admission); err != nil {
 		return err
 	}
-	return sandbox.ApplyYAML(ctx, c.plane.RESTConfig(), []byte(drivers))
+	return sandbox.ApplyYAML(ctx, c.sandbox.Plane.RESTConfig(), []byte(drivers))
 }
 
 // EnforceAdmission creates the admission policy and waits until it is in force. No controller

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -26,12 +28,6 @@ reclaimPolicy: Delete
 volumeBindingMode: Immediate
 `
 
-// The number of programs that run: the control plane is started first and stopped last.
-const (
-	onlyPlane = iota + 1
-	onlyPlaneAndDriver
-)
-
 // ClusterConfig says how a cluster runs.
 type ClusterConfig struct {
 	// Binaries is where the programs are.
@@ -48,21 +44,13 @@ type ClusterConfig struct {
 // Cluster is a control plane and, once they are started, a mock driver and both
 // controllers.
 type Cluster struct {
-	config   ClusterConfig
-	dir      string
-	plane    *sandbox.ControlPlane
-	driver   *sandbox.Driver
-	pair     Pair
-	programs []*program
-}
-
-// program is a process that must run until it is stopped.
-type program struct {
-	process  *sandbox.Process
-	stop     func(context.Context) error
-	stopping chan struct{} // closed before stop is called
-	watched  chan struct{} // closed once the process is no longer watched
-	died     bool          // the process ended before stop; set when watched is closed
+	config  ClusterConfig
+	dir     string
+	sandbox *sandbox.Cluster
+	driver  *sandbox.Driver
+	pair    Pair
+	// controllers run, in the order of their start.
+	controllers []*sandbox.Process
 }
 
 // StartCluster starts a control plane and applies the manifests of both
@@ -72,24 +60,18 @@ func StartCluster(ctx context.Context, config ClusterConfig) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make directory of the cluster: %w", err)
 	}
-	cluster := &Cluster{config: config, dir: dir}
-	err = config.Progress.Do(ctx, "starting etcd and kube-apiserver", cluster.startPlane)
-	if err != nil {
-		return nil, errors.Join(err, cluster.Stop())
-	}
-	return cluster, nil
-}
-
-// startPlane starts the control plane.
-func (c *Cluster) startPlane(ctx context.Context) error {
-	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: c.config.Binaries, Dir: c.dir, AuditObjects: true})
-	if err != nil {
+	c := &Cluster{config: config, dir: dir}
+	err = config.Progress.Do(ctx, "starting etcd and kube-apiserver", func(ctx context.Context) (err error) {
+		c.sandbox, err = sandbox.StartCluster(ctx, sandbox.ClusterConfig{
+			Config:    sandbox.Config{Binaries: config.Binaries, Dir: dir, AuditObjects: true},
+			Manifests: []fs.FS{deploy.Manifests}, Died: config.Died,
+		})
 		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, c.Stop())
 	}
-	c.plane = plane
-	// The data of the control plane is not needed, so killing it saves time.
-	c.guard(plane.Process, func(context.Context) error { return plane.Kill() })
-	return sandbox.Apply(ctx, plane.RESTConfig(), deploy.Manifests)
+	return c, nil
 }
 
 // Programs says how the programs of a cluster run.
@@ -123,107 +105,57 @@ func (c *Cluster) startDriver(ctx context.Context, flags func(dir string) ([]str
 	if err != nil {
 		return err
 	}
-	c.driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: c.config.Binaries, Dir: dir, Args: args})
-	if err != nil {
-		return err
-	}
-	c.guard(c.driver.Process, c.driver.Stop)
-	return nil
+	c.driver, err = c.sandbox.StartDriver(ctx, sandbox.DriverConfig{Dir: dir, Args: args})
+	return err
 }
 
 // startControllers starts both controllers.
 func (c *Cluster) startControllers(ctx context.Context, programs Programs) error {
-	controller, err := c.plane.StartPVController(ctx, sandbox.Controller{HonorReclaimPolicy: programs.Honor, Args: programs.Controller})
-	if err != nil {
+	c.pair = Ours
+	if err := c.startLoops(ctx, sandbox.Controller{HonorReclaimPolicy: programs.Honor, Args: programs.Controller}); err != nil {
 		return err
 	}
-	c.guard(controller, controller.Stop)
-	provisioner, err := c.plane.StartProvisioner(ctx, c.driver, sandbox.Controller{HonorReclaimPolicy: programs.Honor, Args: programs.Provisioner})
-	if err != nil {
-		return err
-	}
-	c.guard(provisioner, provisioner.Stop)
-	return nil
-}
-
-// guard registers a process to be stopped with the cluster, and reports the process if
-// it ends before.
-func (c *Cluster) guard(process *sandbox.Process, stop func(context.Context) error) {
-	guarded := &program{process: process, stop: stop, stopping: make(chan struct{}), watched: make(chan struct{})}
-	c.programs = append(c.programs, guarded)
-	go func() {
-		defer close(guarded.watched)
-		select {
-		case <-guarded.stopping:
-		case <-process.Done():
-			guarded.died = true
-			c.config.Died(death(process))
-		}
-	}()
-}
-
-// kill ends the program as a crash does, without a report.
-func (p *program) kill() error {
-	close(p.stopping)
-	<-p.watched
-	return p.process.Kill()
-}
-
-// end stops the program. A program that died was reported before and is no error here.
-func (p *program) end() error {
-	close(p.stopping)
-	<-p.watched
-	if err := p.stop(context.Background()); !p.died {
-		return err
-	}
-	return nil
-}
-
-// death returns the error of a process that ended without being stopped.
-func death(process *sandbox.Process) error {
-	if err := process.Err(); err != nil {
-		return err
-	}
-	return fmt.Errorf("run %s: the process ended by itself", process.Name())
+	return c.startProvisioner(ctx, sandbox.Controller{HonorReclaimPolicy: programs.Honor, Args: programs.Provisioner})
 }
 
 // ApplyClass creates the storage class in the cluster.
 func (c *Cluster) ApplyClass(ctx context.Context) error {
-	return sandbox.ApplyYAML(ctx, c.plane.RESTConfig(), []byte(class))
+	return sandbox.ApplyYAML(ctx, c.sandbox.Plane.RESTConfig(), []byte(class))
 }
 
 // Client returns the administrator's client.
-func (c *Cluster) Client() kubernetes.Interface { return c.plane.Client() }
+func (c *Cluster) Client() kubernetes.Interface { return c.sandbox.Plane.Client() }
 
 // Kubeconfig returns the path of the administrator's kubeconfig.
-func (c *Cluster) Kubeconfig() string { return c.plane.AdminKubeconfig }
+func (c *Cluster) Kubeconfig() string { return c.sandbox.Plane.AdminKubeconfig }
 
 // CallLog returns the path of the file with the calls of the driver.
 func (c *Cluster) CallLog() string { return c.driver.CallLog }
 
 // StopControllers stops both controllers and leaves the driver.
-func (c *Cluster) StopControllers() error { return c.stopAllBut(onlyPlaneAndDriver) }
+func (c *Cluster) StopControllers() error {
+	var errs []error
+	for _, controller := range slices.Backward(c.controllers) {
+		errs = append(errs, c.sandbox.End(context.Background(), controller))
+	}
+	c.controllers = nil
+	return errors.Join(errs...)
+}
 
 // StopPrograms stops both controllers and the driver.
-func (c *Cluster) StopPrograms() error { return c.stopAllBut(onlyPlane) }
+func (c *Cluster) StopPrograms() error {
+	return errors.Join(c.StopControllers(), c.sandbox.End(context.Background(), c.driver.Process))
+}
 
 // Stop stops all programs and removes the directory unless Keep is set.
 func (c *Cluster) Stop() error {
-	err := c.stopAllBut(0)
+	var err error
+	if c.sandbox != nil {
+		err = c.sandbox.Stop(context.Background())
+	}
 	if c.config.Keep {
 		fmt.Fprintln(c.config.Progress.Out, "everything is kept in", c.dir)
 		return err
 	}
 	return errors.Join(err, os.RemoveAll(c.dir))
-}
-
-// stopAllBut stops programs in reverse order of their start until count are left.
-func (c *Cluster) stopAllBut(count int) error {
-	var errs []error
-	for len(c.programs) > count {
-		last := c.programs[len(c.programs)-1]
-		c.programs = c.programs[:len(c.programs)-1]
-		errs = append(errs, last.end())
-	}
-	return errors.Join(errs...)
 }

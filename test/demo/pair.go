@@ -29,7 +29,12 @@ func (c *Cluster) StartPair(ctx context.Context, pair Pair, faults string) error
 		if err := c.startDriver(ctx, func(dir string) ([]string, error) { return writeFaults(dir, faults) }); err != nil {
 			return err
 		}
-		if err := c.startLoops(ctx); err != nil {
+		if pair == Upstream {
+			if err := sandbox.Apply(ctx, c.sandbox.Plane.RESTConfig(), rbac.Manifests); err != nil {
+				return fmt.Errorf("grant upstream's rights: %w", err)
+			}
+		}
+		if err := c.startLoops(ctx, sandbox.Controller{HonorReclaimPolicy: true}); err != nil {
 			return err
 		}
 		return c.StartProvisioner(ctx)
@@ -37,46 +42,37 @@ func (c *Cluster) StartPair(ctx context.Context, pair Pair, faults string) error
 }
 
 // startLoops starts the program of the pair that binds volumes.
-func (c *Cluster) startLoops(ctx context.Context) error {
-	start := c.plane.StartPVController
-	if c.pair == Upstream {
-		if err := sandbox.Apply(ctx, c.plane.RESTConfig(), rbac.Manifests); err != nil {
-			return fmt.Errorf("grant upstream's rights: %w", err)
-		}
-		start = c.plane.StartUpstreamLoops
+func (c *Cluster) startLoops(ctx context.Context, controller sandbox.Controller) error {
+	process, err := c.sandbox.StartLoops(ctx, c.pair == Upstream, controller)
+	if err == nil {
+		c.controllers = append(c.controllers, process)
 	}
-	return c.startController(ctx, start)
+	return err
 }
 
-// StartProvisioner starts the provisioner of the pair, also after KillProvisioner.
+// StartProvisioner starts the provisioner of the pair, also after KillProvisioner. Its gate is on,
+// which upstream has for ever.
 func (c *Cluster) StartProvisioner(ctx context.Context) error {
-	start := c.plane.StartProvisioner
-	if c.pair == Upstream {
-		start = c.plane.StartUpstreamProvisioner
-	}
-	return c.startController(ctx, func(ctx context.Context, config sandbox.Controller) (*sandbox.Process, error) {
-		return start(ctx, c.driver, config)
-	})
+	return c.startProvisioner(ctx, sandbox.Controller{HonorReclaimPolicy: true})
 }
 
-// startController starts a controller with the gate on, which upstream has for ever.
-func (c *Cluster) startController(ctx context.Context, start func(context.Context, sandbox.Controller) (*sandbox.Process, error)) error {
-	process, err := start(ctx, sandbox.Controller{HonorReclaimPolicy: true})
-	if err != nil {
-		return err
+func (c *Cluster) startProvisioner(ctx context.Context, controller sandbox.Controller) error {
+	process, err := c.sandbox.StartProvisioner(ctx, c.pair == Upstream, c.driver, controller)
+	if err == nil {
+		c.controllers = append(c.controllers, process)
 	}
-	c.guard(process, process.Stop)
-	return nil
+	return err
 }
 
 // KillProvisioner ends the provisioner, which was started last, as a crash does.
 func (c *Cluster) KillProvisioner() error {
-	if len(c.programs) <= onlyPlaneAndDriver {
+	if len(c.controllers) < 2 {
 		return errors.New("kill the provisioner: it does not run")
 	}
-	last := c.programs[len(c.programs)-1]
-	c.programs = c.programs[:len(c.programs)-1]
-	return last.kill()
+	last := len(c.controllers) - 1
+	process := c.controllers[last]
+	c.controllers = c.controllers[:last]
+	return c.sandbox.Kill(process)
 }
 
 // StoredVolumes returns the handles of the volumes in the storage system.

@@ -101,7 +101,7 @@ func (r *run) show(ctx context.Context) error {
 func (r *run) record(ctx context.Context) error {
 	recorder := startRecorder(newTimeline(r.outcome.Gate, time.Now()), r.printer, r.fail)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return followWrites(ctx, r.cluster.plane.AuditLog, r.last(), recorder.tell) })
+	group.Go(func() error { return followWrites(ctx, r.cluster.sandbox.Plane.AuditLog, r.last(), recorder.tell) })
 	group.Go(func() error { return followCalls(ctx, r.cluster.driver.CallLog, recorder.tell) })
 	group.Go(func() error { return r.runScenario(ctx, recorder.tell) })
 	err, unprinted := group.Wait(), recorder.finish()

@@ -41,18 +41,37 @@ func (c *ControlPlane) StartProvisioner(ctx context.Context, driver *Driver, con
 	return c.startController(ctx, provisionerProgram, ProvisionerAccount, controller, args)
 }
 
+// StartLoops starts pv-controller, or the loops of upstream that it replaces.
+func (c *ControlPlane) StartLoops(ctx context.Context, upstream bool, controller Controller) (*Process, error) {
+	if upstream {
+		return c.StartUpstreamLoops(ctx, controller)
+	}
+	return c.StartPVController(ctx, controller)
+}
+
+// StartSidecar starts the provisioner of the driver, ours or upstream's.
+func (c *ControlPlane) StartSidecar(ctx context.Context, upstream bool, driver *Driver, controller Controller) (*Process, error) {
+	if upstream {
+		return c.StartUpstreamProvisioner(ctx, driver, controller)
+	}
+	return c.StartProvisioner(ctx, driver, controller)
+}
+
 // StartGarbageCollector starts the collector with leader election. The manifests of the collector are applied.
 func (c *ControlPlane) StartGarbageCollector(ctx context.Context, controller Controller) (*Process, error) {
-	path, err := c.config.Binaries.Path(deploy.GarbageCollectorAccount)
+	path, err := c.config.Binaries.Path(collectorProgram)
 	if err != nil {
 		return nil, err
 	}
-	if controller.Kubeconfig, err = c.Kubeconfig(ctx, ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount)); err != nil {
-		return nil, err
+	if controller.Kubeconfig == "" {
+		if controller.Kubeconfig, err = c.Kubeconfig(ctx, GarbageCollectorAccount); err != nil {
+			return nil, err
+		}
 	}
+	name := cmp.Or(controller.Name, collectorProgram)
 	return Start(ctx, Program{
-		Name: controller.Name, Path: path, Args: append([]string{"--kubeconfig=" + controller.Kubeconfig}, controller.Args...),
-		Env: controller.Env, LogFile: filepath.Join(c.config.Dir, controller.Name+".log"),
+		Name: name, Path: path, Args: append([]string{"--kubeconfig=" + controller.Kubeconfig}, controller.Args...),
+		Env: controller.Env, LogFile: filepath.Join(c.config.Dir, name+".log"),
 	})
 }
 
@@ -86,6 +105,7 @@ const (
 	controlPlaneProgram = "controlplane"
 	pvControllerProgram = "pv-controller"
 	provisionerProgram  = "provisioner"
+	collectorProgram    = "garbage-collector"
 	driverProgram       = "csimock"
 )
 

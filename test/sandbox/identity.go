@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -13,8 +12,9 @@ import (
 
 // The service accounts of the controllers. The manifests grant their rights.
 var (
-	PVControllerAccount = ServiceAccount(deploy.Namespace, deploy.PVController)
-	ProvisionerAccount  = ServiceAccount(deploy.Namespace, deploy.Provisioner)
+	PVControllerAccount     = ServiceAccount(deploy.Namespace, deploy.PVController)
+	ProvisionerAccount      = ServiceAccount(deploy.Namespace, deploy.Provisioner)
+	GarbageCollectorAccount = ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount)
 )
 
 // Identity is a user for whom the control plane can issue a kubeconfig.
@@ -59,52 +59,4 @@ func (c *ControlPlane) Kubeconfig(ctx context.Context, identity Identity) (strin
 // fileName returns text with unsuitable characters replaced.
 func fileName(text string) string {
 	return strings.NewReplacer(":", "-", "/", "-").Replace(text)
-}
-
-// Upstream's programs.
-const (
-	upstreamLoops   = "kube-controller-manager"
-	upstreamSidecar = "csi-provisioner"
-)
-
-// The users of upstream's programs. Their rights are in test/upstream/rbac.
-var (
-	upstreamLoopsUser   = User("system:kube-controller-manager")
-	UpstreamSidecarUser = ServiceAccount(deploy.Namespace, "csi-provisioner")
-)
-
-// StartUpstreamLoops starts the three loops of the real kube-controller-manager that the
-// pv-controller replaces. Their gate is locked, so HonorReclaimPolicy has no effect.
-func (c *ControlPlane) StartUpstreamLoops(ctx context.Context, controller Controller) (*Process, error) {
-	return c.startUpstream(ctx, upstreamLoops, upstreamLoopsUser, controller, []string{
-		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller",
-		"--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=false",
-	})
-}
-
-// StartUpstreamProvisioner starts the real csi-provisioner for the volumes of driver.
-func (c *ControlPlane) StartUpstreamProvisioner(ctx context.Context, driver *Driver, controller Controller) (*Process, error) {
-	return c.startUpstream(ctx, upstreamSidecar, UpstreamSidecarUser, controller, []string{"--csi-address=" + driver.Socket})
-}
-
-// startUpstream starts a program of bin/upstream without a client rate limit.
-func (c *ControlPlane) startUpstream(ctx context.Context, program string, user Identity, controller Controller, args []string) (*Process, error) {
-	path, err := c.config.Binaries.UpstreamPath(program)
-	if err != nil {
-		return nil, err
-	}
-	if controller.Kubeconfig == "" {
-		if controller.Kubeconfig, err = c.Kubeconfig(ctx, user); err != nil {
-			return nil, err
-		}
-	}
-	args = append(args, "--kubeconfig="+controller.Kubeconfig, "--kube-api-qps=5000", "--kube-api-burst=5000")
-	name := cmp.Or(controller.Name, program)
-	return Start(ctx, Program{
-		Name:    name,
-		Path:    path,
-		Args:    append(args, controller.Args...),
-		Env:     controller.Env,
-		LogFile: filepath.Join(c.config.Dir, name+".log"),
-	})
 }

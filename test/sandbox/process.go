@@ -126,6 +126,19 @@ func (p *Process) Err() error {
 	return nil
 }
 
+// Ended returns an error if the process has failed, or has ended without a signal from this package.
+func (p *Process) Ended() error {
+	select {
+	case <-p.done:
+	default:
+		return nil
+	}
+	if err := p.Err(); err != nil || p.sent.Load() != 0 {
+		return err
+	}
+	return fmt.Errorf("run %s: the process ended by itself", p.name)
+}
+
 // endedBySignal reports whether the last signal of this package ended the process.
 func (p *Process) endedBySignal(exit *exec.ExitError) bool {
 	status, ok := exit.Sys().(syscall.WaitStatus)

@@ -113,10 +113,10 @@ func deletedTooLate(s *harness.Session) *v1.PersistentVolume {
 // stopOurs ends all our programs, as the administrator does.
 func stopOurs(s *harness.Session) {
 	s.T.Helper()
-	for _, process := range s.Processes {
+	for _, process := range s.Processes() {
 		s.Must(process.Stop(s.Ctx), "stop "+process.Name())
+		s.ExpectEnd(process)
 	}
-	s.Processes = nil
 }
 
 // startUpstream starts upstream's loops and its sidecar with the same election.

@@ -20,7 +20,7 @@ func TestEarlierDeletionHasOneEvent(t *testing.T) {
 	kept := r.bound("kept")
 	r.bound("used")
 	r.CreatePod("used")
-	first := s.Processes[0]
+	first := s.Processes()[0]
 	s.ExpectEnd(first)
 	s.StopProcess(first)
 	r.DeleteVolume(kept.Name)
@@ -29,7 +29,7 @@ func TestEarlierDeletionHasOneEvent(t *testing.T) {
 	for i := range 2 {
 		process, err := s.Plane.StartPVController(s.Ctx, sandbox.Controller{Name: fmt.Sprint("later-", i), HonorReclaimPolicy: true, Args: []string{"--leader-elect=true"}})
 		s.Must(err, "start pv-controller")
-		s.Processes = append(s.Processes, process)
+		s.Add(process)
 	}
 	claim := r.NewClaim("used", harness.DeleteClass)
 	r.expectEvent(kept, "ClaimExists", "PersistentVolumeClaim "+r.Namespace+"/kept")

@@ -105,7 +105,7 @@ func TestTerminatingNamespaceGetsMetricOnly(t *testing.T) {
 	if got := tried(); got != 1 {
 		t.Errorf("the pv-controller tried %d times to write the event, want once", got)
 	}
-	for _, process := range r.Processes {
+	for _, process := range r.Processes() {
 		if r.LogContains(process, "Server rejected event") {
 			t.Errorf("%s logs that the event was refused", process.Name())
 		}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +16,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/test/sandbox"
+	"github.com/exeunt-io/exeunt/test/upstream/rbac"
 )
 
 // Setup describes the programs of a cluster. The zero value is our pv-controller and
@@ -49,9 +50,10 @@ type Cluster struct {
 	Plane       *sandbox.ControlPlane
 	Driver      *sandbox.Driver
 	Provisioner *sandbox.Process
-	Processes   []*sandbox.Process // includes the provisioner
 	Client      kubernetes.Interface
 	Dir         string
+
+	sandbox *sandbox.Cluster
 	// restarts: an API server that begins refuses what it does not know the rights for yet.
 	restarts bool
 }
@@ -75,23 +77,17 @@ func startCluster(ctx context.Context, how Setup) (c *Cluster, err error) {
 			err = errors.Join(err, c.stop())
 		}
 	}()
-	if how.Restarts {
-		err = sandbox.ChooseAddress(dir)
-	}
+	c.sandbox, err = sandbox.StartCluster(ctx, sandbox.ClusterConfig{
+		Config: sandbox.Config{Binaries: Binaries(), Dir: dir}, FixedAddress: how.Restarts, Manifests: []fs.FS{deploy.Manifests},
+	})
 	if err != nil {
 		return c, err
 	}
-	if c.Plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: Binaries(), Dir: dir}); err != nil {
-		return c, err
-	}
+	c.Plane, c.Client = c.sandbox.Plane, c.sandbox.Plane.Client()
 	if err = CheckVersion(c.Plane); err != nil {
 		return c, err
 	}
-	c.Client = c.Plane.Client()
-	if err = sandbox.Apply(ctx, c.Plane.RESTConfig(), deploy.Manifests); err != nil {
-		return c, err
-	}
-	if c.Driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: Binaries(), Dir: dir, Args: strings.Fields(how.DriverFlags)}); err != nil {
+	if err = c.StartDriver(ctx, strings.Fields(how.DriverFlags)...); err != nil {
 		return c, err
 	}
 	if !how.NoPrograms {
@@ -102,39 +98,43 @@ func startCluster(ctx context.Context, how Setup) (c *Cluster, err error) {
 	return c, c.createClasses(ctx)
 }
 
+// StartDriver starts the driver of the cluster.
+func (c *Cluster) StartDriver(ctx context.Context, flags ...string) (err error) {
+	c.Driver, err = c.sandbox.StartDriver(ctx, sandbox.DriverConfig{Dir: c.Dir, Args: flags})
+	return err
+}
+
 // StartPrograms starts the controllers of the setup.
-func (c *Cluster) StartPrograms(ctx context.Context, how Setup) error {
-	loops, sidecar := c.Plane.StartPVController, c.Plane.StartProvisioner
-	if how.UpstreamLoops {
-		loops = c.startUpstreamLoops
-	}
-	if how.UpstreamSidecar {
-		sidecar = c.startUpstreamSidecar
+func (c *Cluster) StartPrograms(ctx context.Context, how Setup) (err error) {
+	if how.UpstreamLoops || how.UpstreamSidecar {
+		if err := c.GrantUpstream(ctx); err != nil {
+			return err
+		}
 	}
 	controllers := []sandbox.Controller{{HonorReclaimPolicy: !how.GateOff, Args: strings.Fields(how.ControllerFlags)}}
-	if how.LeaderElection {
+	switch {
+	case how.UpstreamLoops:
+		controllers = []sandbox.Controller{{}}
+	case how.LeaderElection:
 		controllers = replicas(how)
 	}
 	for _, controller := range controllers {
-		process, err := loops(ctx, controller)
-		if err != nil {
+		if _, err := c.sandbox.StartLoops(ctx, how.UpstreamLoops, controller); err != nil {
 			return err
 		}
-		c.Processes = append(c.Processes, process)
 	}
 	if how.NoProvisioner {
 		return nil
 	}
-	var err error
-	c.Provisioner, err = sidecar(ctx, c.Driver, sandbox.Controller{
+	sidecar := sandbox.Controller{
 		HonorReclaimPolicy: !how.GateOff && !how.ProvisionerGateOff,
 		Args:               append([]string{"--http-endpoint=127.0.0.1:0"}, strings.Fields(how.ProvisionerFlags)...),
-	})
-	if err != nil {
-		return err
 	}
-	c.Processes = append(c.Processes, c.Provisioner)
-	return nil
+	if how.UpstreamSidecar {
+		sidecar = sandbox.Controller{}
+	}
+	c.Provisioner, err = c.sandbox.StartProvisioner(ctx, how.UpstreamSidecar, c.Driver, sidecar)
+	return err
 }
 
 func replicas(how Setup) []sandbox.Controller {
@@ -148,10 +148,14 @@ func replicas(how Setup) []sandbox.Controller {
 	}
 }
 
+// Add makes the cluster stop a process of the test, which must not end before.
+func (c *Cluster) Add(process *sandbox.Process) { c.sandbox.Add(process) }
+
+// Processes returns the controllers in the order of their start.
+func (c *Cluster) Processes() []*sandbox.Process { return c.sandbox.Processes() }
+
 // ExpectEnd excludes the process from the check that no process has died.
-func (c *Cluster) ExpectEnd(process *sandbox.Process) {
-	c.Processes = slices.DeleteFunc(c.Processes, func(p *sandbox.Process) bool { return p == process })
-}
+func (c *Cluster) ExpectEnd(process *sandbox.Process) { c.sandbox.Forget(process) }
 
 func (c *Cluster) createClasses(ctx context.Context) error {
 	immediate, wait := storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
@@ -181,7 +185,7 @@ func NewClass(name, provisioner string, policy v1.PersistentVolumeReclaimPolicy,
 // a request; the logs stay then.
 func (c *Cluster) finish(t testing.TB) {
 	t.Helper()
-	err := c.died()
+	err := c.sandbox.Ended()
 	if !c.restarts {
 		err = errors.Join(err, sandbox.Refused(c.Plane.AuditLog, "system:serviceaccount:"+deploy.Namespace))
 	}
@@ -201,53 +205,17 @@ func (c *Cluster) stop() error {
 }
 
 func (c *Cluster) halt() error {
+	if c.sandbox == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	var errs []error
-	for _, process := range c.Processes {
-		errs = append(errs, process.Stop(ctx))
-	}
-	if c.Driver != nil {
-		errs = append(errs, c.Driver.Stop(ctx))
-	}
-	if c.Plane != nil {
-		errs = append(errs, c.Plane.Stop(ctx))
-	}
-	return errors.Join(errs...)
-}
-
-func (c *Cluster) died() error {
-	for _, process := range c.Processes {
-		select {
-		case <-process.Done():
-			if err := process.Err(); err != nil {
-				return err
-			}
-		default:
-		}
-	}
-	return nil
-}
-
-// startUpstreamLoops starts the three loops of the real kube-controller-manager.
-func (c *Cluster) startUpstreamLoops(ctx context.Context, controller sandbox.Controller) (*sandbox.Process, error) {
-	if err := c.GrantUpstream(ctx); err != nil {
-		return nil, err
-	}
-	return c.Plane.StartUpstreamLoops(ctx, sandbox.Controller{Name: controller.Name})
-}
-
-// startUpstreamSidecar starts the real csi-provisioner.
-func (c *Cluster) startUpstreamSidecar(ctx context.Context, driver *sandbox.Driver, _ sandbox.Controller) (*sandbox.Process, error) {
-	if err := c.GrantUpstream(ctx); err != nil {
-		return nil, err
-	}
-	return c.Plane.StartUpstreamProvisioner(ctx, driver, sandbox.Controller{})
+	return c.sandbox.Stop(ctx)
 }
 
 // GrantUpstream gives upstream's programs the rights that its own manifests grant.
 func (c *Cluster) GrantUpstream(ctx context.Context) error {
-	if err := sandbox.Apply(ctx, c.Plane.RESTConfig(), os.DirFS(InCheckout("test", "upstream", "rbac"))); err != nil {
+	if err := sandbox.Apply(ctx, c.Plane.RESTConfig(), rbac.Manifests); err != nil {
 		return fmt.Errorf("grant upstream's rights: %w", err)
 	}
 	return nil

@@ -34,7 +34,7 @@ func (s *Session) AwaitLeader(before string) string {
 // Leader returns the running replica of the pv-controller that leads.
 func (s *Session) Leader() *sandbox.Process {
 	s.T.Helper()
-	for _, process := range s.Processes {
+	for _, process := range s.Processes() {
 		select {
 		case <-process.Done():
 			continue

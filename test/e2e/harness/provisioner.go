@@ -34,7 +34,7 @@ func (s *Session) StartProvisioner(driver *sandbox.Driver, name string, env []st
 		Args: append([]string{"--http-endpoint=127.0.0.1:0"}, args...),
 	})
 	s.Must(err, "start provisioner "+name)
-	s.Processes = append(s.Processes, process)
+	s.Add(process)
 	return process
 }
 

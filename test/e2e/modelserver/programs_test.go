@@ -40,7 +40,7 @@ func TestRequestsOfProgramsAreAnsweredAlike(t *testing.T) {
 	} {
 		process, err := start(s.Ctx, sandbox.Controller{HonorReclaimPolicy: true, Kubeconfig: c.kubeconfig})
 		s.Must(err, "start program")
-		s.Processes = append(s.Processes, process)
+		s.Add(process)
 	}
 	for range 2 { // the second claim has the name of the first
 		s.CreateClaim("dynamic", harness.DeleteClass)

@@ -19,10 +19,10 @@ func TestProgramsReclaimBehindProxies(t *testing.T) {
 	sidecar, sidecarFile := s.NewFaultProxy(sandbox.ProvisionerAccount, faultproxy.Config{Program: "provisioner", Rates: rates, MaxDelay: delay})
 	controller, err := s.Plane.StartPVController(s.Ctx, sandbox.Controller{HonorReclaimPolicy: true, Kubeconfig: loopsFile})
 	s.Must(err, "start pv-controller")
-	s.Processes = append(s.Processes, controller)
+	s.Add(controller)
 	provisioner, err := s.Plane.StartProvisioner(s.Ctx, s.Driver, sandbox.Controller{HonorReclaimPolicy: true, Kubeconfig: sidecarFile})
 	s.Must(err, "start provisioner")
-	s.Processes = append(s.Processes, provisioner)
+	s.Add(provisioner)
 
 	for _, name := range []string{"a", "b", "c", "d"} {
 		s.CreateClaim(name, harness.DeleteClass)

@@ -72,7 +72,7 @@ func startReplica(s *harness.Session, program string, number int) replica {
 		process, err = s.Plane.StartProvisioner(s.Ctx, s.Driver, how)
 	}
 	s.Must(err, "start "+name)
-	s.Processes = append(s.Processes, process)
+	s.Add(process)
 	return replica{process, proxy}
 }
 

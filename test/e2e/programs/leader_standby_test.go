@@ -25,7 +25,7 @@ func TestStandbyLeaseKeepsReplicasIdleUntilDeleted(t *testing.T) {
 			Name: fmt.Sprintf("pv-controller-%d", i), HonorReclaimPolicy: true, Args: []string{"--leader-elect=true", "--v=4"},
 		})
 		s.Must(err, "start pv-controller")
-		s.Processes = append(s.Processes, process)
+		s.Add(process)
 		s.AwaitLog(process, "has not yet expired")
 	}
 	claim, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, "claim", metav1.GetOptions{})

@@ -62,7 +62,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 
 	metrics, _ := s.HTTPGet(sidecar, "/metrics")
 	places := map[string]string{"metrics": metrics, "volume": harness.AsText(t, volume), "events": s.AllEvents()}
-	for _, process := range s.Processes {
+	for _, process := range s.Processes() {
 		text, err := os.ReadFile(process.LogFile())
 		s.Must(err, "read log")
 		places["log of "+process.Name()] = string(text)

@@ -71,7 +71,7 @@ func createFleetNode(s *harness.Session, name string) {
 func startSidecars(s *harness.Session, fleet []*fleetNode) {
 	s.T.Helper()
 	for _, n := range fleet {
-		n.sidecar = s.StartProvisioner(&sandbox.Driver{Socket: n.socket}, fmt.Sprintf("%s-%d", n.name, len(s.Processes)), []string{"NODE_NAME=" + n.name},
+		n.sidecar = s.StartProvisioner(&sandbox.Driver{Socket: n.socket}, fmt.Sprintf("%s-%d", n.name, len(s.Processes())), []string{"NODE_NAME=" + n.name},
 			"--node-deployment", "--strict-topology", "--node-deployment-base-delay=200ms", "--node-deployment-max-delay=1s",
 			"--timeout=1s", "--retry-interval-start=50ms", "--retry-interval-max=500ms", "--worker-threads=4")
 	}

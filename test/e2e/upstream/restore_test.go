@@ -11,7 +11,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
-	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // The backup is from before a claim had its first pod. After the restore the claim is unbound, its PersistentVolume is gone, and
@@ -62,10 +61,10 @@ func selectNode(s *harness.Session) {
 
 func killPrograms(s *harness.Session) {
 	s.T.Helper()
-	for _, process := range s.Processes {
+	for _, process := range s.Processes() {
 		s.Must(process.Kill(), "kill "+process.Name())
+		s.ExpectEnd(process)
 	}
-	s.Processes = nil
 }
 
 // moveDisks starts the driver again, which from then on returns each disk in another zone than the requested one.
@@ -74,9 +73,5 @@ func moveDisks(s *harness.Session) {
 	s.StopProcess(s.Driver)
 	faults := filepath.Join(s.Dir, "faults.yaml")
 	s.Must(os.WriteFile(faults, []byte("- {method: CreateVolume, response: "+string(csimock.OtherTopology)+"}\n"), 0o600), "write faults")
-	driver, err := sandbox.StartDriver(s.Ctx, sandbox.DriverConfig{
-		Binaries: harness.Binaries(), Dir: s.Dir, Args: []string{"--with=topology", "--topology=zone=a", "--topology=zone=b", "--capacity=1Gi", "--faults=" + faults},
-	})
-	s.Must(err, "start driver")
-	s.Driver = driver
+	s.Must(s.StartDriver(s.Ctx, "--with=topology", "--topology=zone=a", "--topology=zone=b", "--capacity=1Gi", "--faults="+faults), "start driver")
 }
