@@ -32,3 +32,13 @@ func ChooseAddress(dir string) error {
 	}
 	return errors.New("choose address of the API server: no port is free")
 }
+
+// FreePort returns a port of this machine that no program listens on now.
+func FreePort(ctx context.Context) (int, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	address, _ := listener.Addr().(*net.TCPAddr)
+	return address.Port, listener.Close()
+}

@@ -90,6 +90,10 @@ func StartControlPlane(ctx context.Context, config Config) (*ControlPlane, error
 	if err := plane.startServer(ctx); err != nil {
 		return nil, errors.Join(err, plane.Kill())
 	}
+	plane.URL = plane.ready
+	if err := plane.connect(); err != nil {
+		return nil, errors.Join(err, plane.Kill())
+	}
 	return plane, nil
 }
 
@@ -102,11 +106,7 @@ func (c *ControlPlane) startServer(ctx context.Context) (err error) {
 		LogFile:   filepath.Join(c.config.Dir, controlPlaneProgram+".log"),
 		ReadyLine: "controlplane: ready ",
 	})
-	if err != nil {
-		return err
-	}
-	c.URL = c.ready
-	return c.connect()
+	return err
 }
 
 // args returns the flags of the program.
@@ -189,7 +189,7 @@ func writeAuditPolicy(config *Config) error {
 	return nil
 }
 
-// Restart kills etcd and kube-apiserver, calls change, and starts them again. The URL stays the same.
+// Restart kills etcd and kube-apiserver, calls change, and starts them again. URL and clients stay the same.
 func (c *ControlPlane) Restart(ctx context.Context, change func() error) error {
 	if err := c.Kill(); err != nil {
 		return err
@@ -197,12 +197,11 @@ func (c *ControlPlane) Restart(ctx context.Context, change func() error) error {
 	if err := change(); err != nil {
 		return err
 	}
-	url := c.URL
 	if err := c.startServer(ctx); err != nil {
 		return err
 	}
-	if c.URL != url {
-		return fmt.Errorf("the API server moved from %s to %s", url, c.URL)
+	if c.ready != c.URL {
+		return fmt.Errorf("the API server moved from %s to %s", c.URL, c.ready)
 	}
 	return nil
 }

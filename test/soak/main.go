@@ -63,7 +63,6 @@ func parse(args []string) (Config, error) {
 	flags.DurationVar(&config.Duration, "duration", 5*time.Minute, "how long there are faults")
 	side := flags.String("side", "ours", "ours or upstream: whose programs run")
 	flags.StringVar(&config.Binaries.Dir, "bin-dir", "bin", "directory of the programs")
-	rights := flags.String("upstream-rights", "test/upstream/rbac", "directory with the rights of upstream's programs")
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -81,7 +80,7 @@ func parse(args []string) (Config, error) {
 	case config.Duration < time.Second:
 		return config, errors.New("--duration must be at least 1s")
 	}
-	config.Upstream, config.UpstreamRights = *side == "upstream", os.DirFS(*rights)
+	config.Upstream = *side == "upstream"
 	config.Seed, err = parseSeed(*seed)
 	return config, err
 }

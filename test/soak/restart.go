@@ -13,18 +13,14 @@ const raised = 1_000_000_000
 // restartPlane kills etcd and kube-apiserver, changes the data by the function, and starts
 // them again.
 func (w *world) restartPlane(ctx context.Context, change func(*sandbox.ControlPlane) error) error {
-	w.mu.Lock()
-	plane := w.plane
-	w.mu.Unlock()
-	if err := plane.Kill(); err != nil {
-		return err
-	}
-	if change != nil {
-		if err := change(plane); err != nil {
-			return err
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return w.plane.Restart(ctx, func() error {
+		if change == nil {
+			return nil
 		}
-	}
-	return w.startPlane(ctx)
+		return change(w.plane)
+	})
 }
 
 func (w *world) snapshotDir() string { return filepath.Join(w.dir, "snapshot") }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -24,8 +23,6 @@ type Config struct {
 	Duration time.Duration
 	// Upstream runs kube-controller-manager and csi-provisioner instead of our programs.
 	Upstream bool
-	// UpstreamRights are the rights of these.
-	UpstreamRights fs.FS
 	// Binaries locates the programs.
 	Binaries sandbox.Binaries
 	// Out gets the progress, the findings and the statistics.

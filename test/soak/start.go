@@ -23,6 +23,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/test/faultproxy"
 	"github.com/exeunt-io/exeunt/test/sandbox"
+	"github.com/exeunt-io/exeunt/test/upstream/rbac"
 )
 
 const (
@@ -59,8 +60,10 @@ type world struct {
 	// finalizer of a volume before they delete the volume.
 	admission, careful bool
 
+	cluster *sandbox.Cluster
+	plane   *sandbox.ControlPlane
+
 	mu       sync.Mutex
-	plane    *sandbox.ControlPlane
 	replicas [2][]*replica
 	// proxies stand between the replicas and the API server, with the same rates.
 	proxies []*faultproxy.Proxy
@@ -84,16 +87,8 @@ func startWorld(ctx context.Context, config Config, counts *counters) (w *world,
 	if w.disks, err = startDisks(ctx, config.Binaries, dir); err != nil {
 		return w, err
 	}
-	if err = sandbox.ChooseAddress(dir); err != nil {
-		return w, err
-	}
 	if err = w.startPlane(ctx); err != nil {
 		return w, err
-	}
-	for _, manifests := range w.manifests() {
-		if err = sandbox.Apply(ctx, w.plane.RESTConfig(), manifests); err != nil {
-			return w, err
-		}
 	}
 	if !config.Upstream {
 		if err = w.recordAdmission(sandbox.Apply(ctx, w.plane.RESTConfig(), deploy.Admission)); err != nil {
@@ -106,34 +101,26 @@ func startWorld(ctx context.Context, config Config, counts *counters) (w *world,
 // manifests are the rights of the programs.
 func (w *world) manifests() []fs.FS {
 	if w.config.Upstream {
-		return []fs.FS{deploy.Manifests, w.config.UpstreamRights}
+		return []fs.FS{deploy.Manifests, rbac.Manifests}
 	}
 	return []fs.FS{deploy.Manifests}
 }
 
-// startPlane starts etcd and kube-apiserver on the data that exist.
+// startPlane starts etcd and kube-apiserver.
 func (w *world) startPlane(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: w.config.Binaries, Dir: w.dir})
-	if err != nil {
-		return err
+	cluster, err := sandbox.StartCluster(ctx, sandbox.ClusterConfig{
+		Config: sandbox.Config{Binaries: w.config.Binaries, Dir: w.dir}, FixedAddress: true, Manifests: w.manifests(),
+	})
+	if err == nil {
+		w.cluster, w.plane = cluster, cluster.Plane
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.plane != nil && w.plane.URL != plane.URL {
-		return fmt.Errorf("the API server moved from %s to %s", w.plane.URL, plane.URL)
-	}
-	w.plane = plane
-	return nil
+	return err
 }
 
 // client returns the administrator's client, without faults.
-func (w *world) client() kubernetes.Interface {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.plane.Client()
-}
+func (w *world) client() kubernetes.Interface { return w.plane.Client() }
 
 // fill creates the objects that all users share.
 func (w *world) fill(ctx context.Context) error {
@@ -236,9 +223,6 @@ func (w *world) noteEnd(process *sandbox.Process) {
 
 // launch starts one process of ours or of upstream.
 func (w *world) launch(ctx context.Context, r *replica, log string) (*sandbox.Process, error) {
-	w.mu.Lock()
-	plane := w.plane
-	w.mu.Unlock()
 	controller := sandbox.Controller{Name: log, HonorReclaimPolicy: true, Kubeconfig: r.kubeconfig}
 	election := electionOf(w.config.Seed)
 	if election.pod {
@@ -247,19 +231,15 @@ func (w *world) launch(ctx context.Context, r *replica, log string) (*sandbox.Pr
 	if r.program == PVController {
 		controller.Args = election.args("leader-elect", "")
 		controller.Args = append(controller.Args, "--pvclaimbinder-sync-period=5s")
-		if w.config.Upstream {
-			return plane.StartUpstreamLoops(ctx, controller)
-		}
-		return plane.StartPVController(ctx, controller)
+		return w.plane.StartLoops(ctx, w.config.Upstream, controller)
 	}
 	controller.Env = append(controller.Env, "NAMESPACE="+deploy.Namespace, "POD_NAMESPACE="+deploy.Namespace, "POD_NAME="+r.name())
 	controller.Args = append(election.args("leader-election", "--leader-election-namespace="+deploy.Namespace),
 		"--timeout="+callTimeout.String(), "--retry-interval-start=100ms", "--retry-interval-max=5s")
-	if w.config.Upstream {
-		return plane.StartUpstreamProvisioner(ctx, &w.disks.driver, controller)
+	if !w.config.Upstream {
+		controller.Args = append(controller.Args, "--journal-unresolved-after="+unresolvedAfter.String())
 	}
-	controller.Args = append(controller.Args, "--journal-unresolved-after="+unresolvedAfter.String())
-	return plane.StartProvisioner(ctx, &w.disks.driver, controller)
+	return w.plane.StartSidecar(ctx, w.config.Upstream, &w.disks.driver, controller)
 }
 
 // haltPrograms kills all replicas.
@@ -277,8 +257,8 @@ func (w *world) haltPrograms() {
 func (w *world) stop(ctx context.Context) error {
 	w.haltPrograms()
 	errs := []error{w.closeProxies()}
-	if w.plane != nil {
-		errs = append(errs, w.plane.Kill())
+	if w.cluster != nil {
+		errs = append(errs, w.cluster.Stop(ctx))
 	}
 	if w.disks != nil {
 		errs = append(errs, w.disks.stop(ctx))

@@ -80,7 +80,6 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.choice.Limit, "limit", 0, "largest number of volumes, for a trial (default: none)")
 	flags.IntVar(&o.rounds, "rounds", 3, "turns of each side in each scenario")
 	flags.StringVar(&o.binaries.Dir, "bin-dir", "bin", "directory of the programs")
-	flags.StringVar(&o.rights, "upstream-rights", "test/upstream/rbac", "directory with the rights of upstream's programs")
 	flags.StringVar(&o.out, "out", "bin/bench", "folder of plots and of results.json, which has all values; those of the measured scenarios are replaced")
 	flags.StringVar(&o.profiles, "profiles", "", "directory that gets CPU profiles of the API server and of the programs, in each phase, which cost some CPU time themselves (default: none)")
 	flags.BoolVar(&o.again, "again", false, "measure nothing: print the tables of the results in the folder, and draw their plots")

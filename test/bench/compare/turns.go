@@ -24,7 +24,7 @@ type options struct {
 	rounds   int
 	binaries sandbox.Binaries
 	// out is the folder of results and plots.
-	rights, out string
+	out string
 	// profiles is the directory of profiles, empty for none.
 	profiles string
 	again    bool
@@ -61,7 +61,7 @@ func measureAll(ctx context.Context, o options, keep func([]measure.Turn) error)
 
 // measureCluster runs the turns of the scenarios in a new cluster.
 func measureCluster(ctx context.Context, scenarios []plan.Scenario, o options, keep func([]measure.Turn) error) (err error) {
-	cluster, err := load.Start(ctx, load.Config{Binaries: o.binaries, UpstreamRights: os.DirFS(o.rights), Profiling: o.profiles != ""})
+	cluster, err := load.Start(ctx, load.Config{Binaries: o.binaries, Profiling: o.profiles != ""})
 	if err != nil {
 		return err
 	}

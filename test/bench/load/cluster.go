@@ -16,14 +16,13 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/test/sandbox"
+	"github.com/exeunt-io/exeunt/test/upstream/rbac"
 )
 
 // Config configures a cluster.
 type Config struct {
 	// Binaries locates the programs.
 	Binaries sandbox.Binaries
-	// UpstreamRights are the rights of upstream's programs.
-	UpstreamRights fs.FS
 	// Profiling makes the programs serve profiles.
 	Profiling bool
 }
@@ -32,10 +31,11 @@ type Config struct {
 type Cluster struct {
 	Plane *sandbox.ControlPlane
 
-	config Config
-	dir    string
-	tokens map[string]string
-	serial int
+	config  Config
+	dir     string
+	running *sandbox.Cluster
+	tokens  map[string]string
+	serial  int
 }
 
 // startLimit bounds the start of a program.
@@ -63,25 +63,23 @@ func Start(ctx context.Context, config Config) (c *Cluster, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	c.Plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{
-		Binaries: config.Binaries, Dir: dir, NoAuditLog: true, SeparateEtcd: true, ExtraArgs: []string{"token-auth-file=" + file},
+	c.running, err = sandbox.StartCluster(ctx, sandbox.ClusterConfig{
+		Config: sandbox.Config{
+			Binaries: config.Binaries, Dir: dir, NoAuditLog: true, SeparateEtcd: true, ExtraArgs: []string{"token-auth-file=" + file},
+		},
+		Manifests: []fs.FS{deploy.Manifests, deploy.GarbageCollector, rbac.Manifests},
 	})
-	if err != nil {
-		return c, err
+	if err == nil {
+		c.Plane = c.running.Plane
 	}
-	for _, manifests := range []fs.FS{deploy.Manifests, deploy.GarbageCollector, config.UpstreamRights} {
-		if err = sandbox.Apply(ctx, c.Plane.RESTConfig(), manifests); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
+	return c, err
 }
 
 // Stop ends the control plane and removes its data, but keeps the logs if so wanted.
 func (c *Cluster) Stop(ctx context.Context, keepLogs bool) error {
 	var errs []error
-	if c.Plane != nil {
-		errs = append(errs, c.Plane.Stop(ctx))
+	if c.running != nil {
+		errs = append(errs, c.running.Stop(ctx))
 	}
 	if !keepLogs {
 		return errors.Join(append(errs, os.RemoveAll(c.dir))...)

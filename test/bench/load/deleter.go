@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // workers is the number of objects that garbage collectors handle at once by default.
@@ -28,7 +30,7 @@ type deleter struct {
 
 // newDeleter connects the deleter, and opens the watch.
 func newDeleter(ctx context.Context, cluster *Cluster, s *session) (*deleter, error) {
-	config := cluster.Client(Collector.Name(), s.programs.LoopsAddress)
+	config := cluster.Client(sandbox.GarbageCollectorAccount.Name(), s.programs.LoopsAddress)
 	config.QPS = -1
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)

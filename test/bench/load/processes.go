@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -146,9 +145,9 @@ func (p *Programs) startStorage(ctx context.Context) error {
 
 // StartReplica starts a pv-controller, or upstream's loops. The name is that of its log.
 func (p *Programs) StartReplica(ctx context.Context, name string) error {
-	loops, start := sandbox.PVControllerAccount.Name(), p.cluster.Plane.StartPVController
+	loops := sandbox.PVControllerAccount.Name()
 	if p.turn.Side == plan.Upstream {
-		loops, start = upstreamLoops, p.cluster.Plane.StartUpstreamLoops
+		loops = upstreamLoops
 	}
 	controller, err := p.controller(ctx, name, loops, p.LoopsAddress)
 	if err != nil {
@@ -157,7 +156,7 @@ func (p *Programs) StartReplica(ctx context.Context, name string) error {
 	if p.turn.Scenario.Kind == plan.HandOver {
 		controller.Args = append(controller.Args, "--leader-elect=true")
 	}
-	process, err := start(ctx, controller)
+	process, err := p.cluster.Plane.StartLoops(ctx, p.turn.Side == plan.Upstream, controller)
 	if err != nil {
 		return err
 	}
@@ -176,15 +175,15 @@ func (p *Programs) EndLeader(end func(leader *sandbox.Process) error) error {
 
 // startSidecar starts the provisioner of a driver.
 func (p *Programs) startSidecar(ctx context.Context, name string, driver *sandbox.Driver) error {
-	user, start := sandbox.ProvisionerAccount.Name(), p.cluster.Plane.StartProvisioner
+	user := sandbox.ProvisionerAccount.Name()
 	if p.turn.Side == plan.Upstream {
-		user, start = sandbox.UpstreamSidecarUser.Name(), p.cluster.Plane.StartUpstreamProvisioner
+		user = sandbox.UpstreamSidecarUser.Name()
 	}
 	controller, err := p.controller(ctx, name, user, p.SidecarAddress)
 	if err != nil {
 		return err
 	}
-	process, err := start(ctx, driver, controller)
+	process, err := p.cluster.Plane.StartSidecar(ctx, p.turn.Side == plan.Upstream, driver, controller)
 	if err != nil {
 		return err
 	}
@@ -212,7 +211,7 @@ func (p *Programs) limits(process string) []string {
 	switch {
 	case p.turn.Side != plan.Upstream || !p.turn.Scenario.Defaults:
 		return nil
-	case process == measure.Loops:
+	case process != measure.Sidecar && process != measure.OtherSidecars:
 		return []string{"--kube-api-qps=20", "--kube-api-burst=30"}
 	}
 	return []string{"--kube-api-qps=5", "--kube-api-burst=10"}
@@ -240,10 +239,8 @@ func (p *Programs) Err() error {
 	defer p.mu.Unlock()
 	for name, processes := range p.all {
 		for _, process := range processes {
-			select {
-			case <-process.Done():
-				return errors.Join(fmt.Errorf("the %s of %s has ended, see %s", name, p.turn.Side, process.LogFile()), process.Err())
-			default:
+			if err := process.Ended(); err != nil {
+				return fmt.Errorf("the %s of %s has ended, see %s: %w", name, p.turn.Side, process.LogFile(), err)
 			}
 		}
 	}
@@ -256,18 +253,17 @@ func (p *Programs) serveProfiles(ctx context.Context, process string) ([]string,
 	if !p.cluster.config.Profiling || process == measure.OtherSidecars {
 		return nil, nil
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	port, err := sandbox.FreePort(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find a free port: %w", err)
+		return nil, err
 	}
-	address := listener.Addr().String()
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	if process == measure.Sidecar {
 		p.Profiles[process] = "http://" + address + ProfilePath
-		return []string{"--enable-pprof", "--http-endpoint=" + address}, listener.Close()
+		return []string{"--enable-pprof", "--http-endpoint=" + address}, nil
 	}
 	p.Profiles[process] = "https://" + address + ProfilePath
-	_, port, _ := net.SplitHostPort(address)
-	return []string{"--profiling", "--bind-address=127.0.0.1", "--secure-port=" + port, "--authorization-always-allow-paths=/debug/pprof/*"}, listener.Close()
+	return []string{"--profiling", "--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", port), "--authorization-always-allow-paths=/debug/pprof/*"}, nil
 }
 
 // Stop ends all programs but the control plane.

@@ -45,6 +45,7 @@ func TestOnlyUpstreamHasDefaultLimits(t *testing.T) {
 	}{
 		{plan.Upstream, true, measure.Loops, "--kube-api-qps=20 --kube-api-burst=30"},
 		{plan.Upstream, true, measure.Sidecar, "--kube-api-qps=5 --kube-api-burst=10"},
+		{plan.Upstream, true, measure.Collector, "--kube-api-qps=20 --kube-api-burst=30"},
 		{plan.Upstream, false, measure.Sidecar, ""},
 		{plan.Ours, true, measure.Loops, ""},
 	} {
@@ -63,22 +64,6 @@ func TestFaultsOfDriver(t *testing.T) {
 	} {
 		if got := faultsOf(s); got != want {
 			t.Errorf("faults %q, want %q", got, want)
-		}
-	}
-}
-
-func TestLimitsOfUpstreamCollectorAreLifted(t *testing.T) {
-	const (
-		ours  = "--leader-elect=false --secure-port=0"
-		stock = ours + " --controllers=garbage-collector-controller --use-service-account-credentials=false"
-	)
-	for want, turn := range map[string]plan.Turn{
-		ours: {Side: plan.Ours},
-		stock + " --kube-api-qps=5000 --kube-api-burst=5000": {Side: plan.Upstream},
-		stock: {Side: plan.Upstream, Scenario: plan.Scenario{Defaults: true}},
-	} {
-		if got := strings.Join(collectorFlags(turn), " "); got != want {
-			t.Errorf("flags %q, want %q", got, want)
 		}
 	}
 }

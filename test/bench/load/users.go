@@ -17,26 +17,18 @@ const Admin = "bench"
 // upstreamLoops is the user of kube-controller-manager.
 const upstreamLoops = "system:kube-controller-manager"
 
-// The users of the garbage collectors.
-var (
-	// Collector is that of our garbage collector, and of the ceiling.
-	Collector = sandbox.ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount)
-	// upstreamCollector is that of kube-controller-manager's.
-	upstreamCollector = sandbox.ServiceAccount("kube-system", "generic-garbage-collector")
-)
-
 // groups returns the groups of each user.
 func groups() map[string]string {
 	const all = "system:serviceaccounts,system:serviceaccounts:"
 	accounts := all + deploy.Namespace
 	return map[string]string{
-		Admin:                              "system:masters",
-		upstreamLoops:                      "",
-		sandbox.UpstreamSidecarUser.Name(): accounts,
-		sandbox.PVControllerAccount.Name(): accounts,
-		sandbox.ProvisionerAccount.Name():  accounts,
-		Collector.Name():                   accounts,
-		upstreamCollector.Name():           all + "kube-system",
+		Admin:                                   "system:masters",
+		upstreamLoops:                           "",
+		sandbox.UpstreamSidecarUser.Name():      accounts,
+		sandbox.PVControllerAccount.Name():      accounts,
+		sandbox.ProvisionerAccount.Name():       accounts,
+		sandbox.GarbageCollectorAccount.Name():  accounts,
+		sandbox.UpstreamCollectorAccount.Name(): all + "kube-system",
 	}
 }
 

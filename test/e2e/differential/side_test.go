@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/sandbox"
+	"github.com/exeunt-io/exeunt/test/upstream/rbac"
 )
 
 // side is a cluster with our loops or upstream's. The provisioner is ours on all sides,
@@ -27,13 +27,13 @@ type side struct {
 	// upstream runs upstream's loops instead of ours.
 	upstream bool
 
-	dir       string
-	port      int // of the metrics of the loops
-	plane     *sandbox.ControlPlane
-	driver    *sandbox.Driver
-	processes []*sandbox.Process
-	client    dynamic.Interface
-	recorder  *recorder
+	dir      string
+	port     int // of the metrics of the loops
+	cluster  *sandbox.Cluster
+	plane    *sandbox.ControlPlane
+	driver   *sandbox.Driver
+	client   dynamic.Interface
+	recorder *recorder
 }
 
 // start starts the side. On error it stops the started processes.
@@ -48,18 +48,18 @@ func (s *side) start() (err error) {
 			err = errors.Join(err, s.stop(), os.RemoveAll(s.dir))
 		}
 	}()
-	if s.plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: harness.Binaries(), Dir: s.dir}); err != nil {
+	s.cluster, err = sandbox.StartCluster(ctx, sandbox.ClusterConfig{
+		Config:    sandbox.Config{Binaries: harness.Binaries(), Dir: s.dir},
+		Manifests: []fs.FS{deploy.Manifests, deploy.Recycler, rbac.Manifests, os.DirFS(filepath.Join("testdata", "shared"))},
+	})
+	if err != nil {
 		return err
 	}
+	s.plane = s.cluster.Plane
 	if err = harness.CheckVersion(s.plane); err != nil {
 		return err
 	}
-	for _, manifests := range []fs.FS{deploy.Manifests, deploy.Recycler, os.DirFS(harness.InCheckout("test", "upstream", "rbac")), os.DirFS(filepath.Join("testdata", "shared"))} {
-		if err = sandbox.Apply(ctx, s.plane.RESTConfig(), manifests); err != nil {
-			return err
-		}
-	}
-	if s.driver, err = sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: harness.Binaries(), Dir: s.dir}); err != nil {
+	if s.driver, err = s.cluster.StartDriver(ctx, sandbox.DriverConfig{}); err != nil {
 		return err
 	}
 	if err = s.startPrograms(ctx); err != nil {
@@ -71,8 +71,8 @@ func (s *side) start() (err error) {
 // startPrograms starts the loops and the provisioner. Upstream's loops resync every second,
 // because they handle some changes only then; ours need no resync.
 func (s *side) startPrograms(ctx context.Context) error {
-	loops := s.plane.StartPVController
-	if err := s.choosePort(ctx); err != nil {
+	var err error
+	if s.port, err = sandbox.FreePort(ctx); err != nil {
 		return err
 	}
 	args := []string{
@@ -80,30 +80,13 @@ func (s *side) startPrograms(ctx context.Context) error {
 		fmt.Sprintf("--secure-port=%d", s.port), "--authorization-always-allow-paths=/metrics",
 	}
 	if s.upstream {
-		loops = s.plane.StartUpstreamLoops
 		args = append(args, "--pvclaimbinder-sync-period=1s")
 	}
-	process, err := loops(ctx, sandbox.Controller{HonorReclaimPolicy: s.honor, Args: args})
-	if err != nil {
+	if _, err := s.cluster.StartLoops(ctx, s.upstream, sandbox.Controller{HonorReclaimPolicy: s.honor, Args: args}); err != nil {
 		return err
 	}
-	s.processes = append(s.processes, process)
-	process, err = s.plane.StartProvisioner(ctx, s.driver, sandbox.Controller{HonorReclaimPolicy: s.honor || s.upstream})
-	if err != nil {
-		return err
-	}
-	s.processes = append(s.processes, process)
-	return nil
-}
-
-// choosePort finds a free port.
-func (s *side) choosePort(ctx context.Context) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("find a free port: %w", err)
-	}
-	s.port = listener.Addr().(*net.TCPAddr).Port
-	return listener.Close()
+	_, err = s.cluster.StartProvisioner(ctx, false, s.driver, sandbox.Controller{HonorReclaimPolicy: s.honor || s.upstream})
+	return err
 }
 
 func (s *side) record(ctx context.Context) (err error) {
@@ -119,16 +102,8 @@ func (s *side) record(ctx context.Context) (err error) {
 // finish stops the side. It returns an error if one of our programs died or sent an
 // unauthorized request.
 func (s *side) finish() error {
-	var errs []error
-	for _, process := range s.processes {
-		select {
-		case <-process.Done():
-			errs = append(errs, fmt.Errorf("%s died: %w", process.Name(), process.Err()))
-		default:
-		}
-	}
-	errs = append(errs, sandbox.Refused(s.plane.AuditLog, "system:serviceaccount:"+deploy.Namespace))
-	if err := errors.Join(errs...); err != nil || os.Getenv("EXEUNT_KEEP") != "" {
+	err := errors.Join(s.cluster.Ended(), sandbox.Refused(s.plane.AuditLog, "system:serviceaccount:"+deploy.Namespace))
+	if err != nil || os.Getenv("EXEUNT_KEEP") != "" {
 		return errors.Join(err, s.stop(), fmt.Errorf("the logs are in %s", s.dir))
 	}
 	return errors.Join(s.stop(), os.RemoveAll(s.dir), s.clearHostPaths())
@@ -149,18 +124,11 @@ func (s *side) clearHostPaths() error {
 func (s *side) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	var errs []error
 	if s.recorder != nil {
 		s.recorder.stop()
 	}
-	for _, process := range s.processes {
-		errs = append(errs, process.Stop(ctx))
+	if s.cluster == nil {
+		return nil
 	}
-	if s.driver != nil {
-		errs = append(errs, s.driver.Stop(ctx))
-	}
-	if s.plane != nil {
-		errs = append(errs, s.plane.Stop(ctx))
-	}
-	return errors.Join(errs...)
+	return s.cluster.Stop(ctx)
 }

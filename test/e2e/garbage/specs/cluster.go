@@ -5,9 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
+	"io/fs"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -28,7 +27,7 @@ const (
 // cluster is a control plane, its controllers and a node without a kubelet.
 type cluster struct {
 	config
-	plane *sandbox.ControlPlane
+	*sandbox.Cluster
 	// controllers is kube-controller-manager, collector is our garbage-collector. Nil means
 	// that it does not run.
 	controllers, collector *sandbox.Process
@@ -41,78 +40,55 @@ func startCluster(ctx context.Context, c config) (started *cluster, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	started = &cluster{config: c}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, started.stop())
-		}
-	}()
-	started.plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{
-		Binaries: c.binaries, Dir: c.dir, ExtraArgs: []string{"enable-admission-plugins=ServiceAccount"},
+	started.Cluster, err = sandbox.StartCluster(ctx, sandbox.ClusterConfig{
+		Config:    sandbox.Config{Binaries: c.binaries, Dir: c.dir, ExtraArgs: []string{"enable-admission-plugins=ServiceAccount"}},
+		Manifests: []fs.FS{deploy.Manifests, deploy.GarbageCollector},
 	})
 	if err != nil {
-		return started, err
-	}
-	if err := sandbox.Apply(ctx, started.plane.RESTConfig(), deploy.Manifests); err != nil {
-		return started, err
-	}
-	if err := sandbox.Apply(ctx, started.plane.RESTConfig(), deploy.GarbageCollector); err != nil {
-		return started, err
+		return nil, err
 	}
 	if c.side == ours {
 		err = started.startCollector(ctx)
 	}
-	return started, errors.Join(err, started.startControllers(ctx), started.createNode(ctx))
+	if err = errors.Join(err, started.startControllers(ctx), started.createNode(ctx)); err != nil {
+		return nil, errors.Join(err, started.stop())
+	}
+	return started, nil
 }
 
 // startCollector starts our garbage-collector with the flags and the rights of its manifests,
 // and waits until it is ready.
 func (c *cluster) startCollector(ctx context.Context) (err error) {
-	kubeconfig, err := c.plane.Kubeconfig(ctx, sandbox.ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount))
-	if err != nil {
-		return err
-	}
-	path, err := c.binaries.Path("garbage-collector")
-	if err != nil {
-		return err
-	}
-	c.collector, err = c.start(ctx, path, "/readyz", "--kubeconfig="+kubeconfig, "--leader-elect=true")
+	c.collector, err = c.start(ctx, c.Plane.StartGarbageCollector, "/readyz", "--leader-elect=true")
 	return err
 }
 
 // startControllers starts kube-controller-manager, with its collector unless ours works.
-func (c *cluster) startControllers(ctx context.Context) error {
-	kubeconfig, err := c.plane.Kubeconfig(ctx, sandbox.User("system:kube-controller-manager"))
-	if err != nil {
-		return err
-	}
-	path, err := c.binaries.UpstreamPath("kube-controller-manager")
-	if err != nil {
-		return err
-	}
-	controllers := "--controllers=*"
+func (c *cluster) startControllers(ctx context.Context) (err error) {
+	controllers := "*"
 	if c.collector != nil {
 		controllers += ",-garbage-collector-controller"
 	}
-	keys := filepath.Join(c.dir, "data", "pki")
-	c.controllers, err = c.start(ctx, path, "/healthz", controllers, "--kubeconfig="+kubeconfig, "--leader-elect=false",
-		"--use-service-account-credentials", "--root-ca-file="+filepath.Join(keys, "ca.crt"),
-		"--service-account-private-key-file="+filepath.Join(keys, "service-account.key"), "--cert-dir="+c.dir)
+	start := func(ctx context.Context, how sandbox.Controller) (*sandbox.Process, error) {
+		return c.Plane.StartControllerManager(ctx, controllers, how)
+	}
+	c.controllers, err = c.start(ctx, start, "/healthz", "--cert-dir="+c.dir)
 	return err
 }
 
 // start starts a program that serves at a free port, and waits until the path answers 200.
-func (c *cluster) start(ctx context.Context, program, path string, args ...string) (*sandbox.Process, error) {
-	port, err := freePort(ctx)
+func (c *cluster) start(
+	ctx context.Context, program func(context.Context, sandbox.Controller) (*sandbox.Process, error), path string, args ...string,
+) (*sandbox.Process, error) {
+	port, err := sandbox.FreePort(ctx)
 	if err != nil {
 		return nil, err
 	}
-	process, err := sandbox.Start(ctx, sandbox.Program{
-		Path: program, Args: append(args, fmt.Sprint("--secure-port=", port), "--v=2"),
-		LogFile: filepath.Join(c.dir, filepath.Base(program)+".log"),
-	})
+	process, err := program(ctx, sandbox.Controller{Args: append(args, fmt.Sprint("--secure-port=", port), "--v=2")})
 	if err != nil {
 		return nil, err
 	}
+	c.Add(process)
 	ready := func(ctx context.Context) (bool, error) {
 		return answers(ctx, fmt.Sprintf("https://127.0.0.1:%d%s", port, path)), process.Err()
 	}
@@ -120,15 +96,6 @@ func (c *cluster) start(ctx context.Context, program, path string, args ...strin
 		return process, fmt.Errorf("wait until %s is ready: %w, see %s", process.Name(), err, process.LogFile())
 	}
 	return process, nil
-}
-
-// freePort returns a port that no program listens on.
-func freePort(ctx context.Context) (int, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
 }
 
 // answers reports whether the address answers 200. The programs make their certificates at
@@ -150,14 +117,5 @@ func answers(ctx context.Context, address string) bool {
 func (c *cluster) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
-	var errs []error
-	for _, process := range []*sandbox.Process{c.collector, c.controllers} {
-		if process != nil {
-			errs = append(errs, process.Stop(ctx))
-		}
-	}
-	if c.plane != nil {
-		errs = append(errs, c.plane.Stop(ctx))
-	}
-	return errors.Join(errs...)
+	return c.Stop(ctx)
 }

@@ -25,7 +25,7 @@ const (
 // createNode creates a Ready node. The specs refuse to run without one, and ask for the number
 // of its pods. No scheduler runs, so that pods stay Pending.
 func (c *cluster) createNode(ctx context.Context) error {
-	nodes := c.plane.Client().CoreV1().Nodes()
+	nodes := c.Plane.Client().CoreV1().Nodes()
 	node, err := nodes.Create(ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{v1.LabelHostname: nodeName}}}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create node: %w", err)
@@ -44,7 +44,7 @@ func (c *cluster) createNode(ctx context.Context) error {
 		},
 		Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}},
 	}
-	if _, err := c.plane.Client().CoordinationV1().Leases(v1.NamespaceNodeLease).Create(ctx, lease, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Plane.Client().CoordinationV1().Leases(v1.NamespaceNodeLease).Create(ctx, lease, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create lease of node: %w", err)
 	}
 	return nil
@@ -52,7 +52,7 @@ func (c *cluster) createNode(ctx context.Context) error {
 
 // keepNode renews the lease of the node, as its kubelet would, until ctx ends.
 func (c *cluster) keepNode(ctx context.Context) error {
-	leases := c.plane.Client().CoordinationV1().Leases(v1.NamespaceNodeLease)
+	leases := c.Plane.Client().CoordinationV1().Leases(v1.NamespaceNodeLease)
 	for {
 		sandbox.Pause(ctx, renewal)
 		if ctx.Err() != nil {

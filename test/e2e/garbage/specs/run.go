@@ -49,7 +49,7 @@ func (c *cluster) runGinkgo(ctx context.Context) (outcome, error) {
 		Args: []string{
 			fmt.Sprint("--procs=", c.processes), "--focus=" + c.focus, "--no-color", "--timeout=" + specsLimit.String(),
 			"--output-dir=" + c.dir, "--json-report=" + report, suite, "--",
-			"--kubeconfig=" + c.plane.AdminKubeconfig, "--provider=skeleton",
+			"--kubeconfig=" + c.Plane.AdminKubeconfig, "--provider=skeleton",
 		},
 		LogFile: filepath.Join(c.dir, "ginkgo.log"),
 	})

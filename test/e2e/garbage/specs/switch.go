@@ -34,11 +34,11 @@ func (c *cluster) change(ctx context.Context) error {
 	} else {
 		c.collector = nil
 	}
-	if err := c.controllers.Stop(ctx); err != nil {
+	if err := c.End(ctx, c.controllers); err != nil {
 		return err
 	}
 	if err := c.startControllers(ctx); err != nil || former == nil {
 		return err
 	}
-	return former.Stop(ctx)
+	return c.End(ctx, former)
 }

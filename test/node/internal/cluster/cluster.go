@@ -1,14 +1,12 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,11 +43,10 @@ type Cluster struct {
 	Client     kubernetes.Interface
 	Kubeconfig string
 
-	config                         Config
-	release                        string // the version of the manifests and images
-	plane                          *sandbox.ControlPlane
-	planeProcess, loops, scheduler *sandbox.Process
-	node                           *sandbox.Process
+	config                 Config
+	release                string // the version of the manifests and images
+	running                *sandbox.Cluster
+	loops, scheduler, node *sandbox.Process
 }
 
 // Start runs a cluster, and waits until the driver is registered on its node.
@@ -85,30 +82,28 @@ func (c *Cluster) DriverDir(names ...string) string {
 func (c *Cluster) startControlPlane(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("the API server was not ready within %s", Patience))
 	defer cancel()
-	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: sandbox.Binaries{Dir: c.config.Binaries}, Dir: c.config.Dir, ExtraArgs: []string{
-		"enable-admission-plugins=ServiceAccount", "kubelet-preferred-address-types=InternalIP",
+	running, err := sandbox.StartCluster(ctx, sandbox.ClusterConfig{Config: sandbox.Config{
+		Binaries: sandbox.Binaries{Dir: c.config.Binaries}, Dir: c.config.Dir,
+		ExtraArgs: []string{"enable-admission-plugins=ServiceAccount", "kubelet-preferred-address-types=InternalIP"},
 	}})
 	if err != nil {
 		return err
 	}
-	c.plane, c.planeProcess, c.Client, c.Kubeconfig = plane, plane.Process, plane.Client(), plane.AdminKubeconfig
+	c.running, c.Client, c.Kubeconfig = running, running.Plane.Client(), running.Plane.AdminKubeconfig
 	return nil
 }
 
 // startLoops starts kube-controller-manager.
-func (c *Cluster) startLoops(ctx context.Context) (err error) {
-	kubeconfig, err := c.kubeconfig(ctx, "system:kube-controller-manager")
-	if err != nil {
-		return err
-	}
-	loops := "--controllers=*"
+func (c *Cluster) startLoops(ctx context.Context) error {
+	loops := "*"
 	if c.config.Side != Upstream {
 		loops += loopsOff
 	}
-	keys := filepath.Join(c.config.Dir, "data", "pki")
-	c.loops, err = c.run(ctx, "kube-controller-manager", filepath.Join("upstream", "kube-controller-manager"),
-		loops, "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials", "--kubeconfig="+kubeconfig,
-		"--root-ca-file="+filepath.Join(keys, "ca.crt"), "--service-account-private-key-file="+filepath.Join(keys, "service-account.key"))
+	process, err := c.running.Plane.StartControllerManager(ctx, loops, sandbox.Controller{Args: []string{"--secure-port=0"}})
+	if err == nil {
+		c.loops = process
+		c.running.Add(process)
+	}
 	return err
 }
 
@@ -135,7 +130,7 @@ func (c *Cluster) startNode(ctx context.Context) error {
 		return err
 	}
 	c.node, err = c.run(ctx, "node", filepath.Join("node", "node"), "start", "--name="+NodeName, "--dir="+c.NodeDir(), "--programs="+programs,
-		"--images="+strings.Join(images, ","), "--pause="+c.Image("node"), "--server="+strings.TrimPrefix(c.plane.URL, "https://"), "--kubeconfig="+kubeconfig)
+		"--images="+strings.Join(images, ","), "--pause="+c.Image("node"), "--server="+strings.TrimPrefix(c.running.Plane.URL, "https://"), "--kubeconfig="+kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -160,47 +155,22 @@ func (c *Cluster) AwaitNode(ctx context.Context) error {
 
 // kubeconfig writes a kubeconfig for a user and returns its file.
 func (c *Cluster) kubeconfig(ctx context.Context, user string, groups ...string) (string, error) {
-	return c.plane.Kubeconfig(ctx, sandbox.User(user, groups...))
+	return c.running.Plane.Kubeconfig(ctx, sandbox.User(user, groups...))
 }
 
 // run starts a program of the folder with the programs.
 func (c *Cluster) run(ctx context.Context, name, path string, args ...string) (*sandbox.Process, error) {
-	return sandbox.Start(ctx, sandbox.Program{
+	return c.running.Run(ctx, sandbox.Program{
 		Name: name, Path: filepath.Join(c.config.Binaries, path), Args: args, LogFile: filepath.Join(c.config.Dir, name+".log"),
 	})
 }
 
-// processes returns the running processes in the order of their start.
-func (c *Cluster) processes() []*sandbox.Process {
-	return slices.DeleteFunc([]*sandbox.Process{c.planeProcess, c.loops, c.scheduler, c.node}, func(p *sandbox.Process) bool { return p == nil })
-}
-
-// errExit: a program ended with status 0.
-var errExit = errors.New("exit status 0")
-
-// endOf returns an error if a process has ended.
-func endOf(process *sandbox.Process) error {
-	select {
-	case <-process.Done():
-		return fmt.Errorf("%s has ended: %w", process.Name(), cmp.Or(process.Err(), errExit))
-	default:
-		return nil
-	}
-}
-
-// ended returns an error if a program of the cluster has ended.
-func (c *Cluster) ended() error {
-	for _, process := range c.processes() {
-		if err := endOf(process); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// ended returns an error if a program of the cluster has ended by itself.
+func (c *Cluster) ended() error { return c.running.Ended() }
 
 // Wait waits until ctx or a program of the cluster ends.
 func (c *Cluster) Wait(ctx context.Context) {
-	processes := c.processes()
+	processes := append(c.running.Processes(), c.running.Plane.Process)
 	ended := make(chan struct{}, len(processes))
 	for _, process := range processes {
 		go func() {
@@ -216,19 +186,21 @@ func (c *Cluster) Wait(ctx context.Context) {
 
 // Stop ends the cluster. The error names the programs that ended before, or unsuccessfully.
 func (c *Cluster) Stop() error {
-	var failures []error
-	for _, process := range slices.Backward(c.processes()) {
-		err := endOf(process)
-		switch {
-		case err != nil:
-		case process == c.loops || process == c.scheduler: // kube-scheduler takes SIGTERM for an error
-			err = process.Kill()
-		default: // the launcher removes its cgroups
-			err = process.Stop(context.Background())
-		}
-		failures = append(failures, err)
+	if c.running == nil {
+		return nil
 	}
-	return errors.Join(failures...)
+	failures := []error{c.running.Ended()}
+	for _, process := range []*sandbox.Process{c.scheduler, c.loops} { // they take SIGTERM for an error
+		if process != nil {
+			failures = append(failures, c.running.Kill(process))
+		}
+	}
+	for _, process := range c.running.Processes() {
+		if process.Ended() != nil { // named above
+			c.running.Forget(process)
+		}
+	}
+	return errors.Join(append(failures, c.running.Stop(context.Background()))...) // the launcher removes its cgroups
 }
 
 // Remove removes data and logs.

@@ -19,7 +19,7 @@ var errSameLeader = errors.New("no other pod leads yet")
 // is killed and started again.
 func (c *Cluster) EndLeader(ctx context.Context) error {
 	if c.config.Side == Upstream {
-		if err := c.loops.Kill(); err != nil {
+		if err := c.running.Kill(c.loops); err != nil {
 			return err
 		}
 		return c.startLoops(ctx)

@@ -54,7 +54,7 @@ func (c *Cluster) SwitchTo(ctx context.Context, side Side) error {
 			return err
 		}
 	}
-	if err := c.loops.Kill(); err != nil {
+	if err := c.running.Kill(c.loops); err != nil {
 		return err
 	}
 	c.config.Side = side
