@@ -10,6 +10,9 @@
 // RBAC stays as it is. The program reaches the proxy by HTTPS with HTTP/2, as it reaches
 // an API server.
 //
+// A test that holds, answers or changes some requests by itself adds Wrap and Change to the
+// configuration. A DelayProxy delays bytes and does not look into them.
+//
 // # Decisions
 //
 // Each decision is a function of the seed, the program, the verb, resource, selectors,

@@ -38,6 +38,10 @@ type Config struct {
 	NoWatchList bool
 	// MaxDelay bounds every delay, stall and outage. Zero means 5 seconds.
 	MaxDelay time.Duration
+	// Wrap, unless nil, returns what handles the requests of the program, given what forwards them.
+	Wrap func(forward http.Handler) http.Handler
+	// Change, unless nil, changes the answers of the API server.
+	Change func(*http.Response) error
 	// Tick is the time between two decisions about an open watch. Zero means a second.
 	Tick time.Duration
 }
@@ -84,7 +88,11 @@ func New(config Config) (*Proxy, error) {
 	p.decider.setRates(config.Rates)
 	p.forward = p.newForward(target, transport)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	if p.door, err = newDoor(p); err != nil {
+	handler := http.Handler(p)
+	if config.Wrap != nil {
+		handler = config.Wrap(handler)
+	}
+	if p.door, err = newDoor(handler); err != nil {
 		p.cancel()
 		return nil, err
 	}

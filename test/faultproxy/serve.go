@@ -80,6 +80,11 @@ func (p *Proxy) changeResponse(response *http.Response) error {
 	if err := p.gate.wait(ctx); err != nil {
 		return err
 	}
+	if p.config.Change != nil {
+		if err := p.config.Change(response); err != nil {
+			return err
+		}
+	}
 	e := ctx.Value(exchangeKey{}).(*exchange)
 	if response.StatusCode >= http.StatusMultipleChoices {
 		return nil // no effect that could be lost, no stream

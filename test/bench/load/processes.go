@@ -12,9 +12,9 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
-	"github.com/exeunt-io/exeunt/test/bench/delay"
 	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/bench/plan"
+	"github.com/exeunt-io/exeunt/test/faultproxy"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
@@ -36,7 +36,7 @@ type Programs struct {
 	mu      sync.Mutex
 	all     map[string][]*sandbox.Process
 	drivers []*sandbox.Driver
-	proxies []*delay.Proxy
+	proxies []*faultproxy.DelayProxy
 }
 
 // NewPrograms prepares the programs of a turn. Nothing but driver and proxies runs yet.
@@ -68,7 +68,7 @@ func (p *Programs) openProxy() (string, error) {
 	if p.turn.Scenario.NetworkDelay == 0 {
 		return server.Host, nil
 	}
-	proxy, err := delay.Start(server.Host, p.turn.Scenario.NetworkDelay)
+	proxy, err := faultproxy.StartDelay(server.Host, p.turn.Scenario.NetworkDelay)
 	if err != nil {
 		return "", err
 	}

@@ -17,8 +17,8 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 	live := w.create(configMaps, "live")
 	w.create(configMaps, "dependent", ownedBy(reference(live)), w.absentOwner())
 	w.awaitOwners(configMaps, "dependent", "live") // a patch, which is counted
-	w.proxy.gate.hold("secrets")
-	w.proxy.gate.fail("secrets", true)
+	w.gate.hold("secrets")
+	w.gate.fail("secrets", true)
 	w.create(configMaps, "owner")
 	w.delete(configMaps, "owner", orphan)
 	w.await("the unread kind is counted", func() bool {

@@ -3,12 +3,10 @@ package garbage
 import (
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"path"
 	"slices"
 	"sync"
-	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -204,11 +202,4 @@ func (r *rule) apply(response http.ResponseWriter) bool {
 	response.WriteHeader(r.status)
 	_ = json.NewEncoder(response).Encode(status)
 	return true
-}
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err, "listen")
-	return listener
 }

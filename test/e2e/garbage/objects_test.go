@@ -96,7 +96,7 @@ func lateDefinitions() string {
 func (w *world) lateKind() kind {
 	w.t.Helper()
 	w.lateKindLater()
-	w.proxy.gate.hold(w.late.Resource)
+	w.gate.hold(w.late.Resource)
 	return w.late
 }
 

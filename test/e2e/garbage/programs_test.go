@@ -14,8 +14,8 @@ func TestKindThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	r := start(t, ours, true, "--unreadable-kind-timeout=2s")
 	w := r.world(t)
-	w.proxy.gate.hold("secrets")
-	w.proxy.gate.fail("secrets", true)
+	w.gate.hold("secrets")
+	w.gate.fail("secrets", true)
 	owner := w.create(configMaps, "orphaning")
 	w.create(secrets, "orphan", ownedBy(reference(owner)))
 	w.create(configMaps, "waiting")
@@ -30,7 +30,7 @@ func TestKindThatCannotBeListed(t *testing.T) {
 	if w.get(configMaps, "orphaning") == nil {
 		t.Error("the owner is gone although its orphans cannot be read")
 	}
-	w.proxy.gate.fail("secrets", false)
+	w.gate.fail("secrets", false)
 	w.awaitGone(configMaps, "orphaning")
 	w.awaitOwners(secrets, "orphan")
 }

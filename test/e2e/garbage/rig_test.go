@@ -2,10 +2,6 @@ package garbage
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,11 +12,10 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/faultproxy"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
@@ -40,7 +35,8 @@ type rig struct {
 	typed   kubernetes.Interface
 	process *sandbox.Process
 	dir     string
-	proxy   *proxy
+	// gate is in the proxy, if there is one.
+	gate *gate
 	// kubeconfig of the collector.
 	kubeconfig string
 	flags      []string
@@ -88,8 +84,10 @@ func startAtOnce(t *testing.T, which side, withProxy bool, flags ...string) *rig
 	r.kubeconfig, err = r.plane.Kubeconfig(ctx, account)
 	must(t, err, "write kubeconfig")
 	if withProxy {
-		r.proxy = newProxy(t, r.kubeconfig)
-		r.kubeconfig = r.proxy.kubeconfig
+		r.gate = newGate()
+		_, r.kubeconfig, err = harness.StartFaultProxy(t, r.kubeconfig, faultproxy.Config{Wrap: r.gate.guard, Change: r.gate.modify})
+		must(t, err, "start proxy")
+		t.Cleanup(r.gate.open)
 	}
 	r.run(t)
 	t.Cleanup(func() { r.stop(t) })
@@ -159,32 +157,4 @@ func must(t *testing.T, err error, what string) {
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-}
-
-// proxy forwards requests to the API server, and can hold back the watches of a resource.
-type proxy struct {
-	kubeconfig string
-	gate       *gate
-	server     *http.Server
-}
-
-// newProxy starts a proxy with the credentials of the kubeconfig.
-func newProxy(t *testing.T, kubeconfig string) *proxy {
-	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	must(t, err, "load kubeconfig")
-	transport, err := rest.TransportFor(config)
-	must(t, err, "make transport")
-	target, err := url.Parse(config.Host)
-	must(t, err, "parse address")
-	p := &proxy{gate: newGate(), kubeconfig: kubeconfig + ".proxy"}
-	reverse := httputil.NewSingleHostReverseProxy(target)
-	reverse.Transport, reverse.FlushInterval, reverse.ModifyResponse = transport, -1, p.gate.modify
-	listener := listen(t)
-	p.server = &http.Server{Handler: p.gate.guard(reverse), ReadHeaderTimeout: time.Minute}
-	go func() { _ = p.server.Serve(listener) }()
-	t.Cleanup(func() { p.gate.open(); _ = p.server.Close() })
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://%s'}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\nusers: [{name: u, user: {token: unused}}]\n", listener.Addr())
-	must(t, os.WriteFile(p.kubeconfig, []byte(text), 0o600), "write kubeconfig of the proxy")
-	return p
 }

@@ -125,7 +125,7 @@ func TestStockNewKinds(t *testing.T) {
 
 func runNewKinds(t *testing.T, which side) {
 	r := start(t, which, true)
-	r.proxy.gate.hold("customresourcedefinitions")
+	r.gate.hold("customresourcedefinitions")
 	runIn(t, r, []theme{{"New kinds", newKinds}})
 }
 

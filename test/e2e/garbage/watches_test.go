@@ -53,7 +53,7 @@ var watches = []scenario{
 		w.create(late, "dependent", ownedBy(reference(owner)))
 		w.delete(configMaps, "owner", orphan)
 		w.awaitGone(configMaps, "owner")
-		w.proxy.gate.release(late.Resource)
+		w.gate.release(late.Resource)
 	}, stock: &difference{
 		does: "they are deleted", why: noBarrier,
 		ours: func(w *world) {
@@ -67,11 +67,11 @@ var watches = []scenario{
 		first, second := w.create(configMaps, "first"), w.create(configMaps, "second")
 		w.create(late, "dependent", ownedBy(reference(first)))
 		w.settleKind(late)
-		w.proxy.gate.hold(late.Resource)
+		w.gate.hold(late.Resource)
 		w.own(late, "dependent", reference(first), reference(second))
 		w.delete(configMaps, "first", background)
 		w.expectKept(late, "dependent")
-		w.proxy.gate.release(late.Resource)
+		w.gate.release(late.Resource)
 		w.awaitOwners(late, "dependent", "second")
 	}},
 	{name: "an owner that the watch has not delivered keeps its dependents", about: "kubernetes#88097", run: func(w *world) {
@@ -87,7 +87,7 @@ var watches = []scenario{
 		w.expectKept(secrets, "dependent")
 		w.delete(late, "owner", background)
 		w.settle()
-		w.proxy.gate.release(late.Resource)
+		w.gate.release(late.Resource)
 		w.awaitGone(secrets, "dependent")
 	}},
 	{name: "a foreground deletion that the watch has not delivered ends later", about: "kubernetes#115570", run: func(w *world) {
@@ -97,7 +97,7 @@ var watches = []scenario{
 		w.delete(late, "owner", foreground)
 		w.annotate(late, "owner", "changed")
 		w.settle()
-		w.proxy.gate.release(late.Resource)
+		w.gate.release(late.Resource)
 		w.awaitGone(late, "owner")
 		w.expectGone(secrets, "dependent")
 	}},
@@ -106,11 +106,11 @@ var watches = []scenario{
 		owner := w.create(late, "owner")
 		w.create(secrets, "dependent", ownedBy(reference(owner)))
 		w.settleKind(late)
-		w.proxy.gate.hold(late.Resource)
+		w.gate.hold(late.Resource)
 		w.delete(late, "owner", foreground)
 		w.annotate(late, "owner", "changed")
-		expired := w.proxy.gate.answer(http.MethodGet, "/apis/e2e.exeunt.io/v1/"+late.Resource, http.StatusGone)
-		w.proxy.gate.cut(late.Resource)
+		expired := w.gate.answer(http.MethodGet, "/apis/e2e.exeunt.io/v1/"+late.Resource, http.StatusGone)
+		w.gate.cut(late.Resource)
 		w.awaitReached(expired)
 		expired.open()
 		w.awaitGone(late, "owner")
@@ -123,10 +123,10 @@ var watches = []scenario{
 		w.delete(configMaps, "owner", foreground)
 		w.awaitDeleted(late, "dependent")
 		w.settleKind(late)
-		w.proxy.gate.hold(late.Resource)
+		w.gate.hold(late.Resource)
 		w.setFinalizers(late, "dependent")
 		w.awaitGone(late, "dependent")
-		w.proxy.gate.release(late.Resource)
+		w.gate.release(late.Resource)
 		w.awaitGone(configMaps, "owner")
 	}},
 }
@@ -136,7 +136,7 @@ var requests = []scenario{
 	{name: "references that change before the deletion arrives keep the dependent", about: "kubernetes#114603", run: func(w *world) {
 		first, second := w.create(configMaps, "first"), w.create(configMaps, "second")
 		w.create(secrets, "dependent", ownedBy(reference(first)))
-		held := w.proxy.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
+		held := w.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
 		w.delete(configMaps, "first", background)
 		w.awaitReached(held)
 		w.own(secrets, "dependent", reference(second))
@@ -146,7 +146,7 @@ var requests = []scenario{
 	}},
 	{name: "an annotation that changes before the deletion arrives does not keep the dependent", run: func(w *world) {
 		w.create(secrets, "dependent", ownedBy(reference(w.create(configMaps, "owner"))))
-		held := w.proxy.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
+		held := w.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
 		w.delete(configMaps, "owner", background)
 		w.awaitReached(held)
 		w.annotate(secrets, "dependent", "changed")
@@ -156,7 +156,7 @@ var requests = []scenario{
 	{name: "a dependent created again before the deletion arrives stays", run: func(w *world) {
 		first, second := w.create(configMaps, "first"), w.create(configMaps, "second")
 		w.create(secrets, "dependent", ownedBy(reference(first)))
-		held := w.proxy.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
+		held := w.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
 		w.delete(configMaps, "first", background)
 		w.awaitReached(held)
 		w.delete(secrets, "dependent", background)
@@ -167,7 +167,7 @@ var requests = []scenario{
 	{name: "a path that is not served is no absence", run: func(w *world) {
 		late := w.lateKind()
 		owner := w.create(late, "owner")
-		w.proxy.gate.answer(http.MethodGet, w.path(late, "owner"), http.StatusNotFound)
+		w.gate.answer(http.MethodGet, w.path(late, "owner"), http.StatusNotFound)
 		w.create(secrets, "dependent", ownedBy(reference(owner)))
 	}, stock: &difference{
 		does: "the dependent of a live owner is deleted", why: "a 404 of a path is taken for the absence of the owner",
@@ -180,21 +180,21 @@ var requests = []scenario{
 	{name: "an owner that cannot be read keeps its dependents", run: func(w *world) {
 		late := w.lateKind()
 		owner := w.create(late, "owner")
-		w.proxy.gate.answer(http.MethodGet, w.path(late, "owner"), http.StatusInternalServerError)
+		w.gate.answer(http.MethodGet, w.path(late, "owner"), http.StatusInternalServerError)
 		w.create(secrets, "dependent", ownedBy(reference(owner)))
 		w.expectKept(secrets, "dependent")
 	}},
 	{name: "an owner that the collector may not read keeps its dependents", run: func(w *world) {
 		late := w.lateKind()
 		owner := w.create(late, "owner")
-		w.proxy.gate.answer(http.MethodGet, w.path(late, "owner"), http.StatusForbidden)
+		w.gate.answer(http.MethodGet, w.path(late, "owner"), http.StatusForbidden)
 		w.create(secrets, "dependent", ownedBy(reference(owner)))
 		w.expectKept(secrets, "dependent")
 	}},
 	{name: "an owner that cannot be read does not keep another owner waiting", run: func(w *world) {
 		late := w.lateKind()
 		live, owner, unread := w.create(serviceAccounts, "live"), w.create(configMaps, "owner"), w.create(late, "unread")
-		w.proxy.gate.answer(http.MethodGet, w.path(late, "unread"), http.StatusInternalServerError)
+		w.gate.answer(http.MethodGet, w.path(late, "unread"), http.StatusInternalServerError)
 		w.create(secrets, "dependent", ownedBy(reference(unread), reference(live), reference(owner)))
 		w.delete(configMaps, "owner", foreground)
 	}, stock: &difference{
@@ -208,10 +208,10 @@ var requests = []scenario{
 	{name: "a policy changed to orphan does not take back a deletion under way", run: func(w *world) {
 		owner := w.create(configMaps, "owner")
 		w.create(secrets, "dependent", ownedBy(reference(owner)))
-		held := w.proxy.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
+		held := w.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
 		w.delete(configMaps, "owner", foreground)
 		w.awaitReached(held)
-		patch := w.proxy.gate.stop(http.MethodPatch, w.path(secrets, "dependent"))
+		patch := w.gate.stop(http.MethodPatch, w.path(secrets, "dependent"))
 		w.delete(configMaps, "owner", orphan)
 		held.open()
 		w.awaitGone(secrets, "dependent")
@@ -247,7 +247,7 @@ var removals = []scenario{
 		w.delete(configMaps, "owner", foreground)
 		w.awaitDeleted(late, "dependent")
 		w.settleKind(late)
-		w.proxy.gate.hold(late.Resource)
+		w.gate.hold(late.Resource)
 		w.setFinalizers(late, "dependent")
 		w.undefine(late)
 		w.awaitUndefined(late)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +23,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/storage"
-	"github.com/exeunt-io/exeunt/test/faultproxy"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
@@ -215,27 +213,6 @@ func (s *Session) AwaitBound(claim string) *v1.PersistentVolume {
 
 // IsReleased reports whether the phase is Released.
 func IsReleased(volume *v1.PersistentVolume) bool { return volume.Status.Phase == v1.VolumeReleased }
-
-// NewFaultProxy starts a proxy with the credentials of account, and returns the kubeconfig
-// of the proxy. The proxy ends with the test.
-func (s *Session) NewFaultProxy(account sandbox.Identity, config faultproxy.Config) (*faultproxy.Proxy, string) {
-	s.T.Helper()
-	direct, err := s.Plane.Kubeconfig(s.Ctx, account)
-	s.Must(err, "write kubeconfig")
-	config.Upstream, err = sandbox.LoadConfig(direct)
-	s.Must(err, "load kubeconfig")
-	proxy, err := faultproxy.New(config)
-	s.Must(err, "make proxy")
-	s.Must(proxy.Start(), "start proxy")
-	s.T.Cleanup(func() {
-		if err := proxy.Close(); err != nil {
-			s.T.Errorf("stop proxy: %v", err)
-		}
-	})
-	file := filepath.Join(s.T.TempDir(), "kubeconfig")
-	s.Must(proxy.Kubeconfig(file), "write kubeconfig of the proxy")
-	return proxy, file
-}
 
 // Requests returns the requests of our programs so far, without watches.
 func (s *Session) Requests() []sandbox.Event {

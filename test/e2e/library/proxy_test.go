@@ -2,16 +2,11 @@ package library
 
 import (
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/faultproxy"
 )
 
 // lateWatch passes the requests of one process on to the API server. The events of
@@ -26,27 +21,12 @@ type lateWatch struct {
 // provisioner's service account.
 func (s *fixture) newLateWatch() (*lateWatch, string) {
 	s.T.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
-	s.Must(err, "load kubeconfig")
-	transport, err := rest.TransportFor(config)
-	s.Must(err, "make transport")
-	target, err := url.Parse(config.Host)
-	s.Must(err, "parse address of the API server")
 	p := &lateWatch{}
-	p.forward = &httputil.ReverseProxy{
-		Transport:     transport,
-		FlushInterval: -1, // watches
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-	}
-	server := httptest.NewServer(p)
-	s.T.Cleanup(server.CloseClientConnections)
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["proxy"] = &clientcmdapi.Cluster{Server: server.URL}
-	kubeconfig.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
-	kubeconfig.CurrentContext = "proxy"
-	file := filepath.Join(s.T.TempDir(), "kubeconfig")
-	s.Must(clientcmd.WriteToFile(*kubeconfig, file), "write kubeconfig of the proxy")
+	_, file, err := harness.StartFaultProxy(s.T, s.kubeconfig, faultproxy.Config{Wrap: func(forward http.Handler) http.Handler {
+		p.forward = forward
+		return p
+	}})
+	s.Must(err, "start proxy")
 	return p, file
 }
 

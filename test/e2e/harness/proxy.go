@@ -1,28 +1,52 @@
 package harness
 
 import (
+	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
+	"github.com/exeunt-io/exeunt/test/faultproxy"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
+
+// NewFaultProxy starts a proxy with the credentials of account, and returns the kubeconfig
+// of the proxy. The proxy ends with the test.
+func (s *Session) NewFaultProxy(account sandbox.Identity, config faultproxy.Config) (*faultproxy.Proxy, string) {
+	s.T.Helper()
+	direct, err := s.Plane.Kubeconfig(s.Ctx, account)
+	s.Must(err, "write kubeconfig")
+	proxy, file, err := StartFaultProxy(s.T, direct, config)
+	s.Must(err, "start proxy")
+	return proxy, file
+}
+
+// StartFaultProxy is [Session.NewFaultProxy] with the credentials of a kubeconfig.
+func StartFaultProxy(t testing.TB, kubeconfig string, config faultproxy.Config) (proxy *faultproxy.Proxy, file string, err error) {
+	t.Helper()
+	if config.Upstream, err = sandbox.LoadConfig(kubeconfig); err != nil {
+		return nil, "", err
+	}
+	if proxy, err = faultproxy.New(config); err != nil {
+		return nil, "", err
+	}
+	t.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			t.Errorf("stop proxy: %v", err)
+		}
+	})
+	file = filepath.Join(t.TempDir(), "kubeconfig")
+	return proxy, file, errors.Join(proxy.Start(), proxy.Kubeconfig(file))
+}
 
 // LeaseProxy forwards the requests of one process to the API server. While Hanging is
 // set, requests for leases get no answer.
 type LeaseProxy struct {
-	server  *httptest.Server
 	Forward http.Handler
 	Hanging atomic.Bool
 
@@ -34,29 +58,11 @@ type LeaseProxy struct {
 // NewLeaseProxy returns a proxy for the account, and the kubeconfig of the proxy.
 func (s *Session) NewLeaseProxy(account sandbox.Identity) (*LeaseProxy, string) {
 	s.T.Helper()
-	file, err := s.Plane.Kubeconfig(s.Ctx, account)
-	s.Must(err, "write kubeconfig")
-	config, err := clientcmd.BuildConfigFromFlags("", file)
-	s.Must(err, "load kubeconfig")
-	transport, err := rest.TransportFor(config)
-	s.Must(err, "make transport")
-	target, err := url.Parse(config.Host)
-	s.Must(err, "parse address of the API server")
 	p := &LeaseProxy{}
-	p.Forward = &httputil.ReverseProxy{
-		Transport:     transport,
-		FlushInterval: -1, // watches
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-	}
-	p.server = httptest.NewServer(p)
-	s.T.Cleanup(p.server.CloseClientConnections)
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.server.URL}
-	kubeconfig.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
-	kubeconfig.CurrentContext = "proxy"
-	file = filepath.Join(s.T.TempDir(), "kubeconfig")
-	s.Must(clientcmd.WriteToFile(*kubeconfig, file), "write kubeconfig of the proxy")
+	_, file := s.NewFaultProxy(account, faultproxy.Config{Wrap: func(forward http.Handler) http.Handler {
+		p.Forward = forward
+		return p
+	}})
 	return p, file
 }
 

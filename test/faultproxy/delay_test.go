@@ -1,4 +1,4 @@
-package delay_test
+package faultproxy
 
 import (
 	"bufio"
@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	. "github.com/exeunt-io/exeunt/test/bench/delay"
 )
 
 // echo starts a server that returns each line, and a proxy before it. It returns a connection
@@ -32,7 +30,7 @@ func echo(t *testing.T, each time.Duration) net.Conn {
 			}()
 		}
 	}()
-	proxy, err := Start(listener.Addr().String(), each)
+	proxy, err := StartDelay(listener.Addr().String(), each)
 	if err != nil {
 		t.Fatal(err)
 	}

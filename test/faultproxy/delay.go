@@ -1,6 +1,4 @@
-// Package delay is a TCP proxy that delays each packet, as a network does. It does not look
-// into what it forwards, so a TLS connection stays one between its two ends.
-package delay
+package faultproxy
 
 import (
 	"bytes"
@@ -19,8 +17,9 @@ const (
 	underway = 1024
 )
 
-// Proxy forwards connections to a target.
-type Proxy struct {
+// DelayProxy forwards connections to a target and delays each packet, as a network does. It does not
+// look into what it forwards, so a TLS connection stays one between its two ends.
+type DelayProxy struct {
 	listener net.Listener
 	target   string
 	each     time.Duration
@@ -31,22 +30,22 @@ type Proxy struct {
 	group sync.WaitGroup
 }
 
-// Start listens on a loopback port and delays what passes by each, in both directions.
-func Start(target string, each time.Duration) (*Proxy, error) {
+// StartDelay listens on a loopback port and delays what passes by each, in both directions.
+func StartDelay(target string, each time.Duration) (*DelayProxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start delay proxy: %w", err)
 	}
-	p := &Proxy{listener: listener, target: target, each: each, open: map[net.Conn]bool{}}
+	p := &DelayProxy{listener: listener, target: target, each: each, open: map[net.Conn]bool{}}
 	p.group.Go(p.accept)
 	return p, nil
 }
 
 // Address returns HOST:PORT of the proxy.
-func (p *Proxy) Address() string { return p.listener.Addr().String() }
+func (p *DelayProxy) Address() string { return p.listener.Addr().String() }
 
 // Close ends all connections.
-func (p *Proxy) Close() error {
+func (p *DelayProxy) Close() error {
 	err := p.listener.Close()
 	p.mu.Lock()
 	p.ended = true
@@ -62,7 +61,7 @@ func (p *Proxy) Close() error {
 }
 
 // accept serves connections until Close.
-func (p *Proxy) accept() {
+func (p *DelayProxy) accept() {
 	for {
 		client, err := p.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -75,7 +74,7 @@ func (p *Proxy) accept() {
 }
 
 // serve connects the client with the target until either ends.
-func (p *Proxy) serve(client net.Conn) {
+func (p *DelayProxy) serve(client net.Conn) {
 	defer p.drop(client)
 	if !p.keep(client) {
 		return
@@ -99,7 +98,7 @@ func (p *Proxy) serve(client net.Conn) {
 }
 
 // keep remembers the connection for Close. It returns false after Close.
-func (p *Proxy) keep(connection net.Conn) bool {
+func (p *DelayProxy) keep(connection net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open[connection] = true
@@ -107,7 +106,7 @@ func (p *Proxy) keep(connection net.Conn) bool {
 }
 
 // drop closes the connection.
-func (p *Proxy) drop(connection net.Conn) {
+func (p *DelayProxy) drop(connection net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, connection)
