@@ -150,7 +150,7 @@ func different(modes []v1.PersistentVolumeAccessMode) int {
 }
 
 // bindableVolume returns a fuzz volume. Three of four volumes are free and have no class.
-func bindableVolume(d *fuzzobj.Dice, name string) *v1.PersistentVolume {
+func bindableVolume(d *fuzzobj.Choices, name string) *v1.PersistentVolume {
 	volume := d.Volume(name)
 	if d.Below(4) > 0 {
 		volume.Spec.ClaimRef, volume.DeletionTimestamp, volume.Status.Phase = nil, nil, v1.VolumeAvailable
@@ -162,7 +162,7 @@ func bindableVolume(d *fuzzobj.Dice, name string) *v1.PersistentVolume {
 
 // bindableClaim returns a fuzz claim. Three of four claims have no class and at most one
 // access mode.
-func bindableClaim(d *fuzzobj.Dice, name string) *v1.PersistentVolumeClaim {
+func bindableClaim(d *fuzzobj.Choices, name string) *v1.PersistentVolumeClaim {
 	claim := d.Claim(name)
 	if d.Below(4) > 0 {
 		claim.Spec.VolumeMode, claim.Spec.VolumeAttributesClassName = nil, nil

@@ -65,7 +65,7 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-func fuzzedEntry(dice *fuzzobj.Dice, node, handle string, size int64) Entry {
+func fuzzedEntry(dice *fuzzobj.Choices, node, handle string, size int64) Entry {
 	claim, volume := dice.Claim("p0"), dice.Volume("pvc-p0")
 	if volume.DeletionTimestamp.IsZero() { // JSON does not tell a zero time from none
 		volume.DeletionTimestamp = nil

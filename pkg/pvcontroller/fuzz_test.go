@@ -212,7 +212,7 @@ func FuzzStaleCachesReleaseNothing(f *testing.F) {
 }
 
 // bindPair binds the last claim and the last volume to each other, mostly.
-func bindPair(d *fuzzobj.Dice, objects []runtime.Object) {
+func bindPair(d *fuzzobj.Choices, objects []runtime.Object) {
 	var claim *v1.PersistentVolumeClaim
 	var volume *v1.PersistentVolume
 	for _, object := range objects {
@@ -232,7 +232,7 @@ func bindPair(d *fuzzobj.Dice, objects []runtime.Object) {
 }
 
 // wrongCache returns the objects; some are missing, others replaced under their name.
-func wrongCache(d *fuzzobj.Dice, objects []runtime.Object) []runtime.Object {
+func wrongCache(d *fuzzobj.Choices, objects []runtime.Object) []runtime.Object {
 	var shown []runtime.Object
 	for _, object := range objects {
 		switch d.Below(4) {
@@ -246,7 +246,7 @@ func wrongCache(d *fuzzobj.Dice, objects []runtime.Object) []runtime.Object {
 	return shown
 }
 
-func replaced(d *fuzzobj.Dice, object runtime.Object) runtime.Object {
+func replaced(d *fuzzobj.Choices, object runtime.Object) runtime.Object {
 	switch object := object.(type) {
 	case *v1.PersistentVolumeClaim:
 		return d.Claim(object.Name)

@@ -52,7 +52,7 @@ type Proxy struct {
 	forward  *httputil.ReverseProxy
 	decider  *decider
 	gate     gate
-	door     *door
+	endpoint *endpoint
 	versions versions
 
 	ctx    context.Context
@@ -92,7 +92,7 @@ func New(config Config) (*Proxy, error) {
 	if config.Wrap != nil {
 		handler = config.Wrap(handler)
 	}
-	if p.door, err = newDoor(handler); err != nil {
+	if p.endpoint, err = newEndpoint(handler); err != nil {
 		p.cancel()
 		return nil, err
 	}
@@ -115,25 +115,25 @@ func (p *Proxy) newForward(target *url.URL, transport http.RoundTripper) *httput
 func abort(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 
 // Start listens on loopback.
-func (p *Proxy) Start() error { return p.door.open() }
+func (p *Proxy) Start() error { return p.endpoint.open() }
 
 // Close cuts all connections and stops to listen.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancel()
-	return p.door.close()
+	return p.endpoint.close()
 }
 
 // Kubeconfig writes a kubeconfig for the program into file. The proxy must have started.
 func (p *Proxy) Kubeconfig(file string) error {
-	address := p.door.address()
+	address := p.endpoint.address()
 	if address == "" {
 		return errors.New("write kubeconfig of the proxy: the proxy has not started")
 	}
 	const name = "faultproxy"
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + address, CertificateAuthorityData: p.door.authority}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + address, CertificateAuthorityData: p.endpoint.authority}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name}
 	config.CurrentContext = name
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
@@ -187,7 +187,7 @@ func (p *Proxy) Outage(duration time.Duration) {
 		return
 	}
 	p.out = true
-	p.door.refuse()
+	p.endpoint.refuse()
 	go p.reopen(duration)
 }
 
@@ -196,7 +196,7 @@ func (p *Proxy) reopen(wait time.Duration) {
 	for pass(p.ctx, wait) == nil {
 		wait = reopenInterval
 		p.mu.Lock()
-		if p.ctx.Err() != nil || p.door.open() == nil {
+		if p.ctx.Err() != nil || p.endpoint.open() == nil {
 			p.out = false
 			p.mu.Unlock()
 			return

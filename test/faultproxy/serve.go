@@ -58,7 +58,7 @@ func (p *Proxy) before(w http.ResponseWriter, r *http.Request, e *exchange) bool
 		panic(http.ErrAbortHandler)
 	case Disconnect:
 		p.inject(fault)
-		p.door.disconnect()
+		p.endpoint.disconnect()
 		panic(http.ErrAbortHandler)
 	case Outage:
 		p.inject(fault)
@@ -111,7 +111,7 @@ func (p *Proxy) after(ctx context.Context, response *http.Response, e *exchange)
 		return pass(ctx, fault.Delay)
 	case SlowList:
 		p.inject(fault)
-		response.Body = newDrip(ctx, response, fault.Delay)
+		response.Body = newSlowBody(ctx, response, fault.Delay)
 	default: // injected before, or none
 	}
 	return nil
@@ -124,8 +124,8 @@ const (
 	piece = 4096
 )
 
-// drip returns a body in pieces with a delay before each.
-type drip struct {
+// slowBody returns a body in pieces with a delay before each.
+type slowBody struct {
 	io.ReadCloser
 	ctx   context.Context
 	size  int
@@ -133,16 +133,16 @@ type drip struct {
 	delay time.Duration
 }
 
-func newDrip(ctx context.Context, response *http.Response, total time.Duration) *drip {
+func newSlowBody(ctx context.Context, response *http.Response, total time.Duration) *slowBody {
 	size := piece
 	if response.ContentLength > 0 {
 		size = int(response.ContentLength/pieces) + 1
 	}
-	return &drip{ReadCloser: response.Body, ctx: ctx, size: size, left: pieces, delay: total / pieces}
+	return &slowBody{ReadCloser: response.Body, ctx: ctx, size: size, left: pieces, delay: total / pieces}
 }
 
 // Read implements [io.Reader].
-func (d *drip) Read(buffer []byte) (int, error) {
+func (d *slowBody) Read(buffer []byte) (int, error) {
 	if d.left == 0 {
 		return d.ReadCloser.Read(buffer)
 	}

@@ -15,7 +15,7 @@ var (
 )
 
 // Objects returns some of these claims and volumes, some classes and perhaps a pod.
-func (d *Dice) Objects() []runtime.Object {
+func (d *Choices) Objects() []runtime.Object {
 	var objects []runtime.Object
 	maybe := func(object runtime.Object) {
 		if d.Below(5) > 0 {

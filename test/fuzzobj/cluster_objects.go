@@ -15,7 +15,7 @@ import (
 var TopologyKeys = []string{"zone." + Driver, "rack." + Driver}
 
 // Text returns the next bytes as a text of at most most bytes.
-func (d *Dice) Text(most int) string {
+func (d *Choices) Text(most int) string {
 	length := min(d.Below(most+1), len(d.bytes))
 	text := string(d.bytes[:length])
 	d.bytes = d.bytes[length:]
@@ -23,7 +23,7 @@ func (d *Dice) Text(most int) string {
 }
 
 // Segments returns values of topology keys.
-func (d *Dice) Segments() map[string]string {
+func (d *Choices) Segments() map[string]string {
 	segments := map[string]string{}
 	for _, key := range some(d, append(TopologyKeys, v1.LabelHostname, "no label!")...) {
 		segments[key] = Pick(d, "a", "b", "", "node", "not a label value")
@@ -32,7 +32,7 @@ func (d *Dice) Segments() map[string]string {
 }
 
 // Node returns a node with the name.
-func (d *Dice) Node(name string) *v1.Node {
+func (d *Choices) Node(name string) *v1.Node {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID(name), ResourceVersion: "1", DeletionTimestamp: d.deletion(), Labels: d.Segments(),
 	}}
@@ -46,7 +46,7 @@ func (d *Dice) Node(name string) *v1.Node {
 }
 
 // CSINode returns the CSINode of a node.
-func (d *Dice) CSINode(name string) *storagev1.CSINode {
+func (d *Choices) CSINode(name string) *storagev1.CSINode {
 	object := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}}
 	object.Spec.Drivers = some(d,
 		storagev1.CSINodeDriver{Name: Driver, NodeID: name, TopologyKeys: some(d, append(TopologyKeys, "no label!", "")...)},
@@ -56,7 +56,7 @@ func (d *Dice) CSINode(name string) *storagev1.CSINode {
 }
 
 // Lease returns a Lease with the name.
-func (d *Dice) Lease(name string) *coordinationv1.Lease {
+func (d *Choices) Lease(name string) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID(name), ResourceVersion: "1"}}
 	lease.Spec.HolderIdentity = pointer(Pick(d, "-", "", "pod_uid", "csi-provisioner-0", "exeunt"))
 	lease.Spec.LeaseDurationSeconds = Pick(d, nil, number(15), number(0), number(-1), number(math.MaxInt32))
@@ -70,13 +70,13 @@ func (d *Dice) Lease(name string) *coordinationv1.Lease {
 func number(n int32) *int32 { return &n }
 
 // Time returns a time: none, the epoch, within an hour after 2030 began, or far away.
-func (d *Dice) Time() time.Time {
+func (d *Choices) Time() time.Time {
 	year := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	return Pick(d, year, time.Time{}, time.Unix(0, 0), year.Add(time.Duration(d.Below(60))*time.Minute), year.AddDate(270, 0, 0))
 }
 
 // Attachment returns a VolumeAttachment with the name.
-func (d *Dice) Attachment(name string) *storagev1.VolumeAttachment {
+func (d *Choices) Attachment(name string) *storagev1.VolumeAttachment {
 	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), DeletionTimestamp: d.deletion(), Finalizers: some(d, finalizers...)}}
 	attachment.Spec = storagev1.VolumeAttachmentSpec{
 		Attacher: Pick(d, Driver, "", "other.example.com"), NodeName: Pick(d, "node", ""),
@@ -88,7 +88,7 @@ func (d *Dice) Attachment(name string) *storagev1.VolumeAttachment {
 }
 
 // Capacity returns a CSIStorageCapacity with the name.
-func (d *Dice) Capacity(name string) *storagev1.CSIStorageCapacity {
+func (d *Choices) Capacity(name string) *storagev1.CSIStorageCapacity {
 	object := &storagev1.CSIStorageCapacity{
 		ObjectMeta:       metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID(name), ResourceVersion: "1", Labels: d.labels(), CreationTimestamp: metav1.Time{Time: d.Time()}},
 		StorageClassName: Pick(d, "c0", "c1", "", "a/b"), NodeTopology: d.selector(),

@@ -29,7 +29,7 @@ var finalizers = []string{
 	"provisioner.storage.kubernetes.io/cloning-protection",
 }
 
-func (d *Dice) meta(name string, uids ...types.UID) metav1.ObjectMeta {
+func (d *Choices) meta(name string, uids ...types.UID) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, UID: Pick(d, uids...), ResourceVersion: "1",
 		DeletionTimestamp: d.deletion(),
@@ -41,7 +41,7 @@ func (d *Dice) meta(name string, uids ...types.UID) metav1.ObjectMeta {
 }
 
 // Claim returns a claim with the name.
-func (d *Dice) Claim(name string) *v1.PersistentVolumeClaim {
+func (d *Choices) Claim(name string) *v1.PersistentVolumeClaim {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: d.meta(name, types.UID(name), types.UID(name+"-of-old"), "")}
 	claim.Namespace = Namespace
 	claim.Spec = v1.PersistentVolumeClaimSpec{
@@ -63,7 +63,7 @@ func (d *Dice) Claim(name string) *v1.PersistentVolumeClaim {
 	return claim
 }
 
-func (d *Dice) dataSource() *v1.TypedLocalObjectReference {
+func (d *Choices) dataSource() *v1.TypedLocalObjectReference {
 	group := pointer(Pick(d, "-", "", "snapshot.storage.k8s.io", "example.com"))
 	name := Pick(d, "p0", "p1", "s0", "gone", "")
 	return Pick(d, nil,
@@ -72,7 +72,7 @@ func (d *Dice) dataSource() *v1.TypedLocalObjectReference {
 		&v1.TypedLocalObjectReference{APIGroup: group, Kind: "Book", Name: name})
 }
 
-func (d *Dice) dataSourceRef() *v1.TypedObjectReference {
+func (d *Choices) dataSourceRef() *v1.TypedObjectReference {
 	source := d.dataSource()
 	if source == nil {
 		return nil
@@ -84,7 +84,7 @@ func (d *Dice) dataSourceRef() *v1.TypedObjectReference {
 }
 
 // Volume returns a volume with the name.
-func (d *Dice) Volume(name string) *v1.PersistentVolume {
+func (d *Choices) Volume(name string) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{ObjectMeta: d.meta(name, types.UID(name), "")}
 	volume.Spec = v1.PersistentVolumeSpec{
 		Capacity:                      d.storage(),
@@ -103,7 +103,7 @@ func (d *Dice) Volume(name string) *v1.PersistentVolume {
 	return volume
 }
 
-func (d *Dice) claimRef(volume string) *v1.ObjectReference {
+func (d *Choices) claimRef(volume string) *v1.ObjectReference {
 	refer := func(namespace, name string, uid types.UID) *v1.ObjectReference {
 		return &v1.ObjectReference{Kind: Pick(d, "PersistentVolumeClaim", "", "Pod"), Namespace: namespace, Name: name, UID: uid}
 	}
@@ -113,7 +113,7 @@ func (d *Dice) claimRef(volume string) *v1.ObjectReference {
 		refer("elsewhere", name, types.UID(name)), refer("", name, ""), &v1.ObjectReference{})
 }
 
-func (d *Dice) source(name string) v1.PersistentVolumeSource {
+func (d *Choices) source(name string) v1.PersistentVolumeSource {
 	return Pick(d,
 		v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: Driver, VolumeHandle: name}},
 		v1.PersistentVolumeSource{},
@@ -128,7 +128,7 @@ func (d *Dice) source(name string) v1.PersistentVolumeSource {
 }
 
 // Class returns a storage class with the name.
-func (d *Dice) Class(name string) *storagev1.StorageClass {
+func (d *Choices) Class(name string) *storagev1.StorageClass {
 	return &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, ResourceVersion: "1",
@@ -141,7 +141,7 @@ func (d *Dice) Class(name string) *storagev1.StorageClass {
 }
 
 // Pod returns a pod with the name.
-func (d *Dice) Pod(name string) *v1.Pod {
+func (d *Choices) Pod(name string) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID(name), ResourceVersion: "1", DeletionTimestamp: d.deletion()}}
 	pod.Spec.NodeName = Pick(d, "node", "")
 	grace := int64(d.Below(3))

@@ -75,7 +75,7 @@ func FuzzStaleCacheDeletesNoData(f *testing.F) {
 }
 
 // ripen changes most volumes so that the cache calls for their deletion.
-func ripen(d *fuzzobj.Dice, objects []runtime.Object) {
+func ripen(d *fuzzobj.Choices, objects []runtime.Object) {
 	for _, volume := range volumesIn(objects) {
 		if d.Below(4) == 0 {
 			continue

@@ -20,7 +20,7 @@ import (
 )
 
 // fuzzedRecord returns what the memory may have of a claim.
-func fuzzedRecord(d *fuzzobj.Dice, claim *v1.PersistentVolumeClaim) claimRecord {
+func fuzzedRecord(d *fuzzobj.Choices, claim *v1.PersistentVolumeClaim) claimRecord {
 	r := claimRecord{
 		claim: claimFacts{unfit: fuzzobj.Pick(d, "", "node"), node: fuzzobj.Pick(d, "", "node"), openedAt: d.Time(), requested: d.Below(2) == 1},
 		request: requestFacts{

@@ -27,7 +27,7 @@ var selections = map[string]provisioning.Names{
 }
 
 // dice returns random bytes for an object.
-func dice(random *rand.Rand) *fuzzobj.Dice {
+func dice(random *rand.Rand) *fuzzobj.Choices {
 	data := make([]byte, 200)
 	for i := range data {
 		data[i] = byte(random.Uint32())

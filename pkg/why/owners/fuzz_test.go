@@ -13,7 +13,7 @@ import (
 )
 
 // generated returns objects that own each other.
-func generated(d *fuzzobj.Dice) []*metav1.ObjectMeta {
+func generated(d *fuzzobj.Choices) []*metav1.ObjectMeta {
 	var objects []*metav1.ObjectMeta
 	for i := range 2 + d.Below(4) {
 		object := &metav1.ObjectMeta{Name: strconv.Itoa(i), UID: types.UID(strconv.Itoa(i))}

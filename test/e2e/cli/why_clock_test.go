@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// throughProxy returns the lab behind a proxy that changes the time that the API server tells.
-func (l *lab) throughProxy(shift time.Duration) *lab {
+// throughProxy returns the server behind a proxy that changes the time that the API server tells.
+func (l *whyServer) throughProxy(shift time.Duration) *whyServer {
 	l.t.Helper()
 	target, err := url.Parse(l.plane.URL)
 	l.must(err, "parse URL")

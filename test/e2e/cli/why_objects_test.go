@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func (l *lab) createClaim(name string) *corev1.PersistentVolumeClaim {
+func (l *whyServer) createClaim(name string) *corev1.PersistentVolumeClaim {
 	l.t.Helper()
 	claim, err := l.client.CoreV1().PersistentVolumeClaims(l.namespace).Create(l.ctx, &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -20,7 +20,7 @@ func (l *lab) createClaim(name string) *corev1.PersistentVolumeClaim {
 }
 
 // createPod creates a running pod on the node, with the claim unless claim is "".
-func (l *lab) createPod(name, claim string) *corev1.Pod {
+func (l *whyServer) createPod(name, claim string) *corev1.Pod {
 	l.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -91,7 +91,7 @@ func TestStorageChainTakesFewRequests(t *testing.T) {
 }
 
 // measureSurvey lists all that waits: every kind is listed once.
-func (l *lab) measureSurvey(many int) {
+func (l *whyServer) measureSurvey(many int) {
 	l.t.Helper()
 	counted := &requests{first: map[string]int{}}
 	begin := time.Now()
@@ -112,7 +112,7 @@ func (l *lab) measureSurvey(many int) {
 }
 
 // explorer returns an Explorer whose requests are counted.
-func (l *lab) explorer(counted *requests) *why.Explorer {
+func (l *whyServer) explorer(counted *requests) *why.Explorer {
 	l.t.Helper()
 	config := rest.CopyConfig(l.plane.RESTConfig())
 	config.Wrap(counted.wrap)
@@ -122,7 +122,7 @@ func (l *lab) explorer(counted *requests) *why.Explorer {
 }
 
 // createVolumes creates volumes that nobody uses, 16 at a time.
-func (l *lab) createVolumes(count int) {
+func (l *whyServer) createVolumes(count int) {
 	l.t.Helper()
 	var work sync.WaitGroup
 	for worker := range 16 {

@@ -16,7 +16,7 @@ import (
 )
 
 // grantReading lets the user get and list a resource of the core group.
-func (l *lab) grantReading(user, resource string) {
+func (l *whyServer) grantReading(user, resource string) {
 	l.t.Helper()
 	_, err := l.client.RbacV1().ClusterRoles().Create(l.ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: resource + "-reader"},

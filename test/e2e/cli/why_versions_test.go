@@ -53,7 +53,7 @@ func TestAllVersionsGiveSameAnswers(t *testing.T) {
 }
 
 // furnish creates the objects of answers.
-func (l *lab) furnish() {
+func (l *whyServer) furnish() {
 	l.t.Helper()
 	l.createVolume("released", corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete,
 		&corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: l.namespace, Name: "former", UID: "1"}, "external-provisioner.volume.kubernetes.io/finalizer")
@@ -74,7 +74,7 @@ func (l *lab) furnish() {
 }
 
 // terminateNamespace creates a namespace that waits for one ConfigMap.
-func (l *lab) terminateNamespace(name string) {
+func (l *whyServer) terminateNamespace(name string) {
 	l.t.Helper()
 	_, err := l.client.CoreV1().Namespaces().Create(l.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	l.must(err, "create namespace")
@@ -85,7 +85,7 @@ func (l *lab) terminateNamespace(name string) {
 }
 
 // createNode creates a Node that reports that it is ready.
-func (l *lab) createNode() {
+func (l *whyServer) createNode() {
 	l.t.Helper()
 	node, err := l.client.CoreV1().Nodes().Create(l.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, metav1.CreateOptions{})
 	l.must(err, "create node")
@@ -94,7 +94,7 @@ func (l *lab) createNode() {
 	l.must(err, "set conditions of the node")
 }
 
-func (l *lab) expectSurvey() {
+func (l *whyServer) expectSurvey() {
 	l.t.Helper()
 	want := []string{
 		"ConfigMap lab/held", "ConfigMap terminates/held", "Namespace terminates", "PersistentVolume bound", "PersistentVolume released", "PersistentVolumeClaim lab/used",

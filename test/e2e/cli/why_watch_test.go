@@ -16,15 +16,15 @@ import (
 
 // watched is a running "exeunt why --watch".
 type watched struct {
-	*lab
+	*whyServer
 	command *exec.Cmd
 	lines   *bufio.Scanner
 	stderr  *strings.Builder
 }
 
-func (l *lab) watch(args ...string) *watched {
+func (l *whyServer) watch(args ...string) *watched {
 	l.t.Helper()
-	w := &watched{lab: l, command: l.command(append([]string{"why", "--watch", "-o", "json", "-n", l.namespace}, args...)...), stderr: &strings.Builder{}}
+	w := &watched{whyServer: l, command: l.command(append([]string{"why", "--watch", "-o", "json", "-n", l.namespace}, args...)...), stderr: &strings.Builder{}}
 	out, err := w.command.StdoutPipe()
 	l.must(err, "connect to the output")
 	w.command.Stderr = w.stderr

@@ -143,3 +143,13 @@ func InCheckout(elements ...string) string {
 	}
 	return filepath.Join(append([]string{root}, elements...)...)
 }
+
+// FreePort returns a port of this machine that is free now.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	port, err := sandbox.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -78,7 +77,7 @@ func startStandby(s *harness.Session) (*sandbox.Process, string) {
 	account, err := s.Plane.Kubeconfig(s.Ctx, sandbox.PVControllerAccount)
 	s.Must(err, "write kubeconfig")
 	for {
-		port := freePort(s)
+		port := harness.FreePort(s.T)
 		process, err := s.Plane.StartPVController(s.Ctx, sandbox.Controller{
 			Name: fmt.Sprintf("pv-controller-standby-%d", port), HonorReclaimPolicy: true, Kubeconfig: s.Plane.AdminKubeconfig,
 			Args: []string{
@@ -93,15 +92,6 @@ func startStandby(s *harness.Session) (*sandbox.Process, string) {
 			return process, url
 		}
 	}
-}
-
-// freePort returns a port that is free now.
-func freePort(s *harness.Session) int {
-	s.T.Helper()
-	listener, err := new(net.ListenConfig).Listen(s.Ctx, "tcp", "127.0.0.1:0")
-	s.Must(err, "find a free port")
-	s.Must(listener.Close(), "give the port back")
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // awaitReady waits until the process, which stops with the test, is ready. It returns

@@ -21,39 +21,39 @@ import (
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
-// fleetDriver is the name of the driver on all nodes.
-const fleetDriver = "local.example.com"
+// localDriver is the name of the driver on all nodes.
+const localDriver = "local.example.com"
 
-// fleetNode is a node with a driver in this process and a provisioner.
-type fleetNode struct {
+// deployedNode is a node with a driver in this process and a provisioner.
+type deployedNode struct {
 	name, socket string
 	driver       *csimock.Server
 	sidecar      *sandbox.Process
 }
 
-// startFleet starts nodes whose drivers create volumes and time out.
-func startFleet(s *harness.Session, count int) []*fleetNode {
+// startNodes starts nodes whose drivers create volumes and time out.
+func startNodes(s *harness.Session, count int) []*deployedNode {
 	s.T.Helper()
-	class := harness.NewClass(fleetDriver, fleetDriver, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
+	class := harness.NewClass(localDriver, localDriver, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
 	s.CreateStorageClass(class)
 	dir, err := os.MkdirTemp("", "csi-")
 	s.Must(err, "make directory")
 	s.T.Cleanup(func() { _ = os.RemoveAll(dir) })
-	var fleet []*fleetNode
+	var nodes []*deployedNode
 	for i := range count {
-		n := &fleetNode{name: fmt.Sprintf("node-%d", i), socket: filepath.Join(dir, fmt.Sprintf("%d.sock", i))}
+		n := &deployedNode{name: fmt.Sprintf("node-%d", i), socket: filepath.Join(dir, fmt.Sprintf("%d.sock", i))}
 		createFleetNode(s, n.name)
 		n.driver, err = csimock.Start(s.T.Context(), csimock.Config{
-			Name: fleetDriver, NodeID: n.name, Topologies: []map[string]string{{"host": n.name}},
+			Name: localDriver, NodeID: n.name, Topologies: []map[string]string{{"host": n.name}},
 			Capabilities: csimock.DefaultCapabilities().With(csimock.Topology),
 			Faults:       []csimock.Fault{{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true}},
 		}, n.socket)
 		s.Must(err, "start driver")
 		s.T.Cleanup(func() { _ = n.driver.Stop() })
-		fleet = append(fleet, n)
+		nodes = append(nodes, n)
 	}
-	startSidecars(s, fleet)
-	return fleet
+	startSidecars(s, nodes)
+	return nodes
 }
 
 func createFleetNode(s *harness.Session, name string) {
@@ -62,34 +62,34 @@ func createFleetNode(s *harness.Session, name string) {
 	s.Must(err, "create node")
 	_, err = s.Client.StorageV1().CSINodes().Create(s.Ctx, &storagev1.CSINode{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: fleetDriver, NodeID: name, TopologyKeys: []string{"host"}}}},
+		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: localDriver, NodeID: name, TopologyKeys: []string{"host"}}}},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create CSI node")
 }
 
 // startSidecars starts the provisioners of the nodes and waits until all of them work.
-func startSidecars(s *harness.Session, fleet []*fleetNode) {
+func startSidecars(s *harness.Session, nodes []*deployedNode) {
 	s.T.Helper()
-	for _, n := range fleet {
+	for _, n := range nodes {
 		n.sidecar = s.StartProvisioner(&sandbox.Driver{Socket: n.socket}, fmt.Sprintf("%s-%d", n.name, len(s.Processes())), []string{"NODE_NAME=" + n.name},
 			"--node-deployment", "--strict-topology", "--node-deployment-base-delay=200ms", "--node-deployment-max-delay=1s",
 			"--timeout=1s", "--retry-interval-start=50ms", "--retry-interval-max=500ms", "--worker-threads=4")
 	}
-	for _, n := range fleet {
+	for _, n := range nodes {
 		s.AwaitLog(n.sidecar, `"Working"`)
 	}
 }
 
-func killSidecars(s *harness.Session, fleet []*fleetNode) {
+func killSidecars(s *harness.Session, nodes []*deployedNode) {
 	s.T.Helper()
-	for _, n := range fleet {
+	for _, n := range nodes {
 		s.Must(n.sidecar.Kill(), "kill provisioner")
 		s.ExpectEnd(n.sidecar)
 	}
 }
 
-// fleetEntries returns the journal entries of all nodes.
-func fleetEntries(s *harness.Session) []journal.Entry {
+// entriesOfNodes returns the journal entries of all nodes.
+func entriesOfNodes(s *harness.Session) []journal.Entry {
 	s.T.Helper()
 	list, err := s.Client.CoordinationV1().Leases(deploy.Namespace).List(s.Ctx, metav1.ListOptions{LabelSelector: journal.KindLabel})
 	s.Must(err, "list leases")
@@ -109,33 +109,33 @@ func fleetEntries(s *harness.Session) []journal.Entry {
 func TestOnlyCallingNodeFinishesDeletedClaim(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true}, harness.Within(3*harness.Timeout))
-	fleet := startFleet(s, 20)
+	nodes := startNodes(s, 20)
 	selected := func(c *v1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{storage.AnnSelectedNode: "node-7"}
 	}
-	caller := fleet[7]
-	called := s.CreateClaim("called", fleetDriver, selected)
+	caller := nodes[7]
+	called := s.CreateClaim("called", localDriver, selected)
 	s.Until("the selected node has the volume", func() bool { return len(caller.driver.Volumes()) == 1 })
 	s.DeleteClaim(called.Name)
 	s.AwaitClaimGone(called.Name)
-	killSidecars(s, fleet)
+	killSidecars(s, nodes)
 	kept := func(c *v1.PersistentVolumeClaim) { c.Finalizers = []string{"example.com/backup"} }
-	s.CreateClaim("uncalled", fleetDriver, kept, selected)
-	s.CreateClaim("anywhere", fleetDriver, kept)
+	s.CreateClaim("uncalled", localDriver, kept, selected)
+	s.CreateClaim("anywhere", localDriver, kept)
 	for _, name := range []string{"uncalled", "anywhere"} {
 		s.AwaitClaim(name, "has a provisioner annotation or waits", func(c *v1.PersistentVolumeClaim) bool {
 			return c.Annotations[storage.AnnStorageProvisioner] != "" || name == "anywhere" && c.Status.Phase == v1.ClaimPending
 		})
 		s.DeleteClaim(name)
 	}
-	startSidecars(s, fleet)
-	for _, n := range fleet {
+	startSidecars(s, nodes)
+	for _, n := range nodes {
 		n.driver.ClearFaults()
 	}
 	s.Until("neither volume nor entry exists", func() bool {
-		return len(fleetEntries(s)) == 0 && !slices.ContainsFunc(fleet, func(n *fleetNode) bool { return len(n.driver.Volumes()) > 0 })
+		return len(entriesOfNodes(s)) == 0 && !slices.ContainsFunc(nodes, func(n *deployedNode) bool { return len(n.driver.Volumes()) > 0 })
 	})
-	for _, n := range fleet {
+	for _, n := range nodes {
 		for _, call := range n.driver.Calls() {
 			if n != caller && strings.HasSuffix(call.Method, "Volume") {
 				t.Errorf("the driver of %s was called: %s for %s", n.name, call.Method, call.Name)

@@ -17,9 +17,9 @@ import (
 // reopenInterval is the time between two attempts to listen again.
 const reopenInterval = 50 * time.Millisecond
 
-// door is the server of a proxy, which can refuse connections for some time and then
+// endpoint is the server of a proxy, which can refuse connections for some time and then
 // listen on the same address again.
-type door struct {
+type endpoint struct {
 	server *http.Server
 	// authority is the certificate that clients trust, as PEM.
 	authority []byte
@@ -48,12 +48,12 @@ var newIdentity = sync.OnceValues(func() (identity, error) {
 	return identity{pair: pair, authority: certificate}, nil
 })
 
-func newDoor(handler http.Handler) (*door, error) {
+func newEndpoint(handler http.Handler) (*endpoint, error) {
 	identity, err := newIdentity()
 	if err != nil {
 		return nil, err
 	}
-	d := &door{authority: identity.authority, connections: map[net.Conn]struct{}{}}
+	d := &endpoint{authority: identity.authority, connections: map[net.Conn]struct{}{}}
 	d.server = &http.Server{
 		Handler:           handler,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{identity.pair}, MinVersion: tls.VersionTLS12},
@@ -65,7 +65,7 @@ func newDoor(handler http.Handler) (*door, error) {
 }
 
 // note keeps the open connections.
-func (d *door) note(connection net.Conn, state http.ConnState) {
+func (d *endpoint) note(connection net.Conn, state http.ConnState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch state {
@@ -81,14 +81,14 @@ func (d *door) note(connection net.Conn, state http.ConnState) {
 }
 
 // address returns host and port, or nothing before the first open.
-func (d *door) address() string {
+func (d *endpoint) address() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.listenOn
 }
 
 // open listens, on the former address if there is one.
-func (d *door) open() error {
+func (d *endpoint) open() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.listener != nil {
@@ -108,7 +108,7 @@ func (d *door) open() error {
 }
 
 // refuse cuts all connections and refuses new ones until open.
-func (d *door) refuse() {
+func (d *endpoint) refuse() {
 	d.mu.Lock()
 	if d.listener != nil {
 		_ = d.listener.Close() // what was not accepted is refused in any case
@@ -119,7 +119,7 @@ func (d *door) refuse() {
 }
 
 // disconnect cuts all connections.
-func (d *door) disconnect() {
+func (d *endpoint) disconnect() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for connection := range d.connections {
@@ -136,7 +136,7 @@ func cut(connection net.Conn) {
 }
 
 // close ends the server.
-func (d *door) close() error {
+func (d *endpoint) close() error {
 	d.refuse()
 	if err := d.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("close the proxy: %w", err)

@@ -28,8 +28,8 @@ import (
 // current is the version of the control plane beside our programs.
 var current = harness.KubeMinor()
 
-// lab is an API server, and a namespace in it for one test.
-type lab struct {
+// whyServer is an API server, and a namespace in it for one test.
+type whyServer struct {
 	t          *testing.T
 	ctx        context.Context
 	plane      *sandbox.ControlPlane
@@ -53,7 +53,7 @@ func versions() []string {
 }
 
 // open starts an API server of the version.
-func open(t *testing.T, version string) *lab {
+func open(t *testing.T, version string) *whyServer {
 	t.Helper()
 	binaries := harness.Binaries()
 	if version != current {
@@ -72,7 +72,7 @@ func open(t *testing.T, version string) *lab {
 			t.Errorf("stop the control plane: %v", err)
 		}
 	})
-	l := &lab{t: t, ctx: ctx, plane: plane, client: plane.Client(), kubeconfig: plane.AdminKubeconfig, namespace: "lab"}
+	l := &whyServer{t: t, ctx: ctx, plane: plane, client: plane.Client(), kubeconfig: plane.AdminKubeconfig, namespace: "lab"}
 	if version == current {
 		l.must(harness.CheckVersion(plane), "check version")
 	}
@@ -81,7 +81,7 @@ func open(t *testing.T, version string) *lab {
 	return l
 }
 
-func (l *lab) must(err error, what string) {
+func (l *whyServer) must(err error, what string) {
 	l.t.Helper()
 	if err != nil {
 		l.t.Fatalf("%s: %v", what, err)
@@ -89,13 +89,13 @@ func (l *lab) must(err error, what string) {
 }
 
 // command returns the exeunt program with the arguments.
-func (l *lab) command(args ...string) *exec.Cmd {
+func (l *whyServer) command(args ...string) *exec.Cmd {
 	program := filepath.Join(harness.Binaries().Dir, "exeunt")
 	return exec.CommandContext(l.ctx, program, append(args, "--kubeconfig", l.kubeconfig)...)
 }
 
 // run returns what the program prints, and its exit code.
-func (l *lab) run(args ...string) (stdout, stderr string, code int) {
+func (l *whyServer) run(args ...string) (stdout, stderr string, code int) {
 	l.t.Helper()
 	command := l.command(args...)
 	var out, diagnostics bytes.Buffer
@@ -108,7 +108,7 @@ func (l *lab) run(args ...string) (stdout, stderr string, code int) {
 }
 
 // why returns the report of one object and the exit code.
-func (l *lab) why(args ...string) (blocker.Report, int) {
+func (l *whyServer) why(args ...string) (blocker.Report, int) {
 	l.t.Helper()
 	stdout, stderr, code := l.run(append([]string{"why", "-o", "json", "-n", l.namespace}, args...)...)
 	var report blocker.Report
@@ -119,7 +119,7 @@ func (l *lab) why(args ...string) (blocker.Report, int) {
 }
 
 // all returns the names of what waits, and the exit code.
-func (l *lab) all(args ...string) (names []string, code int) {
+func (l *whyServer) all(args ...string) (names []string, code int) {
 	l.t.Helper()
 	stdout, stderr, code := l.run(append([]string{"why", "-o", "json"}, args...)...)
 	var survey struct{ Items []blocker.Report }
@@ -134,7 +134,7 @@ func (l *lab) all(args ...string) (names []string, code int) {
 }
 
 // createConfig creates a ConfigMap with finalizers, and deletes it.
-func (l *lab) createConfig(name string, finalizers ...string) *corev1.ConfigMap {
+func (l *whyServer) createConfig(name string, finalizers ...string) *corev1.ConfigMap {
 	l.t.Helper()
 	created, err := l.client.CoreV1().ConfigMaps(l.namespace).Create(l.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers}}, metav1.CreateOptions{})
 	l.must(err, "create ConfigMap")
@@ -143,7 +143,7 @@ func (l *lab) createConfig(name string, finalizers ...string) *corev1.ConfigMap 
 }
 
 // removeFinalizers lets a ConfigMap go.
-func (l *lab) removeFinalizers(name string) {
+func (l *whyServer) removeFinalizers(name string) {
 	l.t.Helper()
 	_, err := l.client.CoreV1().ConfigMaps(l.namespace).Patch(l.ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	l.must(err, "remove finalizers")
@@ -163,7 +163,7 @@ func newVolume(name string, policy corev1.PersistentVolumeReclaimPolicy, claim *
 }
 
 // createVolume creates a volume in the phase, with the policy and finalizers.
-func (l *lab) createVolume(name string, phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy, claim *corev1.ObjectReference, finalizers ...string) {
+func (l *whyServer) createVolume(name string, phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy, claim *corev1.ObjectReference, finalizers ...string) {
 	l.t.Helper()
 	volume, err := l.client.CoreV1().PersistentVolumes().Create(l.ctx, newVolume(name, policy, claim, finalizers...), metav1.CreateOptions{})
 	l.must(err, "create volume")
@@ -173,20 +173,20 @@ func (l *lab) createVolume(name string, phase corev1.PersistentVolumePhase, poli
 }
 
 // createAvailable creates a volume that nobody uses.
-func (l *lab) createAvailable(name string) {
+func (l *whyServer) createAvailable(name string) {
 	volume := newVolume(name, corev1.PersistentVolumeReclaimDelete, nil)
 	if _, err := l.client.CoreV1().PersistentVolumes().Create(l.ctx, volume, metav1.CreateOptions{}); err != nil {
 		l.t.Errorf("create volume: %v", err)
 	}
 }
 
-func (l *lab) deleteVolume(name string) {
+func (l *whyServer) deleteVolume(name string) {
 	l.t.Helper()
 	l.must(l.client.CoreV1().PersistentVolumes().Delete(l.ctx, name, metav1.DeleteOptions{}), "delete volume")
 }
 
 // grant lets the user read by the ClusterRole.
-func (l *lab) grant(user, role string) {
+func (l *whyServer) grant(user, role string) {
 	l.t.Helper()
 	_, err := l.client.RbacV1().ClusterRoleBindings().Create(l.ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user + "-" + role},

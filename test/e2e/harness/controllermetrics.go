@@ -4,21 +4,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"testing"
 )
-
-// FreePort returns a port of this machine that is free now.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("find a free port: %v", err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
-}
 
 // ControllerMetrics returns the metrics of the pv-controller at the secure port, which
 // --authorization-always-allow-paths=/metrics opens to anonymous clients.

@@ -8,23 +8,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Dice makes choices from bytes. After the last byte, every choice is the first one.
-type Dice struct {
+// Choices makes choices from bytes. After the last byte, every choice is the first one.
+type Choices struct {
 	bytes []byte
 }
 
-// New returns dice for the bytes.
-func New(bytes []byte) *Dice {
-	return &Dice{bytes}
+// New returns choices from the bytes.
+func New(bytes []byte) *Choices {
+	return &Choices{bytes}
 }
 
 // Done reports whether all bytes are used.
-func (d *Dice) Done() bool {
+func (d *Choices) Done() bool {
 	return len(d.bytes) == 0
 }
 
 // Below returns a number from 0 to n-1.
-func (d *Dice) Below(n int) int {
+func (d *Choices) Below(n int) int {
 	if d.Done() {
 		return 0
 	}
@@ -34,13 +34,13 @@ func (d *Dice) Below(n int) int {
 }
 
 // Pick returns one of the values.
-func Pick[T any](d *Dice, values ...T) T {
+func Pick[T any](d *Choices, values ...T) T {
 	return values[d.Below(len(values))]
 }
 
 // some returns the values that the next byte selects, nil for none. Each further eight values
 // have a byte of their own.
-func some[T any](d *Dice, values ...T) []T {
+func some[T any](d *Choices, values ...T) []T {
 	var chosen []T
 	for eight := range slices.Chunk(values, 8) {
 		bits := d.Below(1 << len(eight))
@@ -61,7 +61,7 @@ func pointer[T ~string](value T) *T {
 	return &value
 }
 
-func (d *Dice) storage() v1.ResourceList {
+func (d *Choices) storage() v1.ResourceList {
 	size := Pick(d, "1Gi", "", "0", "-1Gi", "2Gi", "1", "0.5", "9223372036854775807", "1e30", "-9e40")
 	if size == "" {
 		return nil
@@ -69,24 +69,24 @@ func (d *Dice) storage() v1.ResourceList {
 	return v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}
 }
 
-func (d *Dice) modes() []v1.PersistentVolumeAccessMode {
+func (d *Choices) modes() []v1.PersistentVolumeAccessMode {
 	return some(d, v1.ReadWriteOnce, v1.ReadOnlyMany, v1.ReadWriteMany, v1.ReadWriteOncePod, "ReadNever", "")
 }
 
-func (d *Dice) volumeMode() *v1.PersistentVolumeMode {
+func (d *Choices) volumeMode() *v1.PersistentVolumeMode {
 	return pointer(Pick[v1.PersistentVolumeMode](d, "-", v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock, "Cloth", ""))
 }
 
-func (d *Dice) deletion() *metav1.Time {
+func (d *Choices) deletion() *metav1.Time {
 	return Pick(d, nil, &metav1.Time{}, &metav1.Time{Time: metav1.Unix(1, 0).Time})
 }
 
-func (d *Dice) labels() map[string]string {
+func (d *Choices) labels() map[string]string {
 	return Pick(d, nil, map[string]string{"tier": "gold"}, map[string]string{"tier": "lead"}, map[string]string{"": ""})
 }
 
 // annotations returns some of the keys, each with a value.
-func (d *Dice) annotations(keys []string, values ...string) map[string]string {
+func (d *Choices) annotations(keys []string, values ...string) map[string]string {
 	result := map[string]string{}
 	for _, key := range some(d, keys...) {
 		result[key] = Pick(d, values...)
@@ -94,7 +94,7 @@ func (d *Dice) annotations(keys []string, values ...string) map[string]string {
 	return result
 }
 
-func (d *Dice) selector() *metav1.LabelSelector {
+func (d *Choices) selector() *metav1.LabelSelector {
 	expression := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
 	}
