@@ -2,6 +2,7 @@ package garbage
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -61,25 +62,24 @@ func startAtOnce(t *testing.T, which side, withProxy bool, flags ...string) *rig
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	var err error
-	r.plane, err = sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: harness.Binaries(), Dir: r.dir})
-	must(t, err, "start control plane")
-	t.Cleanup(func() { _ = r.plane.Kill() })
-	r.typed = r.plane.Client()
+	cluster, err := sandbox.StartCluster(ctx, sandbox.ClusterConfig{
+		Config: sandbox.Config{Binaries: harness.Binaries(), Dir: r.dir}, Manifests: []fs.FS{deploy.Manifests, deploy.GarbageCollector},
+	})
+	must(t, err, "start cluster")
+	t.Cleanup(func() { _ = cluster.Stop(context.Background()) })
+	r.plane, r.typed = cluster.Plane, cluster.Plane.Client()
 	config := r.plane.RESTConfig()
 	config.QPS = -1
 	r.client, err = dynamic.NewForConfig(config)
 	must(t, err, "make client")
-	must(t, sandbox.Apply(ctx, config, deploy.Manifests), "apply manifests")
-	must(t, sandbox.Apply(ctx, config, deploy.GarbageCollector), "apply manifests of the collector")
 	must(t, sandbox.ApplyYAML(ctx, config, []byte(definitions())), "define kinds")
 	if withProxy {
 		must(t, sandbox.ApplyYAML(ctx, config, []byte(lateDefinitions())), "define late kinds")
 	}
 	must(t, sandbox.ApplyYAML(ctx, config, []byte(freezing)), "apply policy")
-	account := sandbox.ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount)
+	account := sandbox.GarbageCollectorAccount
 	if which == stock {
-		account = sandbox.ServiceAccount("kube-system", "generic-garbage-collector")
+		account = sandbox.UpstreamCollectorAccount
 	}
 	r.kubeconfig, err = r.plane.Kubeconfig(ctx, account)
 	must(t, err, "write kubeconfig")
@@ -114,19 +114,12 @@ func (r *rig) kill(t *testing.T) {
 // launch starts the collector.
 func (r *rig) launch(t *testing.T) {
 	t.Helper()
-	program := sandbox.Program{Args: append([]string{"--kubeconfig=" + r.kubeconfig, "--leader-elect=false", "--v=4"}, r.flags...)}
-	var err error
-	if r.side == ours {
-		program.Name = "garbage-collector"
-		program.Path, err = harness.Binaries().Path(program.Name)
-	} else {
-		program.Name = "kube-controller-manager"
-		program.Path, err = harness.Binaries().UpstreamPath(program.Name)
-		program.Args = append(program.Args, "--controllers=garbage-collector-controller", "--secure-port=0", "--use-service-account-credentials=false", "--kube-api-qps=5000", "--kube-api-burst=5000")
+	start := r.plane.StartGarbageCollector
+	if r.side == stock {
+		start = r.plane.StartUpstreamCollector
 	}
-	must(t, err, "find program")
-	program.LogFile = filepath.Join(r.dir, program.Name+".log")
-	r.process, err = sandbox.Start(t.Context(), program)
+	var err error
+	r.process, err = start(t.Context(), sandbox.Controller{Kubeconfig: r.kubeconfig, Args: append([]string{"--leader-elect=false", "--v=4"}, r.flags...)})
 	must(t, err, "start collector")
 }
 
