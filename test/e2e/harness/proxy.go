@@ -44,11 +44,12 @@ func StartFaultProxy(t testing.TB, kubeconfig string, config faultproxy.Config) 
 	return proxy, file, errors.Join(proxy.Start(), proxy.Kubeconfig(file))
 }
 
-// LeaseProxy forwards the requests of one process to the API server. While Hanging is
-// set, requests for leases get no answer.
+// LeaseProxy forwards the requests of one process to the API server. Once HangAtWrite is set, requests
+// for leases get no answer from the next write of another object on, events excluded.
 type LeaseProxy struct {
-	Forward http.Handler
-	Hanging atomic.Bool
+	Forward     http.Handler
+	HangAtWrite atomic.Bool
+	hanging     atomic.Bool
 
 	mu      sync.Mutex
 	renewed time.Time // when the last successful lease renewal arrived
@@ -70,13 +71,16 @@ func (s *Session) NewLeaseProxy(account sandbox.Identity) (*LeaseProxy, string) 
 func (p *LeaseProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arrived := time.Now()
 	lease, event := strings.Contains(r.URL.Path, "/leases"), strings.Contains(r.URL.Path, "/events")
-	if lease && p.Hanging.Load() {
+	if lease && p.hanging.Load() {
 		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice the end of the connection
 		<-r.Context().Done()
 		return
 	}
 	if r.Method != http.MethodGet && !lease && !event {
 		p.note(&p.wrote, arrived)
+		if p.HangAtWrite.Load() {
+			p.hanging.Store(true)
+		}
 	}
 	answer := &statusWriter{ResponseWriter: w}
 	p.Forward.ServeHTTP(answer, r)

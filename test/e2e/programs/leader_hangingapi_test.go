@@ -43,7 +43,7 @@ func TestNoLeaderWritesAfterItsLeaseExpired(t *testing.T) {
 	created := createSteadily(s)
 	s.AwaitBound("steady-0")
 	for _, r := range first {
-		r.proxy.Hanging.Store(true)
+		r.proxy.HangAtWrite.Store(true) // a renewal may come before the next write
 	}
 	for _, r := range first {
 		expectEndedBeforeLease(s, r)
