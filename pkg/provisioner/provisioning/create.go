@@ -24,19 +24,7 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 	if !s.Journaled {
 		c.countBypass(o.record)
 	}
-	c.updateRecord(o, func(r *claimRecord) {
-		wasOpen := r.request.creation == provision.Requested || r.request.creation == provision.FailedOnce
-		if !wasOpen || !o.plan.equals(r.request.plan) {
-			// not after FailedOnce: one denial leaves the outcome open
-			r.claim.openedAt = time.Now()
-		}
-		r.request.creation, r.claim.requested = provision.Requested, true
-		r.object.appeared = r.object.appeared && s.Want != provision.Wanted // a claim that waits has used no volume
-		r.claim.last, r.claim.node = o.claim, o.plan.selected
-		if !o.plan.alternative {
-			r.request.plan = o.plan.withoutCredentials()
-		}
-	})
+	c.recordCall(o, s)
 	call := backend.Call{Request: o.plan.request, Volume: o.plan.volume, Unwanted: s.Want == provision.Unwanted}
 	answer, failed := c.Backend.Create(ctx, call)
 	c.Reporter.Withdraw(o.claim.UID)
@@ -83,6 +71,23 @@ func (c *Controller) countBypass(r claimRecord) {
 	case c.Journaled && c.Journal != nil:
 		c.Bypassed(bypassForbidden)
 	}
+}
+
+// recordCall records that the driver is being called: from now on there may be a volume.
+func (c *Controller) recordCall(o *observation, s provision.State) {
+	c.updateRecord(o, func(r *claimRecord) {
+		wasOpen := r.request.creation == provision.Requested || r.request.creation == provision.FailedOnce
+		if !wasOpen || !o.plan.equals(r.request.plan) {
+			// not after FailedOnce: one denial leaves the outcome open
+			r.claim.openedAt = time.Now()
+		}
+		r.request.creation, r.claim.requested = provision.Requested, true
+		r.object.appeared = r.object.appeared && s.Want != provision.Wanted // a claim that waits has used no volume
+		r.claim.last, r.claim.node = o.claim, o.plan.selected
+		if !o.plan.alternative {
+			r.request.plan = o.plan.withoutCredentials()
+		}
+	})
 }
 
 // checkHandle refuses a volume without a handle, and a handle that another volume has, or a volume that is being
