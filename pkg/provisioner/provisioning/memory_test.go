@@ -2,6 +2,8 @@ package provisioning
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
@@ -55,5 +57,34 @@ func TestEventOfUnknownVolumeLeavesNoRecord(t *testing.T) {
 	m := newMemory()
 	if key, work := m.recordVolumeEvent("static", ""); key != "" || work || len(m.records) > 0 {
 		t.Errorf("key %q, work %v, records %+v", key, work, m.records)
+	}
+}
+
+func TestUnresolvedAnswerIsOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // with a clock that stands still
+		for age, want := range map[time.Duration]bool{time.Hour: true, time.Hour - 1: false} {
+			a := answerFacts{unresolved: "no answer", unresolvedAt: time.Now().Add(-age)}
+			if got := a.isOverdue(time.Hour); got != want {
+				t.Errorf("after %v: overdue %v, want %v", age, got, want)
+			}
+		}
+		if (&answerFacts{}).isOverdue(time.Hour) {
+			t.Error("overdue without a reason")
+		}
+	})
+}
+
+func TestWrittenVolumeIsAwaitedUntilSeen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object objectFacts
+		want   bool
+	}{
+		"never written":  {objectFacts{}, false},
+		"written":        {objectFacts{savedAt: time.Now()}, true},
+		"written, shown": {objectFacts{savedAt: time.Now(), seen: true}, false},
+	} {
+		if got := tc.object.isAwaited(); got != tc.want {
+			t.Errorf("%s: awaited %v, want %v", name, got, tc.want)
+		}
 	}
 }

@@ -134,6 +134,38 @@ func serveBy(c *Controller, o *observation, server provision.Server) {
 	}
 }
 
+func TestLongOpenRequestIsBuiltAnew(t *testing.T) {
+	for name, tc := range map[string]struct {
+		own, selected, unfit string
+		want                 provision.Want
+		anew                 bool
+	}{
+		"claim waits, process for all nodes":       {"", "mine", "", provision.Wanted, true},
+		"claim waits, process for one node":        {"mine", "mine", "", provision.Wanted, true},
+		"node is left, process for all nodes":      {"", "mine", "", provision.Misplaced, true},
+		"node is left, process for one node":       {"mine", "mine", "", provision.Misplaced, false},
+		"full node is left, process for one node":  {"mine", "mine", "mine", provision.Misplaced, true},
+		"another node is full":                     {"mine", "mine", "yours", provision.Misplaced, false},
+		"no node is selected or full, one process": {"mine", "", "", provision.Misplaced, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newObserver(t)
+			c.Scope = testScope{node: tc.own}
+			o := observed(claimRecord{
+				claim: claimFacts{unfit: tc.unfit}, request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable},
+			})
+			o.claim.Annotations[storage.AnnSelectedNode] = tc.selected
+			if anew := c.mayBuildAnew(o, tc.want); anew != tc.anew {
+				t.Errorf("built anew: %v, want %v", anew, tc.anew)
+			}
+			o.record.claim.openedAt = time.Now()
+			if c.mayBuildAnew(o, tc.want) {
+				t.Error("a request that was just sent is built anew")
+			}
+		})
+	}
+}
+
 func TestOpenRequestIsFinishedByItsProcess(t *testing.T) {
 	for name, tc := range map[string]struct {
 		record claimRecord
@@ -211,6 +243,9 @@ func TestWantOfClaim(t *testing.T) {
 		"call is open, another node":         {observed(claimRecord{claim: claimFacts{node: "before"}, request: requestFacts{creation: provision.Requested, plan: &plan{}}}), provision.OtherProcess, provision.Misplaced},
 		"call is long open, another node": {
 			observed(claimRecord{claim: claimFacts{node: "before"}, request: requestFacts{creation: provision.Requested, plan: &plan{}}, entry: entryFacts{state: provision.Durable}}), provision.OtherProcess, provision.Misplaced},
+		"call is open for another node": {
+			observed(claimRecord{claim: claimFacts{node: "yours"}, request: requestFacts{creation: provision.Requested, plan: &plan{}}}),
+			provision.OtherProcess, provision.Wanted},
 		"unusable volume, served by another": {observed(claimRecord{request: requestFacts{creation: provision.Created}, disk: diskFacts{volume: &v1.PersistentVolume{}, unusable: "too small"}}), provision.OtherProcess, provision.Misplaced},
 		"no node selected":                   {observed(claimRecord{}), provision.NoProcess, provision.Unserved},
 		"of another provisioner":             {observed(claimRecord{}, theirs), provision.ThisProcess, provision.Unserved},
