@@ -50,7 +50,7 @@ programs:
 
 .PHONY: apiserver
 apiserver: ## Build bin/kube-apiserver: upstream's, with graceful deletion of custom resources (the first time 10 minutes or more)
-	@cd cmd/kube-apiserver && $(GO_BUILD) -ldflags '$(APISERVER_FLAGS)' -o $(BIN)/kube-apiserver .
+	@$(build_apiserver)
 
 .PHONY: demo
 demo: build ## Build, then show the product at work on a real API server

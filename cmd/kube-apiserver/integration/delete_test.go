@@ -41,28 +41,30 @@ func expectGraceUntilFinalizer(t *testing.T, k kind) {
 
 // The scenario matrix of KEP-5673: its rows, with what the column "GracePeriodSeconds Set" says. Where the KEP says
 // N/A for an object that stays, a stock API server sets 0.
+var matrix = map[string]struct {
+	existing any // the grace period of an earlier DELETE, nil for none
+	held     bool
+	grace    any
+	want     *deletion // nil: gone
+	accepted bool
+}{
+	"1":  {nil, true, "", &plain, false},
+	"2":  {nil, true, 0, &forced, true},
+	"3":  {nil, true, 300, &deletion{deadline.Graceful, 300, deadlineOfAnswer}, true},
+	"4":  {nil, false, "", nil, false},
+	"5":  {nil, false, 0, nil, false},
+	"6":  {nil, false, 300, nil, false},
+	"7":  {300, true, "", &deletion{deadline.Graceful, 300, deadlineOfAnswer}, false},
+	"8":  {300, true, 0, &forced, true},
+	"9":  {300, true, 60, &deletion{deadline.Graceful, 60, deadlineOfAnswer}, true},
+	"10": {300, false, "", nil, false},
+	"11": {300, false, 0, nil, false},
+	"12": {300, false, 60, nil, false},
+}
+
 func TestScenarioMatrixOfTheKEP(t *testing.T) {
 	k := newKind(t, ours(t), "matrix.example.com")
-	for row, tc := range map[string]struct {
-		existing any // the grace period of an earlier DELETE, nil for none
-		held     bool
-		grace    any
-		want     *deletion // nil: gone
-		accepted bool
-	}{
-		"1":  {nil, true, "", &plain, false},
-		"2":  {nil, true, 0, &forced, true},
-		"3":  {nil, true, 300, &deletion{deadline.Graceful, 300, deadlineOfAnswer}, true},
-		"4":  {nil, false, "", nil, false},
-		"5":  {nil, false, 0, nil, false},
-		"6":  {nil, false, 300, nil, false},
-		"7":  {300, true, "", &deletion{deadline.Graceful, 300, deadlineOfAnswer}, false},
-		"8":  {300, true, 0, &forced, true},
-		"9":  {300, true, 60, &deletion{deadline.Graceful, 60, deadlineOfAnswer}, true},
-		"10": {300, false, "", nil, false},
-		"11": {300, false, 0, nil, false},
-		"12": {300, false, 60, nil, false},
-	} {
+	for row, tc := range matrix {
 		t.Run(row, func(t *testing.T) {
 			k, name := k.in(t), "row-"+row
 			if tc.held || tc.existing != nil {
@@ -96,140 +98,144 @@ func TestScenarioMatrixOfTheKEP(t *testing.T) {
 	}
 }
 
+// full are annotations without room for the deletion window.
+var full = map[string]string{"example.com/full": strings.Repeat("x", 256*1024-60)}
+
 // The number is the row of the design.
+var deleteRows = map[string]func(k kind, name string){
+	"#1 window of a live object goes": func(k kind, name string) {
+		k.createWith(name, map[string]string{deadline.Annotation: windowNow(600)}, finalizer)
+		got := k.delete(name, "", nil)
+		k.expect(got, name, plain)
+		if left := k.inEtcd(name).GetAnnotations(); len(left) > 0 {
+			k.t.Errorf("annotations %v stayed", left)
+		}
+	},
+	"#4 grace needs a finalizer": func(k kind, name string) {
+		k.create(name)
+		warned(k.t, k.delete(name, 300, nil), "no finalizer")
+		k.gone(name)
+	},
+	"#4 foreground adds the first finalizer": func(k kind, name string) {
+		k.create(name)
+		got := k.delete(name, 300, options{"propagationPolicy": "Foreground"})
+		k.expect(got, name, plain)
+		warned(k.t, got, "no finalizer")
+		k.patch(name, withoutFinalizers)
+		k.gone(name)
+	},
+	"#5 nothing is written without a grace period": func(k kind, name string) {
+		k.create(name, finalizer)
+		_, found := k.graceful(name, 300)
+		_, revision := k.stored(name)
+		got := k.delete(name, "", nil)
+		k.expect(got, name, found)
+		warned(k.t, got, "")
+		k.unchanged(name, revision)
+	},
+	"#8 nothing is written for a later deadline": func(k kind, name string) {
+		k.create(name, finalizer)
+		_, found := k.graceful(name, 300)
+		_, revision := k.stored(name)
+		k.expect(k.delete(name, 600, nil), name, found)
+		k.unchanged(name, revision)
+	},
+	"#9 #10 #11 a plain deletion can only be forced": func(k kind, name string) {
+		k.create(name, finalizer)
+		k.delete(name, "", nil)
+		_, revision := k.stored(name)
+		k.expect(k.delete(name, "", nil), name, plain)
+		refused := k.delete(name, 300, nil)
+		k.expect(refused, name, plain)
+		warned(k.t, refused, "gracePeriodSeconds 0")
+		k.unchanged(name, revision)
+		before := k.get(name).body.GetDeletionTimestamp()
+		got := k.delete(name, 0, nil)
+		k.expect(got, name, forced)
+		if after := got.body.GetDeletionTimestamp(); !after.Equal(before) {
+			k.t.Errorf("deletionTimestamp %v, was %v", after, before)
+		}
+	},
+	"#12 a forced deletion stays forced": func(k kind, name string) {
+		k.create(name, finalizer)
+		k.delete(name, 0, nil)
+		_, revision := k.stored(name)
+		for _, grace := range []any{"", 0, 300} {
+			k.expect(k.delete(name, grace, nil), name, forced)
+		}
+		k.unchanged(name, revision)
+	},
+	"#14 negative is one second": func(k kind, name string) {
+		k.create(name, finalizer)
+		got := k.delete(name, -5, nil)
+		if found := deletionOf(got.body); found.field != 1 {
+			k.t.Errorf("%+v", found)
+		}
+	},
+	"#14 too long is 68 years": func(k kind, name string) {
+		k.create(name, finalizer)
+		got := k.delete(name, math.MaxInt64, nil)
+		if found := deletionOf(got.body); found.field != math.MaxInt32 {
+			k.t.Errorf("%+v", found)
+		}
+		warned(k.t, got, "limited to 2147483647")
+	},
+	"#15 annotations are full": func(k kind, name string) {
+		k.createWith(name, full, finalizer)
+		got := k.delete(name, 300, nil)
+		k.expect(got, name, plain)
+		warned(k.t, got, "no room")
+		k.expect(k.delete(name, 0, nil), name, plain)
+		k.patch(name, withoutFinalizers)
+		k.gone(name)
+	},
+	"#16 foreground changes finalizers only": func(k kind, name string) {
+		k.create(name, finalizer)
+		_, found := k.graceful(name, 300)
+		got := k.delete(name, "", options{"propagationPolicy": "Foreground"})
+		k.expect(got, name, found)
+		if len(got.body.GetFinalizers()) != 2 {
+			k.t.Errorf("finalizers %q", got.body.GetFinalizers())
+		}
+	},
+	"#18 precondition fails": func(k kind, name string) {
+		k.create(name, finalizer)
+		_, revision := k.stored(name)
+		got := k.delete(name, 300, options{"preconditions": map[string]any{"uid": "other"}})
+		if got.code != http.StatusConflict || len(got.warnings) > 0 {
+			k.t.Errorf("%d %q", got.code, got.warnings)
+		}
+		k.unchanged(name, revision)
+	},
+	"#19 dry run": func(k kind, name string) {
+		k.create(name, finalizer)
+		_, revision := k.stored(name)
+		got := k.delete(name, 300, options{"dryRun": []string{"All"}})
+		if got.code != http.StatusOK || len(got.warnings) > 0 {
+			k.t.Errorf("%d %q", got.code, got.warnings)
+		}
+		k.unchanged(name, revision)
+	},
+	"bad input is refused as by stock": func(k kind, name string) {
+		k.create(name, finalizer)
+		_, revision := k.stored(name)
+		for _, grace := range []any{"300s", 1.5, uint64(1 << 63)} {
+			if got := k.delete(name, grace, nil); got.code != http.StatusBadRequest {
+				k.t.Errorf("%v: %d %s", grace, got.code, got.text)
+			}
+		}
+		k.unchanged(name, revision)
+	},
+	"grace period in the query": func(k kind, name string) {
+		k.create(name, finalizer)
+		got := k.s.do(k.t, http.MethodDelete, k.path(name)+"?gracePeriodSeconds=120", asJSON, nil)
+		k.expect(got, name, deletion{deadline.Graceful, 120, deletionOf(got.body).end})
+	},
+}
+
 func TestDelete(t *testing.T) {
 	k := newKind(t, ours(t), "delete.example.com")
-	full := map[string]string{"example.com/full": strings.Repeat("x", 256*1024-60)}
-	for name, test := range map[string]func(k kind, name string){
-		"#1 window of a live object goes": func(k kind, name string) {
-			k.createWith(name, map[string]string{deadline.Annotation: windowNow(600)}, finalizer)
-			got := k.delete(name, "", nil)
-			k.expect(got, name, plain)
-			if left := k.inEtcd(name).GetAnnotations(); len(left) > 0 {
-				k.t.Errorf("annotations %v stayed", left)
-			}
-		},
-		"#4 grace needs a finalizer": func(k kind, name string) {
-			k.create(name)
-			warned(k.t, k.delete(name, 300, nil), "no finalizer")
-			k.gone(name)
-		},
-		"#4 foreground adds the first finalizer": func(k kind, name string) {
-			k.create(name)
-			got := k.delete(name, 300, options{"propagationPolicy": "Foreground"})
-			k.expect(got, name, plain)
-			warned(k.t, got, "no finalizer")
-			k.patch(name, withoutFinalizers)
-			k.gone(name)
-		},
-		"#5 nothing is written without a grace period": func(k kind, name string) {
-			k.create(name, finalizer)
-			_, found := k.graceful(name, 300)
-			_, revision := k.stored(name)
-			got := k.delete(name, "", nil)
-			k.expect(got, name, found)
-			warned(k.t, got, "")
-			k.unchanged(name, revision)
-		},
-		"#8 nothing is written for a later deadline": func(k kind, name string) {
-			k.create(name, finalizer)
-			_, found := k.graceful(name, 300)
-			_, revision := k.stored(name)
-			k.expect(k.delete(name, 600, nil), name, found)
-			k.unchanged(name, revision)
-		},
-		"#9 #10 #11 a plain deletion can only be forced": func(k kind, name string) {
-			k.create(name, finalizer)
-			k.delete(name, "", nil)
-			_, revision := k.stored(name)
-			k.expect(k.delete(name, "", nil), name, plain)
-			refused := k.delete(name, 300, nil)
-			k.expect(refused, name, plain)
-			warned(k.t, refused, "gracePeriodSeconds 0")
-			k.unchanged(name, revision)
-			before := k.get(name).body.GetDeletionTimestamp()
-			got := k.delete(name, 0, nil)
-			k.expect(got, name, forced)
-			if after := got.body.GetDeletionTimestamp(); !after.Equal(before) {
-				k.t.Errorf("deletionTimestamp %v, was %v", after, before)
-			}
-		},
-		"#12 a forced deletion stays forced": func(k kind, name string) {
-			k.create(name, finalizer)
-			k.delete(name, 0, nil)
-			_, revision := k.stored(name)
-			for _, grace := range []any{"", 0, 300} {
-				k.expect(k.delete(name, grace, nil), name, forced)
-			}
-			k.unchanged(name, revision)
-		},
-		"#14 negative is one second": func(k kind, name string) {
-			k.create(name, finalizer)
-			got := k.delete(name, -5, nil)
-			if found := deletionOf(got.body); found.field != 1 {
-				k.t.Errorf("%+v", found)
-			}
-		},
-		"#14 too long is 68 years": func(k kind, name string) {
-			k.create(name, finalizer)
-			got := k.delete(name, math.MaxInt64, nil)
-			if found := deletionOf(got.body); found.field != math.MaxInt32 {
-				k.t.Errorf("%+v", found)
-			}
-			warned(k.t, got, "limited to 2147483647")
-		},
-		"#15 annotations are full": func(k kind, name string) {
-			k.createWith(name, full, finalizer)
-			got := k.delete(name, 300, nil)
-			k.expect(got, name, plain)
-			warned(k.t, got, "no room")
-			k.expect(k.delete(name, 0, nil), name, plain)
-			k.patch(name, withoutFinalizers)
-			k.gone(name)
-		},
-		"#16 foreground changes finalizers only": func(k kind, name string) {
-			k.create(name, finalizer)
-			_, found := k.graceful(name, 300)
-			got := k.delete(name, "", options{"propagationPolicy": "Foreground"})
-			k.expect(got, name, found)
-			if len(got.body.GetFinalizers()) != 2 {
-				k.t.Errorf("finalizers %q", got.body.GetFinalizers())
-			}
-		},
-		"#18 precondition fails": func(k kind, name string) {
-			k.create(name, finalizer)
-			_, revision := k.stored(name)
-			got := k.delete(name, 300, options{"preconditions": map[string]any{"uid": "other"}})
-			if got.code != http.StatusConflict || len(got.warnings) > 0 {
-				k.t.Errorf("%d %q", got.code, got.warnings)
-			}
-			k.unchanged(name, revision)
-		},
-		"#19 dry run": func(k kind, name string) {
-			k.create(name, finalizer)
-			_, revision := k.stored(name)
-			got := k.delete(name, 300, options{"dryRun": []string{"All"}})
-			if got.code != http.StatusOK || len(got.warnings) > 0 {
-				k.t.Errorf("%d %q", got.code, got.warnings)
-			}
-			k.unchanged(name, revision)
-		},
-		"bad input is refused as by stock": func(k kind, name string) {
-			k.create(name, finalizer)
-			_, revision := k.stored(name)
-			for _, grace := range []any{"300s", 1.5, uint64(1 << 63)} {
-				if got := k.delete(name, grace, nil); got.code != http.StatusBadRequest {
-					k.t.Errorf("%v: %d %s", grace, got.code, got.text)
-				}
-			}
-			k.unchanged(name, revision)
-		},
-		"grace period in the query": func(k kind, name string) {
-			k.create(name, finalizer)
-			got := k.s.do(k.t, http.MethodDelete, k.path(name)+"?gracePeriodSeconds=120", asJSON, nil)
-			k.expect(got, name, deletion{deadline.Graceful, 120, deletionOf(got.body).end})
-		},
-	} {
+	for name, test := range deleteRows {
 		t.Run(name, func(t *testing.T) { test(k.in(t), objectName(name)) })
 	}
 }
@@ -255,6 +261,11 @@ func TestDeleteCollectionGivesEachObjectItsDeadline(t *testing.T) {
 		}
 	}
 	k.gone("without")
+	_, revision := k.stored("a-1")
+	if got := k.s.do(t, http.MethodDelete, k.path(""), asJSON, nil); got.code != http.StatusOK { // as the deletion of a namespace
+		t.Errorf("%d %s", got.code, got.text)
+	}
+	k.unchanged("a-1", revision)
 }
 
 // #21: the API server deletes the objects of a CRD itself.

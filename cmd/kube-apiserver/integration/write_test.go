@@ -45,85 +45,87 @@ func (k kind) unchanged(name string, revision int64) {
 }
 
 // The number is the row of the design. Each object is in its grace period.
+var writeRows = map[string]func(k kind, name string, found deletion){
+	"#31 PUT removes the last finalizer": func(k kind, name string, _ deletion) {
+		object := k.get(name).body
+		object.SetFinalizers(nil)
+		got := k.put(name, object)
+		if got.code != http.StatusOK || got.body.GetName() != name || len(got.body.GetFinalizers()) > 0 {
+			k.t.Errorf("%d %s", got.code, got.text)
+		}
+		k.gone(name)
+	},
+	"#31 PATCH removes the last finalizer": func(k kind, name string, _ deletion) {
+		if got := k.patch(name, withoutFinalizers); got.code != http.StatusOK {
+			k.t.Errorf("%d %s", got.code, got.text)
+		}
+		k.gone(name)
+	},
+	"#33 one of two finalizers": func(k kind, name string, found deletion) {
+		k.patch(name, fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, finalizer))
+		k.expect(k.get(name), name, found)
+	},
+	"#33 status and labels": func(k kind, name string, found deletion) {
+		k.expect(k.patch(name, `{"metadata":{"labels":{"a":"b"}}}`), name, found)
+		status := k.s.do(k.t, http.MethodPatch, k.path(name)+"/status", asMerge, `{"status":{"phase":"Stopping"},"metadata":{"finalizers":null}}`)
+		k.expect(status, name, found)
+	},
+	"#34 dry run removes nothing": func(k kind, name string, found deletion) {
+		got := k.s.do(k.t, http.MethodPatch, k.path(name)+"?dryRun=All", asMerge, withoutFinalizers)
+		if got.code != http.StatusOK {
+			k.t.Errorf("%d %s", got.code, got.text)
+		}
+		k.expect(k.get(name), name, found)
+	},
+	"#35 deletionTimestamp is ignored": func(k kind, name string, found deletion) {
+		k.expect(k.patch(name, `{"metadata":{"deletionTimestamp":"2030-01-01T00:00:00Z"}}`), name, found)
+	},
+	"#35 another grace period is refused": func(k kind, name string, found deletion) {
+		got := k.patch(name, `{"metadata":{"deletionGracePeriodSeconds":5}}`)
+		if got.code != http.StatusUnprocessableEntity || !strings.Contains(got.message(), "immutable") {
+			k.t.Errorf("%d %s", got.code, got.text)
+		}
+		k.expect(k.get(name), name, found)
+	},
+	"#36 PUT of the form in etcd": func(k kind, name string, found deletion) {
+		object := k.get(name).body
+		stored := k.inEtcd(name)
+		stored.SetResourceVersion(object.GetResourceVersion())
+		stored.SetLabels(map[string]string{"a": "b"})
+		k.expect(k.put(name, stored), name, found)
+	},
+	"#36 PUT of the form in etcd removes the last finalizer": func(k kind, name string, _ deletion) {
+		stored := k.inEtcd(name)
+		stored.SetResourceVersion(k.get(name).body.GetResourceVersion())
+		stored.SetFinalizers(nil)
+		if got := k.put(name, stored); got.code != http.StatusOK {
+			k.t.Errorf("%d %s", got.code, got.text)
+		}
+		k.gone(name)
+	},
+	"#37 the window is the server's": func(k kind, name string, found deletion) {
+		k.expect(k.patch(name, annotate(windowNow(900))), name, found)
+		k.expect(k.patch(name, annotate("x")), name, found)
+		k.expect(k.patch(name, `{"metadata":{"annotations":null}}`), name, found)
+	},
+	"#37 annotations leave no room": func(k kind, name string, found deletion) {
+		got := k.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/full":%q,%q:null}}}`, strings.Repeat("x", 256*1024-60), deadline.Annotation))
+		if got.code != http.StatusUnprocessableEntity || !strings.Contains(got.message(), deadline.Annotation) {
+			k.t.Errorf("%d %s", got.code, got.message())
+		}
+		k.expect(k.get(name), name, found)
+	},
+	"#39 nothing is written for no change": func(k kind, name string, found deletion) {
+		_, revision := k.stored(name)
+		k.expect(k.put(name, k.get(name).body), name, found)
+		k.expect(k.patch(name, `{}`), name, found)
+		k.unchanged(name, revision)
+	},
+}
+
 func TestWriteInGracePeriod(t *testing.T) {
 	k := newKind(t, ours(t), "write.example.com")
-	for name, test := range map[string]func(k kind, name string, found deletion){
-		"#31 PUT removes the last finalizer": func(k kind, name string, _ deletion) {
-			object := k.get(name).body
-			object.SetFinalizers(nil)
-			got := k.put(name, object)
-			if got.code != http.StatusOK || got.body.GetName() != name || len(got.body.GetFinalizers()) > 0 {
-				k.t.Errorf("%d %s", got.code, got.text)
-			}
-			k.gone(name)
-		},
-		"#31 PATCH removes the last finalizer": func(k kind, name string, _ deletion) {
-			if got := k.patch(name, withoutFinalizers); got.code != http.StatusOK {
-				k.t.Errorf("%d %s", got.code, got.text)
-			}
-			k.gone(name)
-		},
-		"#33 one of two finalizers": func(k kind, name string, found deletion) {
-			k.patch(name, fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, finalizer))
-			k.expect(k.get(name), name, found)
-		},
-		"#33 status and labels": func(k kind, name string, found deletion) {
-			k.expect(k.patch(name, `{"metadata":{"labels":{"a":"b"}}}`), name, found)
-			status := k.s.do(k.t, http.MethodPatch, k.path(name)+"/status", asMerge, `{"status":{"phase":"Stopping"},"metadata":{"finalizers":null}}`)
-			k.expect(status, name, found)
-		},
-		"#34 dry run removes nothing": func(k kind, name string, found deletion) {
-			got := k.s.do(k.t, http.MethodPatch, k.path(name)+"?dryRun=All", asMerge, withoutFinalizers)
-			if got.code != http.StatusOK {
-				k.t.Errorf("%d %s", got.code, got.text)
-			}
-			k.expect(k.get(name), name, found)
-		},
-		"#35 deletionTimestamp is ignored": func(k kind, name string, found deletion) {
-			k.expect(k.patch(name, `{"metadata":{"deletionTimestamp":"2030-01-01T00:00:00Z"}}`), name, found)
-		},
-		"#35 another grace period is refused": func(k kind, name string, found deletion) {
-			got := k.patch(name, `{"metadata":{"deletionGracePeriodSeconds":5}}`)
-			if got.code != http.StatusUnprocessableEntity || !strings.Contains(got.message(), "immutable") {
-				k.t.Errorf("%d %s", got.code, got.text)
-			}
-			k.expect(k.get(name), name, found)
-		},
-		"#36 PUT of the form in etcd": func(k kind, name string, found deletion) {
-			object := k.get(name).body
-			stored := k.inEtcd(name)
-			stored.SetResourceVersion(object.GetResourceVersion())
-			stored.SetLabels(map[string]string{"a": "b"})
-			k.expect(k.put(name, stored), name, found)
-		},
-		"#36 PUT of the form in etcd removes the last finalizer": func(k kind, name string, _ deletion) {
-			stored := k.inEtcd(name)
-			stored.SetResourceVersion(k.get(name).body.GetResourceVersion())
-			stored.SetFinalizers(nil)
-			if got := k.put(name, stored); got.code != http.StatusOK {
-				k.t.Errorf("%d %s", got.code, got.text)
-			}
-			k.gone(name)
-		},
-		"#37 the window is the server's": func(k kind, name string, found deletion) {
-			k.expect(k.patch(name, annotate(windowNow(900))), name, found)
-			k.expect(k.patch(name, annotate("x")), name, found)
-			k.expect(k.patch(name, `{"metadata":{"annotations":null}}`), name, found)
-		},
-		"#37 annotations leave no room": func(k kind, name string, found deletion) {
-			got := k.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/full":%q,%q:null}}}`, strings.Repeat("x", 256*1024-60), deadline.Annotation))
-			if got.code != http.StatusUnprocessableEntity || !strings.Contains(got.message(), deadline.Annotation) {
-				k.t.Errorf("%d %s", got.code, got.message())
-			}
-			k.expect(k.get(name), name, found)
-		},
-		"#39 nothing is written for no change": func(k kind, name string, found deletion) {
-			_, revision := k.stored(name)
-			k.expect(k.put(name, k.get(name).body), name, found)
-			k.expect(k.patch(name, `{}`), name, found)
-			k.unchanged(name, revision)
-		},
-	} {
+	for name, test := range writeRows {
 		t.Run(name, func(t *testing.T) {
 			k, object := k.in(t), objectName(name)
 			finalizers := []string{finalizer}

@@ -58,6 +58,7 @@ func TestOf(t *testing.T) {
 		"one time":                          {object(at(0), zero, "2026-01-01T12:00:00Z"), Unspecified, at(0), at(30)},
 		"three times":                       {object(at(0), zero, Window{at(0), at(9)}.String()+"/2026-01-01T12:00:00Z"), Unspecified, at(0), at(30)},
 		"fraction of a second":              {object(at(0), zero, "2026-01-01T12:00:00Z/2026-01-01T12:05:00.5Z"), Unspecified, at(0), at(30)},
+		"fraction of a second that is 0":    {object(at(0), zero, "2026-01-01T12:00:00Z/2026-01-01T12:05:00.000000000Z"), Unspecified, at(0), at(30)},
 		"200 KB":                            {object(at(0), zero, strings.Repeat("2026-01-01T12:00:00Z/", 10000)), Unspecified, at(0), at(30)},
 		"other spelling of UTC":             {object(at(0), zero, "2026-01-01T12:00:00+00:00/2026-01-01T12:05:00+00:00"), Graceful, at(0), at(300)},
 		"other time zone":                   {object(at(0), zero, "2026-01-01T14:00:00+02:00/2026-01-01T14:05:00+02:00"), Graceful, at(0), at(300)},

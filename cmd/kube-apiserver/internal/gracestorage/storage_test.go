@@ -1,15 +1,16 @@
 package gracestorage
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,87 +22,6 @@ import (
 	"github.com/exeunt-io/exeunt/cmd/kube-apiserver/internal/window"
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
-
-// memory is the storage of one object: what etcd holds, in the form of etcd.
-type memory struct {
-	storage.Interface
-	data    []byte // nil: absent
-	version int
-	// disturb runs before a removal, as another client.
-	disturb func()
-}
-
-var codec = window.NewCodec(runtime.NewCodec(unstructured.UnstructuredJSONScheme, unstructured.UnstructuredJSONScheme))
-
-func (m *memory) read(t testing.TB) *unstructured.Unstructured {
-	t.Helper()
-	object, _, err := codec.Decode(m.data, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, _ := object.(*unstructured.Unstructured)
-	found.SetResourceVersion(fmt.Sprint(m.version))
-	return found
-}
-
-func (m *memory) write(object *unstructured.Unstructured) error {
-	object = object.DeepCopy()
-	object.SetResourceVersion("")
-	var data bytes.Buffer
-	if err := codec.Encode(object, &data); err != nil {
-		return err
-	}
-	if !bytes.Equal(data.Bytes(), m.data) {
-		m.data, m.version = data.Bytes(), m.version+1
-	}
-	return nil
-}
-
-func (m *memory) GuaranteedUpdate(_ context.Context, key string, destination runtime.Object, _ bool, _ *storage.Preconditions, update storage.UpdateFunc, _ runtime.Object) error {
-	if m.data == nil {
-		return storage.NewKeyNotFoundError(key, 0)
-	}
-	existing, _, err := codec.Decode(m.data, nil, nil)
-	if err != nil {
-		return err
-	}
-	object, _ := existing.(*unstructured.Unstructured)
-	object.SetResourceVersion(fmt.Sprint(m.version))
-	updated, _, err := update(object, storage.ResponseMeta{})
-	if err != nil {
-		return err
-	}
-	written, _ := updated.(*unstructured.Unstructured)
-	if err := m.write(written); err != nil {
-		return err
-	}
-	_, _, err = codec.Decode(m.data, nil, destination)
-	return err
-}
-
-func (m *memory) Delete(_ context.Context, key string, out runtime.Object, preconditions *storage.Preconditions, _ storage.ValidateObjectFunc, _ runtime.Object, _ storage.DeleteOptions) error {
-	if m.disturb != nil {
-		disturb := m.disturb
-		m.disturb = nil
-		disturb()
-	}
-	if m.data == nil {
-		return storage.NewKeyNotFoundError(key, 0)
-	}
-	object, _, err := codec.Decode(m.data, nil, nil)
-	if err != nil {
-		return err
-	}
-	found, _ := object.(*unstructured.Unstructured)
-	found.SetResourceVersion(fmt.Sprint(m.version))
-	if err := preconditions.Check(key, found); err != nil {
-		return err
-	}
-	result, _ := out.(*unstructured.Unstructured)
-	result.Object = found.Object
-	m.data = nil
-	return nil
-}
 
 // warnings are what a client reads.
 type warnings []string
@@ -121,7 +41,7 @@ type world struct {
 
 // newWorld returns a live object with finalizers.
 func newWorld(t *testing.T, finalizers ...string) *world {
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "A", "metadata": map[string]any{"name": "a", "uid": "u"}}}
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "A", "metadata": map[string]any{"name": "a", "uid": "u"}, "spec": map[string]any{"x": "1"}}}
 	if len(finalizers) > 0 {
 		object.SetFinalizers(finalizers)
 	}
@@ -269,9 +189,11 @@ func TestFormOfEtcdIsAccepted(t *testing.T) {
 			want, _ := w.delete(ptr.To[int64](300))
 			_, err := w.update(t.Context(), func(object *unstructured.Unstructured) error {
 				if *object.GetDeletionGracePeriodSeconds() > 0 {
-					object.SetFinalizers(nil) // the second try must not see it
+					object.SetFinalizers(nil) // the second try must see neither
+					_ = unstructured.SetNestedField(object.Object, "2", "spec", "x")
 					if tc.first == nil {
 						object.SetFinalizers([]string{"f"})
+						_ = unstructured.SetNestedField(object.Object, "1", "spec", "x")
 					}
 					return tc.first
 				}
@@ -280,8 +202,8 @@ func TestFormOfEtcdIsAccepted(t *testing.T) {
 			if fmt.Sprint(err) != fmt.Sprint(tc.want) {
 				t.Errorf("%v, want %v", err, tc.want)
 			}
-			if got := deadline.Of(w.etcd.read(t)); got != want || len(w.etcd.read(t).GetFinalizers()) != 1 {
-				t.Errorf("%+v, want %+v", got, want)
+			if got := deadline.Of(w.etcd.read(t)); got != want || len(w.etcd.read(t).GetFinalizers()) != 1 || !strings.Contains(string(w.etcd.data), `"x":"1"`) {
+				t.Errorf("%+v, want %+v; in etcd %s", got, want, w.etcd.data)
 			}
 		})
 	}
@@ -289,6 +211,7 @@ func TestFormOfEtcdIsAccepted(t *testing.T) {
 
 func TestWriteWithoutHolderIsNoRequest(t *testing.T) {
 	w := newWorld(t, "f") // #21: the API server deletes the objects of a CRD
+	w.annotate(deadline.Annotation, deadline.Window{Start: noon, End: noon.Add(time.Hour)}.String())
 	if _, err := w.update(t.Context(), w.markAsDeleting); err != nil {
 		t.Fatal(err)
 	}
@@ -303,6 +226,56 @@ func TestWriteWithoutHolderIsNoRequest(t *testing.T) {
 	}
 	if got := deadline.Of(w.etcd.read(t)); got != want || w.etcd.version != version {
 		t.Errorf("%+v, want %+v; version %d, was %d", got, want, w.etcd.version, version)
+	}
+}
+
+// annotate writes an annotation, and no DELETE.
+func (w *world) annotate(key, value string) {
+	w.t.Helper()
+	_, err := w.update(w.t.Context(), func(object *unstructured.Unstructured) error {
+		annotations := object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+		object.SetAnnotations(annotations)
+		return nil
+	})
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+// #37: the annotation of a plain deletion, which is none, stays.
+func TestPlainDeletionGetsNoWindow(t *testing.T) {
+	w := newWorld(t, "f")
+	w.delete(nil)
+	w.annotate(deadline.Annotation, deadline.Window{Start: noon, End: noon.Add(time.Hour)}.String())
+	if got := w.etcd.read(t); deadline.Of(got).Kind() != deadline.Unspecified || len(got.GetAnnotations()) > 0 {
+		t.Errorf("in etcd %s", w.etcd.data)
+	}
+}
+
+// #15: the annotations have room for the window, to the byte. A write then still fits.
+func TestWindowNeedsRoom(t *testing.T) {
+	fits := validation.TotalAnnotationSizeLimitB - len("k") - len(deadline.Annotation) - len(deadline.Window{}.String())
+	for size, want := range map[int]deadline.Kind{fits: deadline.Graceful, fits + 1: deadline.Unspecified} {
+		w := newWorld(t, "f")
+		w.annotate("k", strings.Repeat("x", size))
+		got, heard := w.delete(ptr.To[int64](300))
+		if got.Kind() != want || (len(heard) == 0) != (want == deadline.Graceful) {
+			t.Errorf("%d bytes: %v, warnings %q; want %v", size, got.Kind(), heard, want)
+		}
+		w.annotate("k", strings.Repeat("y", size))
+	}
+}
+
+// #14
+func TestGracePeriodIsLimited(t *testing.T) {
+	w := newWorld(t, "f")
+	got, heard := w.delete(ptr.To[int64](math.MaxInt64))
+	if want := noon.Add(math.MaxInt32 * time.Second); !got.Deadline(0).Equal(want) || len(heard) != 1 || !strings.Contains(heard[0], "limited to 2147483647") {
+		t.Errorf("%v, want %v; warnings %q", got.Deadline(0), want, heard)
 	}
 }
 

@@ -57,7 +57,12 @@ func TestServeAndStored(t *testing.T) {
 		"forced":                         {object(Format(at(0)), int64(0), span(0, 0)), object(Format(at(0)), int64(0), span(0, 0))},
 		"deadline has passed at request": {object(Format(at(30)), int64(0), span(0, 10)), object(Format(at(30)), int64(0), span(0, 10))},
 		"window of another deletion":     {object(Format(at(100)), int64(0), span(0, 300)), object(Format(at(100)), int64(0), span(0, 300))},
-		"malformed":                      {object(Format(at(0)), int64(0), "x"), object(Format(at(0)), int64(0), "x")},
+		"timestamp in another spelling":  {object("2026-01-01T12:00:00+00:00", int64(0), span(0, 300)), object("2026-01-01T12:00:00+00:00", int64(0), span(0, 300))},
+		"deadline in the year 10000": {
+			object("9999-12-31T23:59:00Z", int64(0), "9999-12-31T23:59:00Z/9999-12-31T23:59:30-01:00"),
+			object("9999-12-31T23:59:00Z", int64(0), "9999-12-31T23:59:00Z/9999-12-31T23:59:30-01:00"),
+		},
+		"malformed": {object(Format(at(0)), int64(0), "x"), object(Format(at(0)), int64(0), "x")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			served := tc.etcd.DeepCopy()
