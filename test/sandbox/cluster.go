@@ -91,7 +91,9 @@ func (c *Cluster) StartLoops(ctx context.Context, upstream bool, controller Cont
 }
 
 // StartProvisioner starts the provisioner of the driver, ours or upstream's.
-func (c *Cluster) StartProvisioner(ctx context.Context, upstream bool, driver *Driver, controller Controller) (*Process, error) {
+func (c *Cluster) StartProvisioner(
+	ctx context.Context, upstream bool, driver *Driver, controller Controller,
+) (*Process, error) {
 	process, err := c.Plane.StartSidecar(ctx, upstream, driver, controller)
 	return c.keep(process, err)
 }

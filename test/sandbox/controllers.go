@@ -50,7 +50,9 @@ func (c *ControlPlane) StartLoops(ctx context.Context, upstream bool, controller
 }
 
 // StartSidecar starts the provisioner of the driver, ours or upstream's.
-func (c *ControlPlane) StartSidecar(ctx context.Context, upstream bool, driver *Driver, controller Controller) (*Process, error) {
+func (c *ControlPlane) StartSidecar(
+	ctx context.Context, upstream bool, driver *Driver, controller Controller,
+) (*Process, error) {
 	if upstream {
 		return c.StartUpstreamProvisioner(ctx, driver, controller)
 	}
@@ -77,7 +79,9 @@ func (c *ControlPlane) StartGarbageCollector(ctx context.Context, controller Con
 
 // startController starts program with args, the common flags of controllers and the flags
 // of the caller.
-func (c *ControlPlane) startController(ctx context.Context, program string, account Identity, controller Controller, args []string) (*Process, error) {
+func (c *ControlPlane) startController(
+	ctx context.Context, program string, account Identity, controller Controller, args []string,
+) (*Process, error) {
 	path, err := c.config.Binaries.Path(program)
 	if err != nil {
 		return nil, err

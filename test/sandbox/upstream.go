@@ -34,7 +34,9 @@ func (c *ControlPlane) StartUpstreamLoops(ctx context.Context, controller Contro
 }
 
 // StartUpstreamProvisioner starts the real csi-provisioner for the volumes of driver.
-func (c *ControlPlane) StartUpstreamProvisioner(ctx context.Context, driver *Driver, controller Controller) (*Process, error) {
+func (c *ControlPlane) StartUpstreamProvisioner(
+	ctx context.Context, driver *Driver, controller Controller,
+) (*Process, error) {
 	return c.startUpstream(ctx, upstreamSidecar, UpstreamSidecarUser, controller, []string{"--csi-address=" + driver.Socket, noQPS, noBurst})
 }
 
@@ -47,7 +49,9 @@ func (c *ControlPlane) StartUpstreamCollector(ctx context.Context, controller Co
 
 // StartControllerManager starts the real kube-controller-manager with these controllers, as in a
 // cluster: with their service accounts, and a client rate limit.
-func (c *ControlPlane) StartControllerManager(ctx context.Context, controllers string, controller Controller) (*Process, error) {
+func (c *ControlPlane) StartControllerManager(
+	ctx context.Context, controllers string, controller Controller,
+) (*Process, error) {
 	keys := filepath.Join(c.dataDir(), "pki")
 	return c.startUpstream(ctx, upstreamLoops, upstreamLoopsUser, controller, []string{
 		"--controllers=" + controllers, "--leader-elect=false", "--use-service-account-credentials",
@@ -56,7 +60,9 @@ func (c *ControlPlane) StartControllerManager(ctx context.Context, controllers s
 }
 
 // startUpstream starts a program of bin/upstream.
-func (c *ControlPlane) startUpstream(ctx context.Context, program string, user Identity, controller Controller, args []string) (*Process, error) {
+func (c *ControlPlane) startUpstream(
+	ctx context.Context, program string, user Identity, controller Controller, args []string,
+) (*Process, error) {
 	path, err := c.config.Binaries.UpstreamPath(program)
 	if err != nil {
 		return nil, err

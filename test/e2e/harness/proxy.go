@@ -27,7 +27,9 @@ func (s *Session) NewFaultProxy(account sandbox.Identity, config faultproxy.Conf
 }
 
 // StartFaultProxy is [Session.NewFaultProxy] with the credentials of a kubeconfig.
-func StartFaultProxy(t testing.TB, kubeconfig string, config faultproxy.Config) (proxy *faultproxy.Proxy, file string, err error) {
+func StartFaultProxy(
+	t testing.TB, kubeconfig string, config faultproxy.Config,
+) (proxy *faultproxy.Proxy, file string, err error) {
 	t.Helper()
 	if config.Upstream, err = sandbox.LoadConfig(kubeconfig); err != nil {
 		return nil, "", err
