@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,19 +46,19 @@ func TestObjectOfUnseenWriteIsEnqueued(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				versions, volumes := NewVersions(), cachedVolumes(t, tc.cached)
-				var enqueued []string
+				var enqueued keys
 				versions.RequeueUnseen(t.Context(), cachedVolumes(t, nil), func(key string) { t.Errorf("%s is enqueued as another kind", key) })
-				versions.RequeueUnseen(t.Context(), volumes, func(key string) { enqueued = append(enqueued, key) })
+				versions.RequeueUnseen(t.Context(), volumes, enqueued.add)
 				tc.write(versions)
 				<-time.After(overdueWrite - time.Nanosecond)
 				synctest.Wait()
-				if len(enqueued) > 0 {
-					t.Errorf("enqueued %q within a minute", enqueued)
+				if early := enqueued.all(); len(early) > 0 {
+					t.Errorf("enqueued %q within a minute", early)
 				}
 				<-time.After(time.Nanosecond)
 				synctest.Wait()
-				if slices.Equal(enqueued, []string{"disk"}) != tc.want || len(enqueued) > 1 {
-					t.Errorf("enqueued %q, want it: %v", enqueued, tc.want)
+				if late := enqueued.all(); slices.Equal(late, []string{"disk"}) != tc.want || len(late) > 1 {
+					t.Errorf("enqueued %q, want it: %v", late, tc.want)
 				}
 				if kept := len(versions.written); kept > 0 && !tc.want {
 					t.Errorf("%d records are kept", kept)
@@ -65,6 +66,24 @@ func TestObjectOfUnseenWriteIsEnqueued(t *testing.T) {
 			})
 		})
 	}
+}
+
+// keys are those that were enqueued.
+type keys struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (k *keys) add(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list = append(k.list, key)
+}
+
+func (k *keys) all() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.list)
 }
 
 func cachedVolumes(t *testing.T, volume *v1.PersistentVolume) cache.SharedIndexInformer {
@@ -83,14 +102,14 @@ func TestUnseenWritesAreCheckedUntilTheyAreSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		working, end := context.WithCancel(t.Context())
 		versions, volumes := NewVersions(), cachedVolumes(t, diskAt("7"))
-		enqueued := 0
-		versions.RequeueUnseen(working, volumes, func(string) { enqueued++ })
+		var enqueued keys
+		versions.RequeueUnseen(working, volumes, enqueued.add)
 		pass := func(minutes, want int) {
 			t.Helper()
 			<-time.After(time.Duration(minutes) * overdueWrite)
 			synctest.Wait()
-			if enqueued != want {
-				t.Errorf("enqueued %d times, want %d", enqueued, want)
+			if got := len(enqueued.all()); got != want {
+				t.Errorf("enqueued %d times, want %d", got, want)
 			}
 		}
 		pass(3, 0)
@@ -118,9 +137,9 @@ func TestLostRemovalOfLastFinalizerIsEnqueued(t *testing.T) {
 		before, removed := diskAt("7"), diskAt("8")
 		before.Finalizers, before.DeletionTimestamp = []string{"example.com/last"}, new(metav1.Now())
 		removed.DeletionTimestamp = before.DeletionTimestamp
-		client, versions, enqueued := fake.NewClientset(before), NewVersions(), 0
+		client, versions, enqueued := fake.NewClientset(before), NewVersions(), new(keys)
 		client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, removed, nil })
-		versions.RequeueUnseen(t.Context(), cachedVolumes(t, before), func(string) { enqueued++ })
+		versions.RequeueUnseen(t.Context(), cachedVolumes(t, before), enqueued.add)
 		versions.RecordWrite(before)
 		if _, err := NewWriter(client, versions).PatchVolume(t.Context(), before, patch.For(before).Remove("/metadata/finalizers")); err != nil {
 			t.Fatal(err)
@@ -130,8 +149,8 @@ func TestLostRemovalOfLastFinalizerIsEnqueued(t *testing.T) {
 		}
 		<-time.After(overdueWrite)
 		synctest.Wait()
-		if enqueued != 1 {
-			t.Errorf("enqueued %d times, want once", enqueued)
+		if got := len(enqueued.all()); got != 1 {
+			t.Errorf("enqueued %d times, want once", got)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package pvcontroller_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,12 +20,11 @@ import (
 // loseFirst has the first write of the resource answered, and etcd restored to the version of before: no watch and no list
 // shows anything.
 func loseFirst(client *fake.Clientset, verb, resource string, answer func() runtime.Object) {
-	lost := false
+	var lost atomic.Bool
 	client.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-		if lost {
+		if lost.Swap(true) {
 			return false, nil, nil
 		}
-		lost = true
 		return true, answer(), nil
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,11 +68,12 @@ func TestVolumeOfUnseenWriteIsReconciled(t *testing.T) {
 				volume := released("v")
 				volume.Finalizers, volume.ResourceVersion = []string{string(finalizer.External)}, "300"
 				tc.change(volume)
-				client, lost := fake.NewClientset(volume), true
+				client, lost := fake.NewClientset(volume), new(atomic.Bool)
+				lost.Store(true)
 				client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 					written := volume.DeepCopy()
 					written.ResourceVersion, written.Finalizers = "5000", tc.written
-					return lost, written, nil
+					return lost.Load(), written, nil
 				})
 				c := guarded(t, client, &vanishing{lose: func() {}}, volume)
 				working, end := context.WithCancel(t.Context())
@@ -80,7 +82,7 @@ func TestVolumeOfUnseenWriteIsReconciled(t *testing.T) {
 				c.onVolume(nil, volume)
 				<-time.After(time.Second)
 				synctest.Wait()
-				lost = false
+				lost.Store(false)
 				<-time.After(3 * time.Minute)
 				synctest.Wait()
 				now, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})

@@ -352,11 +352,12 @@ func TestSourceOfUnseenWriteIsReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := claim("source", protected, deleting)
 		cloner, client, _ := clones(t, source)
-		lost := true
+		var lost atomic.Bool
+		lost.Store(true)
 		client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 			written := source.DeepCopy()
 			written.ResourceVersion, written.Finalizers = "2", []string{foreign}
-			return lost, written, nil
+			return lost.Load(), written, nil
 		})
 		working, end := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -365,7 +366,7 @@ func TestSourceOfUnseenWriteIsReconciled(t *testing.T) {
 		if err := cloner.Reconcile(t.Context(), "ns/source"); err != nil {
 			t.Fatal(err)
 		}
-		lost = false
+		lost.Store(false)
 		<-time.After(3 * time.Minute)
 		synctest.Wait()
 		if isProtected(t, client, "source") {
