@@ -71,7 +71,7 @@ func exploreAll(t *testing.T, limits explore.Limits, configs []Config, found fun
 // exploreTolerant explores as exploreAll does, and takes what a program cannot do for a violation.
 func exploreTolerant(t *testing.T, limits explore.Limits, configs []Config, found func(Result)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	synctest.Test(t, func(*testing.T) {
 		lab := NewLab()
 		defer func() { lab.Close() }()
 		for _, config := range configs {
