@@ -12,10 +12,13 @@ import (
 
 const reasonsHead = `# Reasons
 
-Why a deletion waits. ` + "`exeunt why`" + ` prints one of these reasons for each blocker, the event ` + "`DeletionWaiting`" + ` names it, and the
-metric ` + "`exeunt_deletion_waiting`" + ` has it as the label ` + "`blocker`" + `. ` + "`exeunt explain REASON`" + ` prints the same text.
+Why a deletion waits. ` + "`exeunt why`" + ` prints one of these reasons for each blocker, the event ` +
+	"`DeletionWaiting`" + ` names it, and the
+metric ` + "`exeunt_deletion_waiting`" + ` has it as the label ` + "`blocker`" + `. ` + "`exeunt explain REASON`" +
+	` prints the same text.
 
-The reason says what the deletion waits for. The verdict beside it says whether it will come: ` + "`waiting`" + ` will, ` + "`stuck`" + ` will not
+The reason says what the deletion waits for. The verdict beside it says whether it will come: ` + "`waiting`" +
+	` will, ` + "`stuck`" + ` will not
 without help, and ` + "`unknown`" + ` means that nothing shows which.
 
 Generated from the code by ` + "`go generate ./docs`" + `.
@@ -37,7 +40,8 @@ func reasonsPage(*testing.T) string {
 const finalizersHead = `# Finalizers
 
 Which controller removes which finalizer, when, how to see that the controller lives, and what is lost if the finalizer is
-removed by hand, is printed by ` + "`exeunt explain FINALIZER`" + `. ` + "`exeunt why`" + ` knows these finalizers; of any other it says which
+removed by hand, is printed by ` + "`exeunt explain FINALIZER`" + `. ` + "`exeunt why`" +
+	` knows these finalizers; of any other it says which
 field manager set it and which workloads may work with it. ` + "`*`" + ` stands for any text.
 
 A finalizer is removed by hand only as the last resort: when its controller is proven gone, and what the controller would have

@@ -50,20 +50,29 @@ func (f *flags) register(command *cobra.Command) {
 	set := command.Flags()
 	set.StringVar(&f.endpoint, "endpoint", "", "socket to serve on: a path, unix:PATH or unix:///PATH (required)")
 	set.StringVar(&f.config.Name, "driver-name", csimock.DefaultName, "name that the driver reports")
-	set.StringVar(&f.config.StateFile, "state-file", "", "file that keeps the volumes across restarts (default: none, volumes are lost)")
-	set.IntVar(&f.config.Volumes, "volumes", 0, "number of volumes of 1Mi that the driver starts with, named volume-000001 and so on, in addition to those of the state file")
+	set.StringVar(&f.config.StateFile, "state-file", "",
+		"file that keeps the volumes across restarts (default: none, volumes are lost)")
+	set.IntVar(&f.config.Volumes, "volumes", 0,
+		"number of volumes of 1Mi that the driver starts with, named volume-000001 and so on, in addition to those of the state file")
 	set.StringVar(&f.capacity, "capacity", "1Ti", "size of the storage pool")
-	set.StringSliceVar(&f.with, "with", nil, "capabilities to switch on, of "+strings.Join(csimock.CapabilityNames(), ", ")+" (default: all but topology, publish and snapshot-topology are on)")
+	set.StringSliceVar(&f.with, "with", nil, "capabilities to switch on, of "+
+		strings.Join(csimock.CapabilityNames(), ", ")+" (default: all but topology, publish and snapshot-topology are on)")
 	set.StringSliceVar(&f.without, "without", nil, "capabilities to switch off; their calls return Unimplemented")
-	set.StringArrayVar(&f.topologies, "topology", nil, "topology of volumes as KEY=VALUE[,KEY=VALUE]; repeat the flag for more topologies, the first is that of this node (needs --with topology)")
+	set.StringArrayVar(&f.topologies, "topology", nil,
+		"topology of volumes as KEY=VALUE[,KEY=VALUE]; repeat the flag for more topologies, the first is that of this node (needs --with topology)")
 	set.StringVar(&f.config.NodeID, "node-id", csimock.DefaultNodeID, "ID of the node whose Node service this is")
 	set.StringSliceVar(&f.config.OtherNodes, "other-nodes", nil, "IDs of further nodes that volumes can be published to")
-	set.Int64Var(&f.config.MaxVolumesPerNode, "max-volumes-per-node", 0, "maximum number of volumes published to one node (default: no limit)")
-	set.StringSliceVar(&f.config.MutableParameters, "mutable-parameters", []string{"iops", "throughput"}, "mutable parameters of volumes")
-	set.StringToStringVar(&f.config.Secrets, "secrets", nil, "secrets, as KEY=VALUE, required in every request with a field for secrets (default: none)")
+	set.Int64Var(&f.config.MaxVolumesPerNode, "max-volumes-per-node", 0,
+		"maximum number of volumes published to one node (default: no limit)")
+	set.StringSliceVar(&f.config.MutableParameters, "mutable-parameters", []string{"iops", "throughput"},
+		"mutable parameters of volumes")
+	set.StringToStringVar(&f.config.Secrets, "secrets", nil,
+		"secrets, as KEY=VALUE, required in every request with a field for secrets (default: none)")
 	set.StringVar(&f.config.CallLog, "call-log", "", "file to append one JSON line per finished call to")
-	set.StringVar(&f.faults, "faults", "", "YAML or JSON file with a list of faults: method, volume, code, times, every, latency, hang, disconnect, after, response")
-	set.StringVar(&f.health, "health", "", "YAML or JSON file with a list of health conditions: volume (none is the storage backend), status, reason, message")
+	set.StringVar(&f.faults, "faults", "",
+		"YAML or JSON file with a list of faults: method, volume, code, times, every, latency, hang, disconnect, after, response")
+	set.StringVar(&f.health, "health", "",
+		"YAML or JSON file with a list of health conditions: volume (none is the storage backend), status, reason, message")
 }
 
 // run serves the driver until the context of the command ends.

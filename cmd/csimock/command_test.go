@@ -42,17 +42,21 @@ func TestFlagsSetConfiguration(t *testing.T) {
 	if err := os.WriteFile(health, []byte("[{volume: one, status: DEGRADED, reason: Slow}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := parsed(t, "--driver-name=example.com", "--state-file=s", "--call-log=c", "--volumes=3", "--capacity=5Gi", "--node-id=n",
+	got := parsed(t, "--driver-name=example.com", "--state-file=s", "--call-log=c", "--volumes=3", "--capacity=5Gi",
+		"--node-id=n",
 		"--other-nodes=a,b", "--max-volumes-per-node=7", "--mutable-parameters=tier", "--faults="+faults, "--health="+health,
 		"--with=topology", "--without=snapshots,clones", "--without=list",
 		"--topology=region=r,zone=a", "--topology=region=r,zone=b")
 	want := csimock.Config{
-		Name: "example.com", StateFile: "s", CallLog: "c", Volumes: 3, Capacity: 5 << 30, NodeID: "n", OtherNodes: []string{"a", "b"},
+		Name: "example.com", StateFile: "s", CallLog: "c", Volumes: 3, Capacity: 5 << 30, NodeID: "n",
+		OtherNodes:        []string{"a", "b"},
 		MaxVolumesPerNode: 7, MutableParameters: []string{"tier"},
-		Faults:       []csimock.Fault{{Method: "Probe", Code: codes.Internal}},
-		Health:       []csimock.HealthEntry{{Volume: "one", Condition: csimock.Condition{Status: "DEGRADED", Reason: "Slow"}}},
-		Capabilities: csimock.AllCapabilities().Without(csimock.Publish, csimock.SnapshotTopology, csimock.Snapshots, csimock.Clones, csimock.List),
-		Topologies:   []map[string]string{{"region": "r", "zone": "a"}, {"region": "r", "zone": "b"}},
+		Faults: []csimock.Fault{{Method: "Probe", Code: codes.Internal}},
+		Health: []csimock.HealthEntry{{Volume: "one", Condition: csimock.Condition{Status: "DEGRADED",
+			Reason: "Slow"}}},
+		Capabilities: csimock.AllCapabilities().Without(csimock.Publish, csimock.SnapshotTopology, csimock.Snapshots,
+			csimock.Clones, csimock.List),
+		Topologies: []map[string]string{{"region": "r", "zone": "a"}, {"region": "r", "zone": "b"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)

@@ -80,7 +80,8 @@ var oneVolume = &csi.CreateVolumeRequest{Name: "one", VolumeCapabilities: []*csi
 
 func TestProgramKeepsVolumesAcrossRestart(t *testing.T) {
 	directory := t.TempDir()
-	args := []string{"--state-file", filepath.Join(directory, "state.json"), "--call-log", filepath.Join(directory, "calls.jsonl")}
+	args := []string{"--state-file", filepath.Join(directory, "state.json"), "--call-log",
+		filepath.Join(directory, "calls.jsonl")}
 	first := launch(t, directory, args...)
 	created, err := first.CreateVolume(t.Context(), oneVolume)
 	if err != nil {
@@ -114,7 +115,8 @@ func TestProgramStopsDuringHangingCall(t *testing.T) {
 		_, err := driver.CreateVolume(t.Context(), oneVolume)
 		ended <- err
 	}()
-	gomega.NewWithT(t).Eventually(func() ([]byte, error) { return os.ReadFile(state) }).Should(gomega.ContainSubstring(`"one"`))
+	gomega.NewWithT(t).Eventually(func() ([]byte, error) { return os.ReadFile(state) }).
+		Should(gomega.ContainSubstring(`"one"`))
 	driver.end(t, syscall.SIGTERM)
 	if err := <-ended; status.Code(err) != codes.Unavailable {
 		t.Errorf("the call ended with %v, want Unavailable", err)

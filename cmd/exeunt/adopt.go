@@ -20,7 +20,8 @@ import (
 
 // printAdopted prints a PersistentVolume for each handle of --adopt, or none if one of the
 // volumes is no orphan.
-func (f *auditFlags) printAdopted(ctx context.Context, streams genericiooptions.IOStreams, cluster *audit.Cluster, report *audit.Report) error {
+func (f *auditFlags) printAdopted(ctx context.Context, streams genericiooptions.IOStreams, cluster *audit.Cluster,
+	report *audit.Report) error {
 	class, err := f.readClass(ctx, cluster, report.Driver)
 	if err != nil {
 		return err
@@ -53,7 +54,8 @@ func reasons(report *audit.Report) []error {
 	return all
 }
 
-func (f *auditFlags) readClass(ctx context.Context, cluster *audit.Cluster, driver string) (*storagev1.StorageClass, error) {
+func (f *auditFlags) readClass(ctx context.Context, cluster *audit.Cluster,
+	driver string) (*storagev1.StorageClass, error) {
 	if f.storageClass == "" {
 		return nil, nil
 	}
@@ -62,7 +64,8 @@ func (f *auditFlags) readClass(ctx context.Context, cluster *audit.Cluster, driv
 	case err != nil:
 		return nil, err
 	case class.Provisioner != driver:
-		return nil, fmt.Errorf("storage class %s is of provisioner %s, not of driver %s", class.Name, class.Provisioner, driver)
+		return nil, fmt.Errorf("storage class %s is of provisioner %s, not of driver %s", class.Name, class.Provisioner,
+			driver)
 	}
 	return class, nil
 }

@@ -75,22 +75,30 @@ func (f *auditFlags) addFlags(command *cobra.Command) {
 	set := command.Flags()
 	f.config.KubeConfig, f.config.Context, f.config.Timeout = nil, nil, nil // replaced below
 	addConnection(set, f.config)
-	set.StringArrayVar(&f.kubeconfigs, "kubeconfig", nil, "kubeconfig of a cluster that uses the storage system; repeat the flag for further clusters, the first is that of the driver")
-	set.StringArrayVar(&f.contexts, "context", nil, "context in the kubeconfig; repeat the flag for each --kubeconfig, or for further clusters of one kubeconfig")
+	set.StringArrayVar(&f.kubeconfigs, "kubeconfig", nil,
+		"kubeconfig of a cluster that uses the storage system; repeat the flag for further clusters, the first is that of the driver")
+	set.StringArrayVar(&f.contexts, "context", nil,
+		"context in the kubeconfig; repeat the flag for each --kubeconfig, or for further clusters of one kubeconfig")
 	set.StringVar(&f.csiAddress, "csi-address", "", "path of the CSI driver's socket")
-	set.StringVar(&f.volumes, "volumes", "", "JSON file that lists the volumes of the storage system, or adds names, sizes and ages to those that the driver lists")
+	set.StringVar(&f.volumes, "volumes", "",
+		"JSON file that lists the volumes of the storage system, or adds names, sizes and ages to those that the driver lists")
 	set.StringVar(&f.driver, "driver", "", "name of the CSI driver, for --volumes without --csi-address")
-	set.StringArrayVar(&f.adopt, "adopt", nil, "print a PersistentVolume with the policy Retain for this orphan; repeat the flag, or add further handles")
+	set.StringArrayVar(&f.adopt, "adopt", nil,
+		"print a PersistentVolume with the policy Retain for this orphan; repeat the flag, or add further handles")
 	set.StringVar(&f.storageClass, "storage-class", "", "storage class that names the secrets of adopted volumes")
-	set.StringVar(&f.state, "state", "", "file that remembers when volumes were first reported, for the ages of orphans; created if it does not exist")
+	set.StringVar(&f.state, "state", "",
+		"file that remembers when volumes were first reported, for the ages of orphans; created if it does not exist")
 	set.StringVarP(&f.output, "output", "o", "", "json, yaml, wide or name; empty prints a table")
-	set.DurationVar(&f.settle, "settle", 10*time.Second, "time between the two passes, for what is being created or handed over")
-	set.DurationVar(&f.timeout, "timeout", 30*time.Second, "time limit for one call to the driver or one request to an API server")
+	set.DurationVar(&f.settle, "settle", 10*time.Second,
+		"time between the two passes, for what is being created or handed over")
+	set.DurationVar(&f.timeout, "timeout", 30*time.Second,
+		"time limit for one call to the driver or one request to an API server")
 }
 
 // ofOneCluster are the flags that name or authenticate a cluster. With several, each needs its own.
 var ofOneCluster = []string{
-	"server", "cluster", "user", "token", "certificate-authority", "client-certificate", "client-key", "tls-server-name", "insecure-skip-tls-verify",
+	"server", "cluster", "user", "token", "certificate-authority", "client-certificate", "client-key", "tls-server-name",
+	"insecure-skip-tls-verify",
 }
 
 // check refuses flags that contradict each other.
@@ -110,7 +118,8 @@ func (f *auditFlags) check(command *cobra.Command, further []string) error {
 	case f.timeout <= 0:
 		return errors.New("--timeout must be longer than 0")
 	case f.count() > 1 && slices.ContainsFunc(ofOneCluster, command.Flags().Changed):
-		return fmt.Errorf("--%s is for one cluster, not %d: what it sets belongs into their kubeconfigs", ofOneCluster[slices.IndexFunc(ofOneCluster, command.Flags().Changed)], f.count())
+		return fmt.Errorf("--%s is for one cluster, not %d: what it sets belongs into their kubeconfigs",
+			ofOneCluster[slices.IndexFunc(ofOneCluster, command.Flags().Changed)], f.count())
 	case len(f.kubeconfigs) > 1 && len(f.contexts) > 0 && len(f.contexts) != len(f.kubeconfigs):
 		return fmt.Errorf("%d --kubeconfig need as many --context or none, not %d", len(f.kubeconfigs), len(f.contexts))
 	}
@@ -171,12 +180,14 @@ func (f *auditFlags) connect(ctx context.Context) (*csi.Driver, error) {
 			return nil, fmt.Errorf("there is no CSI driver at --csi-address: %w", err)
 		}
 	}
-	driver, err := csi.Connect(ctx, csi.Config{Address: f.csiAddress, Timeout: f.timeout, Wait: f.timeout, Metrics: csi.NewMetrics()})
+	driver, err := csi.Connect(ctx, csi.Config{Address: f.csiAddress, Timeout: f.timeout, Wait: f.timeout,
+		Metrics: csi.NewMetrics()})
 	if err != nil {
 		return nil, err
 	}
 	if f.driver != "" && f.driver != driver.Name() {
-		return nil, errors.Join(fmt.Errorf("the driver at --csi-address is %s, not %s as --driver says", driver.Name(), f.driver), driver.Close())
+		return nil, errors.Join(fmt.Errorf("the driver at --csi-address is %s, not %s as --driver says", driver.Name(),
+			f.driver), driver.Close())
 	}
 	return driver, nil
 }

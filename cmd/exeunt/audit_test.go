@@ -18,7 +18,8 @@ func TestAuditThatReadsNothingSaysSo(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
-		status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden}
+		status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden}
 		if err := json.NewEncoder(w).Encode(status); err != nil {
 			t.Error(err)
 		}
@@ -31,7 +32,8 @@ func TestAuditThatReadsNothingSaysSo(t *testing.T) {
 	for _, format := range []string{"", "json"} {
 		streams, _, out, _ := genericiooptions.NewTestIOStreams()
 		command := newAuditCommand(streams)
-		command.SetArgs([]string{"--volumes=" + volumes, "--driver=csi.example.com", "--kubeconfig=" + writeKubeconfig(t, server.URL), "--settle=0s", "--output=" + format})
+		command.SetArgs([]string{"--volumes=" + volumes, "--driver=csi.example.com",
+			"--kubeconfig=" + writeKubeconfig(t, server.URL), "--settle=0s", "--output=" + format})
 		if err := command.ExecuteContext(t.Context()); err != nil {
 			t.Errorf("--output=%s: %v", format, err)
 		}

@@ -59,7 +59,8 @@ func explainFlag(command *cobra.Command, err error) error {
 
 // commandsOf writes the commands that output shows. They reach the cluster of the flags.
 func commandsOf(config *genericclioptions.ConfigFlags) cluster.Commands {
-	return cluster.Commands{Kubeconfig: *config.KubeConfig, Context: *config.Context, Cluster: *config.ClusterName, Server: *config.APIServer}
+	return cluster.Commands{Kubeconfig: *config.KubeConfig, Context: *config.Context, Cluster: *config.ClusterName,
+		Server: *config.APIServer}
 }
 
 // newVersionCommand returns "exeunt version".

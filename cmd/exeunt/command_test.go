@@ -45,11 +45,12 @@ var wrongCommandLines = map[string]struct {
 	"another format of the audit":       {[]string{"audit", "--csi-address=s", "-o", "xml"}, `--output must be json, yaml, wide, name or be left out, not "xml"`},
 	"another format of adopted volumes": {[]string{"audit", "--csi-address=s", "--adopt=a", "-o", "wide"}, "--output of --adopt must be json, yaml"},
 	"a class and nothing to adopt":      {[]string{"audit", "--csi-address=s", "--storage-class=a"}, "--storage-class is for --adopt only"},
-	"too few contexts":                  {[]string{"audit", "--csi-address=s", "--kubeconfig=a", "--kubeconfig=b", "--context=c"}, "2 --kubeconfig need as many --context or none, not 1"},
-	"one server for two clusters":       {[]string{"audit", "--csi-address=s", "--context=a", "--context=b", "--token=t"}, "--token is for one cluster, not 2"},
-	"a negative time to settle":         {[]string{"audit", "--csi-address=s", "--settle=-1s"}, "--settle must not be negative"},
-	"no time for a call":                {[]string{"audit", "--csi-address=s", "--timeout=0s"}, "--timeout must be longer than 0"},
-	"no kubeconfig of the audit":        {[]string{"audit", "--volumes=f", "--driver=d", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
+	"too few contexts": {[]string{"audit", "--csi-address=s", "--kubeconfig=a", "--kubeconfig=b",
+		"--context=c"}, "2 --kubeconfig need as many --context or none, not 1"},
+	"one server for two clusters": {[]string{"audit", "--csi-address=s", "--context=a", "--context=b", "--token=t"}, "--token is for one cluster, not 2"},
+	"a negative time to settle":   {[]string{"audit", "--csi-address=s", "--settle=-1s"}, "--settle must not be negative"},
+	"no time for a call":          {[]string{"audit", "--csi-address=s", "--timeout=0s"}, "--timeout must be longer than 0"},
+	"no kubeconfig of the audit":  {[]string{"audit", "--volumes=f", "--driver=d", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
 }
 
 func TestWrongCommandLineIsRefusedInASentence(t *testing.T) {
@@ -74,7 +75,8 @@ func TestVersionIsPrinted(t *testing.T) {
 }
 
 func TestHelpHasTheNameOfThePlugin(t *testing.T) {
-	for program, want := range map[string]string{"exeunt": "  exeunt [command]", "kubectl-exeunt": "  kubectl exeunt [command]"} {
+	for program, want := range map[string]string{"exeunt": "  exeunt [command]",
+		"kubectl-exeunt": "  kubectl exeunt [command]"} {
 		if out, err := execute(t.Context(), program); err != nil || !strings.Contains(out, want) {
 			t.Errorf("help of %s = %v:\n%s\nwant %q", program, err, out, want)
 		}

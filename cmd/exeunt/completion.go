@@ -68,7 +68,8 @@ func contexts(config *genericclioptions.ConfigFlags, typed string) []string {
 }
 
 // completeObjects completes KIND, KIND/NAME and, after a KIND, NAME.
-func (f *whyFlags) completeObjects(command *cobra.Command, words []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (f *whyFlags) completeObjects(command *cobra.Command, words []string,
+	typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if kind, name, hasSlash := strings.Cut(typed, "/"); hasSlash {
 		var found []string
 		for _, name := range names(command.Context(), f.config, kind, name) {
@@ -121,7 +122,8 @@ func names(ctx context.Context, config *genericclioptions.ConfigFlags, kind, typ
 }
 
 // list returns the first names that begin as typed.
-func list(ctx context.Context, reader *cluster.Reader, resource schema.GroupVersionResource, namespace, typed string) []string {
+func list(ctx context.Context, reader *cluster.Reader, resource schema.GroupVersionResource, namespace,
+	typed string) []string {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var found []string

@@ -109,9 +109,11 @@ func restConfigOf(config *genericclioptions.ConfigFlags) (*rest.Config, error) {
 		}
 	}
 	if len(read) == 0 {
-		return nil, fmt.Errorf("%w: the kubeconfig %s does not exist; set KUBECONFIG, --kubeconfig or --server", errNoServer, strings.Join(missing, ", "))
+		return nil, fmt.Errorf("%w: the kubeconfig %s does not exist; set KUBECONFIG, --kubeconfig or --server", errNoServer,
+			strings.Join(missing, ", "))
 	}
-	return nil, fmt.Errorf("%w: the kubeconfig %s names none for its current context; set --context or --server", errNoServer, strings.Join(read, ", "))
+	return nil, fmt.Errorf("%w: the kubeconfig %s names none for its current context; set --context or --server",
+		errNoServer, strings.Join(read, ", "))
 }
 
 // serverOf returns the server of the context that the flags choose, "" for none.

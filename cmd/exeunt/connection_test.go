@@ -30,11 +30,13 @@ func TestMissingKubeconfigIsNamed(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for kubeconfig, want := range map[string]string{missing: missing + " does not exist", empty: empty + " names none for its current context"} {
+	for kubeconfig, want := range map[string]string{missing: missing + " does not exist",
+		empty: empty + " names none for its current context"} {
 		t.Setenv("KUBECONFIG", kubeconfig)
 		for name, args := range ofCluster {
 			_, err := execute(t.Context(), "exeunt", args...)
-			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "localhost") || terminal.ExitStatus(err) != exitError {
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "localhost") ||
+				terminal.ExitStatus(err) != exitError {
 				t.Errorf("%s with KUBECONFIG=%s: %v, want %q", name, kubeconfig, err, want)
 			}
 		}
@@ -43,16 +45,19 @@ func TestMissingKubeconfigIsNamed(t *testing.T) {
 
 func TestFlagsOfConnectionAreListedLast(t *testing.T) {
 	for name, args := range ofCluster {
-		out, err := execute(t.Context(), "exeunt", append(strings.Fields(strings.Join(args[:min(len(args), 1)], " ")), "--help")...)
+		out, err := execute(t.Context(), "exeunt", append(strings.Fields(strings.Join(args[:min(len(args), 1)], " ")),
+			"--help")...)
 		own, connection, found := strings.Cut(out, "\nFlags of the connection:\n")
-		if err != nil || !found || !strings.Contains(connection, "--as-group") || strings.Contains(own, "--as-group") || strings.Contains(connection, "--output") {
+		if err != nil || !found || !strings.Contains(connection, "--as-group") || strings.Contains(own, "--as-group") ||
+			strings.Contains(connection, "--output") {
 			t.Errorf("%s --help = %s, %v", name, out, err)
 		}
 		if name == "why" && (!strings.Contains(own, "--namespace") || !strings.Contains(own, "--probe")) {
 			t.Errorf("the flags of why are\n%s", own)
 		}
 	}
-	if out, err := execute(t.Context(), "exeunt", "journal", "list", "--help"); err != nil || !strings.Contains(out, "Flags of the connection:") || strings.Contains(out, "Global Flags") {
+	if out, err := execute(t.Context(), "exeunt", "journal", "list", "--help"); err != nil ||
+		!strings.Contains(out, "Flags of the connection:") || strings.Contains(out, "Global Flags") {
 		t.Errorf("journal list --help = %s, %v", out, err)
 	}
 }
@@ -106,10 +111,12 @@ func clusterWithoutObjects(t *testing.T) string {
 func TestMissingNamespaceIsAnError(t *testing.T) {
 	kubeconfig := "--kubeconfig=" + clusterWithoutObjects(t)
 	for _, args := range [][]string{{"why", "pod/db-0"}, {"why", "pod/db-0", "pod/db-1"}, {"why", "--all"}} {
-		if _, err := execute(t.Context(), "exeunt", append(args, "-n", "shp", kubeconfig)...); err == nil || !strings.Contains(err.Error(), `there is no namespace "shp"`) || terminal.ExitStatus(err) != exitError {
+		if _, err := execute(t.Context(), "exeunt", append(args, "-n", "shp", kubeconfig)...); err == nil ||
+			!strings.Contains(err.Error(), `there is no namespace "shp"`) || terminal.ExitStatus(err) != exitError {
 			t.Errorf("%v in a missing namespace: %v", args, err)
 		}
-		if out, err := execute(t.Context(), "exeunt", append(args, "-n", "shop", kubeconfig)...); err != nil || !strings.Contains(out, "gone, or never was") && !strings.Contains(out, "nothing waits") {
+		if out, err := execute(t.Context(), "exeunt", append(args, "-n", "shop", kubeconfig)...); err != nil ||
+			!strings.Contains(out, "gone, or never was") && !strings.Contains(out, "nothing waits") {
 			t.Errorf("%v in a namespace: %q, %v", args, out, err)
 		}
 	}

@@ -31,7 +31,8 @@ func newExplainCommand(streams genericiooptions.IOStreams, program string) *cobr
 		Long: "explain says what a reason of \"exeunt why\" means, where to look, and what it costs to end the\n" +
 			"wait by force. Of a finalizer it says who removes it and when, and how to see that this\n" +
 			"controller lives. Without an argument it lists all reasons. It asks no cluster.",
-		Example: fmt.Sprintf("  %[1]s explain DriverRefuses\n  %[1]s explain kubernetes.io/pv-protection\n  %[1]s explain", program),
+		Example: fmt.Sprintf("  %[1]s explain DriverRefuses\n  %[1]s explain kubernetes.io/pv-protection\n  %[1]s explain",
+			program),
 		RunE: func(command *cobra.Command, words []string) error {
 			format, err := printer.ParseFormat(output)
 			if err != nil || format == printer.Wide || format == printer.Name {
@@ -45,7 +46,8 @@ func newExplainCommand(streams genericiooptions.IOStreams, program string) *cobr
 		ValidArgsFunction: completeReasons,
 	}
 	command.Flags().StringVarP(&output, "output", "o", "", "json or yaml; empty prints text")
-	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"json", "yaml"},
+		cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 

@@ -44,7 +44,8 @@ type explanation struct {
 
 func newExplanation(flags *whyFlags, streams genericiooptions.IOStreams) *explanation {
 	return &explanation{whyFlags: flags, streams: streams, printer: printer.Printer{
-		Out: streams.Out, Format: flags.format, Color: terminal.SupportsColor(streams.Out), Columns: terminal.WidthOf(streams.Out), Compact: flags.watch,
+		Out: streams.Out, Format: flags.format, Color: terminal.SupportsColor(streams.Out),
+		Columns: terminal.WidthOf(streams.Out), Compact: flags.watch,
 	}}
 }
 
@@ -234,7 +235,8 @@ func (e *explanation) survey(ctx context.Context, explorer *why.Explorer) error 
 // noNamespace returns an error if there is no such namespace: nothing in it is gone, or waits. The name
 // may be mistyped.
 func noNamespace(ctx context.Context, reader *cluster.Reader, namespace string) error {
-	if namespace == "" || reader.Exists(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "", namespace) != cluster.Absent {
+	if namespace == "" || reader.Exists(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "",
+		namespace) != cluster.Absent {
 		return nil
 	}
 	return fmt.Errorf("there is no namespace %q, and nothing in it", namespace)

@@ -67,12 +67,14 @@ func (f *journalFlags) newListCommand(streams genericiooptions.IOStreams) *cobra
 				return err
 			}
 			for _, lease := range found.Ignored {
-				fmt.Fprintf(streams.ErrOut, "ignoring Lease %s: it has the label of a journal, but not the name and owner of one\n", lease)
+				fmt.Fprintf(streams.ErrOut, "ignoring Lease %s: it has the label of a journal, but not the name and owner of one\n",
+					lease)
 			}
 			return found.Print(streams.Out, f.output, time.Now())
 		},
 	}
-	command.Flags().StringVarP(&f.output, "output", "o", "", "json or yaml prints the decoded entries; empty prints a table")
+	command.Flags().StringVarP(&f.output, "output", "o", "",
+		"json or yaml prints the decoded entries; empty prints a table")
 	return command
 }
 
@@ -100,7 +102,8 @@ func (f *journalFlags) newFinishCommand(streams genericiooptions.IOStreams) *cob
 			return resolver.Finish(command.Context(), uids(claims))
 		},
 	}
-	command.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "how long to wait for the provisioner to take the entries")
+	command.Flags().DurationVar(&f.timeout, "timeout", time.Minute,
+		"how long to wait for the provisioner to take the entries")
 	command.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask for confirmation")
 	return command
 }
@@ -174,7 +177,8 @@ func (f *journalFlags) client() (kubernetes.Interface, error) {
 func (f *journalFlags) resolver(streams genericiooptions.IOStreams) (journalctl.Resolver, error) {
 	client, err := f.client()
 	return journalctl.Resolver{
-		Client: client, Namespace: *f.config.Namespace, Out: streams.Out, In: terminalInput(streams.In), Yes: f.yes, Timeout: f.timeout,
+		Client: client, Namespace: *f.config.Namespace, Out: streams.Out, In: terminalInput(streams.In), Yes: f.yes,
+		Timeout: f.timeout,
 	}, err
 }
 

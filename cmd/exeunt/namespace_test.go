@@ -23,7 +23,8 @@ func TestCommandsOfWholeClusterRefuseNamespace(t *testing.T) {
 func TestCommandsHaveTheFlagsOfTheConnection(t *testing.T) {
 	flags := genericclioptions.NewConfigFlags(true)
 	*flags.KubeConfig, *flags.Context, *flags.ClusterName, *flags.APIServer = "k", "c", "d", "e"
-	if got, want := commandsOf(flags), (cluster.Commands{Kubeconfig: "k", Context: "c", Cluster: "d", Server: "e"}); got != want {
+	if got, want := commandsOf(flags),
+		(cluster.Commands{Kubeconfig: "k", Context: "c", Cluster: "d", Server: "e"}); got != want {
 		t.Errorf("commands have %+v, want %+v", got, want)
 	}
 }

@@ -19,15 +19,18 @@ func expectSentence(t *testing.T, server, want string, flags ...string) {
 	for _, command := range ofWholeCluster {
 		args := append(append(command, "--kubeconfig", writeKubeconfig(t, server)), flags...)
 		out, err := execute(t.Context(), "exeunt", args...)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || out != "" || terminal.ExitStatus(err) != 1 {
-			t.Errorf("%v: error %v, exit status %d, output %q; want %q alone and exit status 1", command, err, terminal.ExitStatus(err), out, want)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || out != "" ||
+			terminal.ExitStatus(err) != 1 {
+			t.Errorf("%v: error %v, exit status %d, output %q; want %q alone and exit status 1", command, err,
+				terminal.ExitStatus(err), out, want)
 		}
 	}
 }
 
 func TestCommandsOfWholeClusterNeedReachableServer(t *testing.T) {
 	address := refusedAddress(t)
-	expectSentence(t, address, "could not reach the API server "+address+": connect: connection refused; see --kubeconfig, --context and --server")
+	expectSentence(t, address, "could not reach the API server "+address+
+		": connect: connection refused; see --kubeconfig, --context and --server")
 }
 
 func TestCommandsOfWholeClusterNeedValidCredentials(t *testing.T) {

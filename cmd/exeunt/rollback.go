@@ -64,15 +64,22 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	addConnection(command.Flags(), flags.config)
 	o := &flags.options
-	command.Flags().StringVarP(&flags.output, "output", "o", "", "json or yaml prints the plan with all objects; empty prints text")
+	command.Flags().StringVarP(&flags.output, "output", "o", "",
+		"json or yaml prints the plan with all objects; empty prints text")
 	command.Flags().BoolVar(&o.Confirm, "confirm", false, "carry out what can be done now")
-	command.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long to read the cluster; what was not read by then is named")
+	command.Flags().DurationVar(&o.Timeout, "timeout", time.Minute,
+		"how long to read the cluster; what was not read by then is named")
 	registerCompletion(command, flags.config, "json", "yaml")
-	command.Flags().StringVar(&o.Save, "save", "", "new file for open entries of the journal; never overwritten (default ./exeunt-journal-<time>.yaml)")
-	command.Flags().StringSliceVar(&o.Stopped, "stopped", nil, "drivers whose provisioner of Exeunt has ended for good although no Lease shows it; pv-controller for that program")
-	command.Flags().StringSliceVar(&o.Unserved, "unserved", nil, "drivers that are uninstalled for good: remove the finalizers of their volumes; the disks stay in storage")
-	command.Flags().BoolVar(&o.UnservedLoops, "unserved-loops", false, "no program runs the loops for volumes any more: remove their finalizers as well")
-	command.Flags().StringSliceVar(&o.AbandonDisk, "abandon-disk", nil, "PersistentVolumes whose disk may stay in storage: remove exeunt.io/reclaim although only Exeunt would delete the disk")
+	command.Flags().StringVar(&o.Save, "save", "",
+		"new file for open entries of the journal; never overwritten (default ./exeunt-journal-<time>.yaml)")
+	command.Flags().StringSliceVar(&o.Stopped, "stopped", nil,
+		"drivers whose provisioner of Exeunt has ended for good although no Lease shows it; pv-controller for that program")
+	command.Flags().StringSliceVar(&o.Unserved, "unserved", nil,
+		"drivers that are uninstalled for good: remove the finalizers of their volumes; the disks stay in storage")
+	command.Flags().BoolVar(&o.UnservedLoops, "unserved-loops", false,
+		"no program runs the loops for volumes any more: remove their finalizers as well")
+	command.Flags().StringSliceVar(&o.AbandonDisk, "abandon-disk", nil,
+		"PersistentVolumes whose disk may stay in storage: remove exeunt.io/reclaim although only Exeunt would delete the disk")
 	return command
 }
 

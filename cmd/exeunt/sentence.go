@@ -22,7 +22,8 @@ func unreadable(ref cluster.Ref, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return fmt.Errorf("read %s %s: %w", ref.Kind, ref.Name, err)
 	}
-	return fmt.Errorf("read %s %s: %s", ref.Kind, ref.Name, cluster.Failure("get", ref.Resource.GroupResource(), ref.Namespace, err))
+	return fmt.Errorf("read %s %s: %s", ref.Kind, ref.Name, cluster.Failure("get", ref.Resource.GroupResource(),
+		ref.Namespace, err))
 }
 
 // sentence returns an error of a request as one sentence.
@@ -43,12 +44,14 @@ func reach(ctx context.Context, reader *cluster.Reader, host string, timeout tim
 func sentenceOf(err error, host string, timeout time.Duration) error {
 	var request *url.Error
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(errors.Unwrap(err)), errors.As(err, &request) && request.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(errors.Unwrap(err)), errors.As(err, &request) &&
+		request.Timeout():
 		return fmt.Errorf("the API server %s did not answer within %s (--timeout): nothing was seen", host, timeout)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server %s does not accept the credentials of the kubeconfig", host)
 	case errors.As(err, &request):
-		return fmt.Errorf("could not reach the API server %s: %s; see --kubeconfig, --context and --server", host, cause(request))
+		return fmt.Errorf("could not reach the API server %s: %s; see --kubeconfig, --context and --server", host,
+			cause(request))
 	}
 	return err
 }

@@ -61,9 +61,12 @@ func newStatusCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	addConnection(command.Flags(), flags.config)
 	set := command.Flags()
 	set.StringVarP(&flags.output, "output", "o", "", "json, yaml or wide; empty prints tables of 80 columns")
-	set.BoolVar(&flags.beforeSwitch, "before-switch", false, "also list the volumes that a switch to Exeunt deletes, and the rights that its programs lack")
-	set.StringSliceVar(&flags.accounts, "service-account", nil, "with --before-switch: service accounts of drivers, as NAMESPACE/NAME")
-	set.DurationVar(&flags.timeout, "timeout", time.Minute, "how long to read the cluster; what was not read by then is named")
+	set.BoolVar(&flags.beforeSwitch, "before-switch", false,
+		"also list the volumes that a switch to Exeunt deletes, and the rights that its programs lack")
+	set.StringSliceVar(&flags.accounts, "service-account", nil,
+		"with --before-switch: service accounts of drivers, as NAMESPACE/NAME")
+	set.DurationVar(&flags.timeout, "timeout", time.Minute,
+		"how long to read the cluster; what was not read by then is named")
 	registerCompletion(command, flags.config, "json", "yaml", "wide")
 	return command
 }
@@ -128,8 +131,10 @@ func protectionOutcome(report status.Report) error {
 	case status.ProtectionOn:
 		return nil
 	case status.ProtectionUnknown:
-		return terminal.ExitError{Code: exitWaiting, Err: errors.New("whether volumes are protected is not known: the lines \"incomplete\" above say what could not be read")}
+		return terminal.ExitError{Code: exitWaiting,
+			Err: errors.New("whether volumes are protected is not known: the lines \"incomplete\" above say what could not be read")}
 	case status.ProtectionPartly:
 	}
-	return terminal.ExitError{Code: exitWaiting, Err: errors.New("volumes are not all protected: the findings above, the lines with \"!\", say why")}
+	return terminal.ExitError{Code: exitWaiting,
+		Err: errors.New("volumes are not all protected: the findings above, the lines with \"!\", say why")}
 }

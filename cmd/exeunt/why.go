@@ -92,13 +92,16 @@ func (f *whyFlags) register(command *cobra.Command) {
 	addConnection(command.Flags(), f.config)
 	set := command.Flags()
 	set.StringVarP(&f.output, "output", "o", "", "json, yaml, wide or name; empty prints a tree")
-	set.StringArrayVarP(&f.files, "filename", "f", nil, "file with manifests or lines KIND/NAME, - for standard input (repeatable)")
+	set.StringArrayVarP(&f.files, "filename", "f", nil,
+		"file with manifests or lines KIND/NAME, - for standard input (repeatable)")
 	set.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to look, at most; what was not seen by then is named")
 	set.BoolVar(&f.all, "all", false, "explain all that waits in the cluster, or in the namespace --namespace")
 	set.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "the same as --all, regardless of --namespace")
-	set.DurationVar(&f.olderThan, "older-than", time.Minute, "with --all: leave out what has waited less, by the API server's clock")
+	set.DurationVar(&f.olderThan, "older-than", time.Minute,
+		"with --all: leave out what has waited less, by the API server's clock")
 	set.BoolVarP(&f.watch, "watch", "w", false, "explain one object until it is gone, or there again; print changes only")
-	set.BoolVar(&f.probe, "probe", false, "also send the write that ends the deletion, as a dry run: finds refusals of webhooks and policies")
+	set.BoolVar(&f.probe, "probe", false,
+		"also send the write that ends the deletion, as a dry run: finds refusals of webhooks and policies")
 	registerCompletion(command, f.config, "json", "yaml", "wide", "name")
 }
 

@@ -29,21 +29,23 @@ func TestWrongCommandLineOfWhyIsRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing named":          {nil, "which object? give it as KIND/NAME, or --all; see exeunt why --help"},
-		"all and a name":         {[]string{"pv/x", "--all"}, "--all and --all-namespaces explain all that waits"},
-		"all and a file":         {[]string{"-A", "-f", "x"}, "--all and --all-namespaces explain all that waits"},
-		"watch of all":           {[]string{"--all", "-w"}, "--watch explains one object, not --all"},
-		"age without all":        {[]string{"pv/x", "--older-than=1h"}, "--older-than selects objects of --all"},
-		"negative age":           {[]string{"--all", "--older-than=-1s"}, "--older-than must not be negative"},
-		"no time":                {[]string{"pv/x", "--timeout=0s"}, "--timeout must be longer than 0"},
-		"another format":         {[]string{"pv/x", "-o", "table"}, `--output must be json, yaml, wide, name or be left out, not "table"`},
-		"names while watching":   {[]string{"pv/x", "-w", "-o", "name"}, "--watch prints reports"},
-		"no kubeconfig":          {[]string{"pv/x", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
-		"a context that is gone": {[]string{"pv/x", "--context=moon", "--kubeconfig=" + writeKubeconfig(t, "http://127.0.0.1:1")}, `load kubeconfig: context "moon" does not exist`},
+		"nothing named":        {nil, "which object? give it as KIND/NAME, or --all; see exeunt why --help"},
+		"all and a name":       {[]string{"pv/x", "--all"}, "--all and --all-namespaces explain all that waits"},
+		"all and a file":       {[]string{"-A", "-f", "x"}, "--all and --all-namespaces explain all that waits"},
+		"watch of all":         {[]string{"--all", "-w"}, "--watch explains one object, not --all"},
+		"age without all":      {[]string{"pv/x", "--older-than=1h"}, "--older-than selects objects of --all"},
+		"negative age":         {[]string{"--all", "--older-than=-1s"}, "--older-than must not be negative"},
+		"no time":              {[]string{"pv/x", "--timeout=0s"}, "--timeout must be longer than 0"},
+		"another format":       {[]string{"pv/x", "-o", "table"}, `--output must be json, yaml, wide, name or be left out, not "table"`},
+		"names while watching": {[]string{"pv/x", "-w", "-o", "name"}, "--watch prints reports"},
+		"no kubeconfig":        {[]string{"pv/x", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
+		"a context that is gone": {[]string{"pv/x", "--context=moon",
+			"--kubeconfig=" + writeKubeconfig(t, "http://127.0.0.1:1")}, `load kubeconfig: context "moon" does not exist`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := execute(t.Context(), "exeunt", append([]string{"why"}, tc.args...)...)
-			if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || out != "" || terminal.ExitStatus(err) != 1 {
+			if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || out != "" ||
+				terminal.ExitStatus(err) != 1 {
 				t.Errorf("error = %v, output %q; want %s in one line, and no output", err, out, tc.want)
 			}
 		})
@@ -75,8 +77,10 @@ func refusedAddress(t *testing.T) string {
 
 func TestUnreachableServerIsOneSentence(t *testing.T) {
 	for _, args := range [][]string{{"pv/x"}, {"--all"}, {"pv/x", "pvc/y"}, {"pv/x", "--watch"}} {
-		_, err := execute(t.Context(), "exeunt", append([]string{"why", "--kubeconfig", writeKubeconfig(t, refusedAddress(t))}, args...)...)
-		if err == nil || !strings.Contains(err.Error(), "onnection refused") || strings.Contains(err.Error(), "\n") || terminal.ExitStatus(err) != 1 {
+		_, err := execute(t.Context(), "exeunt",
+			append([]string{"why", "--kubeconfig", writeKubeconfig(t, refusedAddress(t))}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), "onnection refused") || strings.Contains(err.Error(), "\n") ||
+			terminal.ExitStatus(err) != 1 {
 			t.Errorf("why %v: error = %v, want one sentence and exit status 1", args, err)
 		}
 	}
@@ -94,11 +98,13 @@ func TestHangingServerEndsWithSentence(t *testing.T) {
 	t.Cleanup(func() { close(ended) })
 	for _, args := range [][]string{{"pv/x"}, {"--all"}, {"-f", "-"}} {
 		begin := time.Now()
-		_, err := execute(t.Context(), "exeunt", append([]string{"why", "--timeout=200ms", "--kubeconfig", writeKubeconfig(t, server.URL)}, args...)...)
+		_, err := execute(t.Context(), "exeunt",
+			append([]string{"why", "--timeout=200ms", "--kubeconfig", writeKubeconfig(t, server.URL)}, args...)...)
 		if args[0] == "-f" && err == nil {
 			continue // standard input is empty: there is nothing to ask
 		}
-		if err == nil || !strings.Contains(err.Error(), "did not answer within 200ms (--timeout): nothing was seen") || terminal.ExitStatus(err) != 1 {
+		if err == nil || !strings.Contains(err.Error(), "did not answer within 200ms (--timeout): nothing was seen") ||
+			terminal.ExitStatus(err) != 1 {
 			t.Errorf("why %v: error = %v, want a sentence and exit status 1", args, err)
 		}
 		if took := time.Since(begin); took > 10*time.Second {
@@ -151,7 +157,8 @@ func TestSlowOutputIsNotTheServersFault(t *testing.T) {
 		streams, _, _, _ := genericiooptions.NewTestIOStreams()
 		streams.Out = slowReader{2 * time.Second}
 		command := newCommand("exeunt", streams)
-		command.SetArgs(append([]string{"why", "--timeout=1500ms", "--kubeconfig", writeKubeconfig(t, server.URL)}, objects...))
+		command.SetArgs(append([]string{"why", "--timeout=1500ms", "--kubeconfig", writeKubeconfig(t, server.URL)},
+			objects...))
 		if err := command.ExecuteContext(t.Context()); err != nil {
 			t.Errorf("why %v: %v, want that the objects are gone", objects, err)
 		}
@@ -209,7 +216,8 @@ func TestVerdictIsNoErrorMessage(t *testing.T) {
 func TestReasonsAreExplained(t *testing.T) {
 	for _, word := range []string{"DriverRefuses", "driverrefuses"} {
 		out, err := execute(t.Context(), "exeunt", "explain", word)
-		if err != nil || !strings.HasPrefix(out, "DriverRefuses\n\nMeaning:  ") || !strings.Contains(out, "\nLook at:  ") || !strings.Contains(out, "\nBy force: ") {
+		if err != nil || !strings.HasPrefix(out, "DriverRefuses\n\nMeaning:  ") || !strings.Contains(out, "\nLook at:  ") ||
+			!strings.Contains(out, "\nBy force: ") {
 			t.Errorf("explain %s = %q, %v", word, out, err)
 		}
 	}
@@ -224,7 +232,8 @@ func TestReasonsAreExplained(t *testing.T) {
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}
-	if out, err := execute(t.Context(), "exeunt", "explain", "InUse", "-o", "json"); err != nil || !strings.Contains(out, `"reason": "InUse"`) {
+	if out, err := execute(t.Context(), "exeunt", "explain", "InUse", "-o", "json"); err != nil ||
+		!strings.Contains(out, `"reason": "InUse"`) {
 		t.Errorf("explain -o json = %q, %v", out, err)
 	}
 }
@@ -240,10 +249,12 @@ func TestEveryKnownFinalizerIsExplained(t *testing.T) {
 			}
 		}
 	}
-	if out, err := execute(t.Context(), "exeunt", "explain", "kubernetes.io/pv-protection", "-o", "json"); err != nil || !strings.Contains(out, `"project": "Kubernetes"`) {
+	if out, err := execute(t.Context(), "exeunt", "explain", "kubernetes.io/pv-protection", "-o", "json"); err != nil ||
+		!strings.Contains(out, `"project": "Kubernetes"`) {
 		t.Errorf("explain -o json = %q, %v", out, err)
 	}
-	if _, err := execute(t.Context(), "exeunt", "explain", "nobody.example/knows"); err == nil || !strings.Contains(err.Error(), "the finalizer \"nobody.example/knows\" is not known") {
+	if _, err := execute(t.Context(), "exeunt", "explain", "nobody.example/knows"); err == nil ||
+		!strings.Contains(err.Error(), "the finalizer \"nobody.example/knows\" is not known") {
 		t.Errorf("an unknown finalizer: %v", err)
 	}
 }
@@ -272,7 +283,8 @@ func TestWordsAreCompleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out, err := execute(t.Context(), "exeunt", arguments(completionName, tc.args)...)
 			lines := strings.Split(strings.TrimSpace(out), "\n")
-			if err != nil || !slices.Equal(lines[:len(lines)-1], tc.want) && len(tc.want) > 0 || !strings.HasPrefix(lines[len(lines)-1], ":") {
+			if err != nil || !slices.Equal(lines[:len(lines)-1], tc.want) && len(tc.want) > 0 ||
+				!strings.HasPrefix(lines[len(lines)-1], ":") {
 				t.Errorf("completions are %q, %v, want %q", lines, err, tc.want)
 			}
 		})
@@ -281,7 +293,8 @@ func TestWordsAreCompleted(t *testing.T) {
 
 func TestPluginHasExamplesOfPlugin(t *testing.T) {
 	out, err := execute(context.Background(), "kubectl-exeunt", "why", "--help")
-	if err != nil || !strings.Contains(out, "  kubectl exeunt why pv/pvc-1234") || !strings.Contains(out, "kubectl exeunt why (KIND/NAME") {
+	if err != nil || !strings.Contains(out, "  kubectl exeunt why pv/pvc-1234") ||
+		!strings.Contains(out, "kubectl exeunt why (KIND/NAME") {
 		t.Errorf("help = %q, %v", out, err)
 	}
 	if !strings.Contains(out, "dry run") {

@@ -65,11 +65,16 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	o.serving.AddFlags(flags)
 	componentoptions.BindLeaderElectionFlags(&o.leader, flags)
 	flags.IntVar(&o.workers, "concurrent-gc-syncs", o.workers, "number of objects that are judged at once")
-	flags.BoolVar(&o.dryRun, "dry-run", o.dryRun, "log what would be deleted and patched, and write nothing but the lease and events")
-	flags.BoolVar(&o.detectOthers, "detect-other-collectors", o.detectOthers, "find out now and then whether another garbage collector works in the cluster: the leader creates a Lease that only another one deletes, in the namespace of the leader lease; not with --dry-run")
-	flags.DurationVar(&o.unreadableAfter, "unreadable-kind-timeout", o.unreadableAfter, "how long a foreground deletion waits for unknown dependents of a kind that the API server cannot list")
-	flags.DurationVar(&o.orphanUnreadableAfter, "unreadable-kind-orphan-timeout", o.orphanUnreadableAfter, "how long a deletion with the policy Orphan waits for such dependents, which may be deleted afterwards, and at least --unreadable-kind-timeout; 0 to wait until the kind can be listed")
-	flags.StringSliceVar(&o.ignored, "ignored-resources", o.ignored, "comma-separated list of resources, such as leases.coordination.k8s.io, whose objects are neither deleted nor waited for; events always belong to them")
+	flags.BoolVar(&o.dryRun, "dry-run", o.dryRun,
+		"log what would be deleted and patched, and write nothing but the lease and events")
+	flags.BoolVar(&o.detectOthers, "detect-other-collectors", o.detectOthers,
+		"find out now and then whether another garbage collector works in the cluster: the leader creates a Lease that only another one deletes, in the namespace of the leader lease; not with --dry-run")
+	flags.DurationVar(&o.unreadableAfter, "unreadable-kind-timeout", o.unreadableAfter,
+		"how long a foreground deletion waits for unknown dependents of a kind that the API server cannot list")
+	flags.DurationVar(&o.orphanUnreadableAfter, "unreadable-kind-orphan-timeout", o.orphanUnreadableAfter,
+		"how long a deletion with the policy Orphan waits for such dependents, which may be deleted afterwards, and at least --unreadable-kind-timeout; 0 to wait until the kind can be listed")
+	flags.StringSliceVar(&o.ignored, "ignored-resources", o.ignored,
+		"comma-separated list of resources, such as leases.coordination.k8s.io, whose objects are neither deleted nor waited for; events always belong to them")
 }
 
 // Complete validates and applies the flags.

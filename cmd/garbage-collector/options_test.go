@@ -58,6 +58,7 @@ func TestDeploymentUsesValidFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *deployment.Spec.Replicas < 2 || !o.leader.LeaderElect || container.Ports[0].ContainerPort != 10271 {
-		t.Errorf("%d replicas, elected: %v, port %d", *deployment.Spec.Replicas, o.leader.LeaderElect, container.Ports[0].ContainerPort)
+		t.Errorf("%d replicas, elected: %v, port %d", *deployment.Spec.Replicas, o.leader.LeaderElect,
+			container.Ports[0].ContainerPort)
 	}
 }

@@ -42,7 +42,8 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err
 	}
-	recorder, stopEvents := controller.Recorder(ctx, clients.Events, blocker.GarbageEventSource, record.WithCorrelatorOptions(garbagecollector.EventLimits))
+	recorder, stopEvents := controller.Recorder(ctx, clients.Events, blocker.GarbageEventSource,
+		record.WithCorrelatorOptions(garbagecollector.EventLimits))
 	defer stopEvents()
 	collector, err := o.newCollector(clients, recorder)
 	if err != nil {
@@ -65,8 +66,12 @@ func (o *options) Run(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	defer watchInBackground(ctx, collector, end)() // also on standby
-	election := leader.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder, Connection: clients.Connection}
-	err = leader.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, _ controller.Term) error { return collector.Collect(ctx) })
+	election := leader.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder,
+		Connection: clients.Connection}
+	err = leader.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context,
+		_ controller.Term) error {
+		return collector.Collect(ctx)
+	})
 	if restored := context.Cause(ctx); errors.Is(restored, garbagecollector.ErrRestored) {
 		return restored
 	}
@@ -74,7 +79,8 @@ func (o *options) Run(ctx context.Context) error {
 }
 
 // watchInBackground fills the graph until stop is called. An error of the watch is the cause with which it calls end.
-func watchInBackground(ctx context.Context, collector *garbagecollector.Collector, end context.CancelCauseFunc) (stop func()) {
+func watchInBackground(ctx context.Context, collector *garbagecollector.Collector,
+	end context.CancelCauseFunc) (stop func()) {
 	watching, stopWatching := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -91,7 +97,8 @@ func watchInBackground(ctx context.Context, collector *garbagecollector.Collecto
 
 // newCollector connects the collector. Watches, barriers, live reads and writes have rate limits of
 // their own. Live reads and writes take theirs before a judgement begins to grow old.
-func (o *options) newCollector(clients *program.Clients, recorder record.EventRecorder) (*garbagecollector.Collector, error) {
+func (o *options) newCollector(clients *program.Clients,
+	recorder record.EventRecorder) (*garbagecollector.Collector, error) {
 	throttle := garbagecollector.NewThrottle(clock.RealClock{})
 	config := rest.CopyConfig(clients.Config)
 	config.Wrap(throttle.Wrap)
@@ -107,11 +114,14 @@ func (o *options) newCollector(clients *program.Clients, recorder record.EventRe
 	}
 	var limiter, readLimiter flowcontrol.RateLimiter
 	if o.QPS > 0 {
-		limiter, readLimiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst), flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
+		limiter, readLimiter = flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst),
+			flowcontrol.NewTokenBucketRateLimiter(o.QPS, o.Burst)
 	}
 	return garbagecollector.New(garbagecollector.Config{
-		Reads: reads, Barriers: barriers, Live: live, REST: writes, Discovery: kinds, Recorder: recorder, Clock: clock.RealClock{}, Limiter: limiter, ReadLimiter: readLimiter, Throttle: throttle,
-		Detection: o.detection(clients.Leases), Workers: o.workers, DryRun: o.dryRun, Ignored: o.resources, UnreadableAfter: o.unreadableAfter, OrphanUnreadableAfter: o.orphanUnreadableAfter,
+		Reads: reads, Barriers: barriers, Live: live, REST: writes, Discovery: kinds, Recorder: recorder,
+		Clock: clock.RealClock{}, Limiter: limiter, ReadLimiter: readLimiter, Throttle: throttle,
+		Detection: o.detection(clients.Leases), Workers: o.workers, DryRun: o.dryRun, Ignored: o.resources,
+		UnreadableAfter: o.unreadableAfter, OrphanUnreadableAfter: o.orphanUnreadableAfter,
 	}), nil
 }
 
@@ -121,5 +131,6 @@ func (o *options) detection(client kubernetes.Interface) *garbagecollector.Detec
 		return nil
 	}
 	namespace := o.leader.ResourceNamespace
-	return &garbagecollector.Detection{Client: client.CoordinationV1().Leases(namespace), Namespace: namespace, LeaderLease: o.leader.ResourceName}
+	return &garbagecollector.Detection{Client: client.CoordinationV1().Leases(namespace), Namespace: namespace,
+		LeaderLease: o.leader.ResourceName}
 }

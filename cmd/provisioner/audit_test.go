@@ -27,7 +27,8 @@ func TestAuditsNeedAllNodes(t *testing.T) {
 		t.Fatalf("options are %T", created)
 	}
 	of.audit.interval, of.node.enabled = time.Hour, true
-	if err := of.Complete(); err == nil || !strings.Contains(err.Error(), "--audit-interval and --node-deployment exclude each other") {
+	if err := of.Complete(); err == nil || !strings.Contains(err.Error(),
+		"--audit-interval and --node-deployment exclude each other") {
 		t.Errorf("error = %v", err)
 	}
 }

@@ -31,16 +31,22 @@ type electionOptions struct {
 }
 
 func newElectionOptions() electionOptions {
-	return electionOptions{labels: labelFlag{}, duration: 15 * time.Second, renewal: 10 * time.Second, retry: 5 * time.Second}
+	return electionOptions{labels: labelFlag{}, duration: 15 * time.Second, renewal: 10 * time.Second,
+		retry: 5 * time.Second}
 }
 
 func (o *electionOptions) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.enabled, "leader-election", o.enabled, "run the controllers only while this process holds the leader lease; for several replicas")
-	flags.StringVar(&o.namespace, "leader-election-namespace", o.namespace, "namespace of the leader lease; default: the namespace of the pod")
+	flags.BoolVar(&o.enabled, "leader-election", o.enabled,
+		"run the controllers only while this process holds the leader lease; for several replicas")
+	flags.StringVar(&o.namespace, "leader-election-namespace", o.namespace,
+		"namespace of the leader lease; default: the namespace of the pod")
 	flags.Var(&o.labels, "leader-election-labels", "labels of the leader lease, as key:value,other:value")
-	flags.DurationVar(&o.duration, "leader-election-lease-duration", o.duration, "how long the leader lease is valid after its last renewal")
-	flags.DurationVar(&o.renewal, "leader-election-renew-deadline", o.renewal, "how long the leader tries to renew its lease before it stops; at least 4s shorter than the lease duration, so that the work ends before the lease expires")
-	flags.DurationVar(&o.retry, "leader-election-retry-period", o.retry, "time between two attempts to acquire or renew the lease")
+	flags.DurationVar(&o.duration, "leader-election-lease-duration", o.duration,
+		"how long the leader lease is valid after its last renewal")
+	flags.DurationVar(&o.renewal, "leader-election-renew-deadline", o.renewal,
+		"how long the leader tries to renew its lease before it stops; at least 4s shorter than the lease duration, so that the work ends before the lease expires")
+	flags.DurationVar(&o.retry, "leader-election-retry-period", o.retry,
+		"time between two attempts to acquire or renew the lease")
 }
 
 func (o *electionOptions) check() error {
@@ -82,7 +88,8 @@ func (f labelFlag) String() string {
 func (f labelFlag) Set(text string) error {
 	for pair := range strings.SplitSeq(text, ",") {
 		key, value, found := strings.Cut(pair, ":")
-		if faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); !found || len(faults) > 0 {
+		if faults := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); !found ||
+			len(faults) > 0 {
 			return fmt.Errorf("%q is not a label of the form key:value", pair)
 		}
 		f[key] = value

@@ -49,7 +49,8 @@ func TestUpstreamFlagsAreServedOrRefused(t *testing.T) {
 		}
 		_, intended := differs[row.name]
 		if ours, theirs := shown(flag.DefValue), shown(row.value); (ours == theirs) == intended {
-			t.Errorf("--%s is %q by default, that of csi-provisioner is %q; intended to differ: %v", row.name, ours, theirs, intended)
+			t.Errorf("--%s is %q by default, that of csi-provisioner is %q; intended to differ: %v", row.name, ours, theirs,
+				intended)
 		}
 	}
 }
@@ -69,7 +70,8 @@ func TestDocumentedFlagsMatchTheProgram(t *testing.T) {
 	}
 	for i, row := range documented {
 		if i >= len(rows) || row[1] != rows[i].name || row[2] != rows[i].value {
-			t.Fatalf("row %d of the table is --%s with default %q, which csi-provisioner does not list there", i+1, row[1], row[2])
+			t.Fatalf("row %d of the table is --%s with default %q, which csi-provisioner does not list there", i+1, row[1],
+				row[2])
 		}
 		if want := statusOf(flags, row[1]); row[3] != want {
 			t.Errorf("--%s: the table has %q, want %q", row[1], row[3], want)

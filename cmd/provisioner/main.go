@@ -32,7 +32,8 @@ func main() {
 // contain some, such as the second half of "--leader-election true".
 func ignoreArguments(_ *cobra.Command, args []string) error {
 	if stray := strings.Join(args, " "); strings.TrimSpace(stray) != "" {
-		klog.Background().Info("Ignoring arguments that are not flags; write a flag and its value as --flag=value", "arguments", stray)
+		klog.Background().Info("Ignoring arguments that are not flags; write a flag and its value as --flag=value",
+			"arguments", stray)
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ func TestCallsOfDriverThatReplacedAPluginAreServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			calls := csi.NewMetrics()
 			handler := metricsHandler(calls, nil)
-			driver, err := csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: time.Minute, Metrics: calls, Migrated: func(string) bool { return replaced }})
+			driver, err := csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: time.Minute, Metrics: calls,
+				Migrated: func(string) bool { return replaced }})
 			if err != nil {
 				t.Fatal(err)
 			}

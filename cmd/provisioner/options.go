@@ -42,7 +42,8 @@ type topic interface {
 }
 
 func (o *options) topics() []topic {
-	return []topic{&o.volumes, &o.serving, &o.election, &o.cloning, &o.snapshots, &o.capacity, &o.node, &o.journal, &o.audit}
+	return []topic{&o.volumes, &o.serving, &o.election, &o.cloning, &o.snapshots, &o.capacity, &o.node, &o.journal,
+		&o.audit}
 }
 
 func newOptions() (program.Runner, error) {
@@ -75,9 +76,12 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	o.Options.AddFlags(flags)
 	flags.StringVar(&o.csiAddress, "csi-address", o.csiAddress, "path of the CSI driver's socket")
 	flags.DurationVar(&o.timeout, "timeout", o.timeout, "deadline of one call to the driver")
-	flags.DurationVar(&o.driverWait, "driver-wait", o.driverWait, "longest time to wait for the driver's first answer; 0 waits for ever")
-	flags.IntVar(&o.workers, "worker-threads", o.workers, "number of workers that create volumes, and number of workers that delete volumes")
-	flags.DurationVar(&o.retryStart, "retry-interval-start", o.retryStart, "initial backoff of a failed claim or volume; doubles with each failure, up to --retry-interval-max")
+	flags.DurationVar(&o.driverWait, "driver-wait", o.driverWait,
+		"longest time to wait for the driver's first answer; 0 waits for ever")
+	flags.IntVar(&o.workers, "worker-threads", o.workers,
+		"number of workers that create volumes, and number of workers that delete volumes")
+	flags.DurationVar(&o.retryStart, "retry-interval-start", o.retryStart,
+		"initial backoff of a failed claim or volume; doubles with each failure, up to --retry-interval-max")
 	flags.DurationVar(&o.retryMax, "retry-interval-max", o.retryMax, "maximum backoff of a failed claim or volume")
 	addAutomaxprocs(flags)
 	for _, topic := range o.topics() {

@@ -146,7 +146,8 @@ func (w *wiring) run(ctx context.Context, watchdog *leaderelection.HealthzAdapto
 		defer stopEvents()
 		election.Recorder = recorder
 		var err error
-		if election.Watched, err = controller.MayWatch(ctx, w.clients.Objects, coordinationv1.Resource("leases"), election.ResourceNamespace); err != nil {
+		if election.Watched, err = controller.MayWatch(ctx, w.clients.Objects, coordinationv1.Resource("leases"),
+			election.ResourceNamespace); err != nil {
 			klog.FromContext(ctx).Error(err, "Whether the leader Lease may be watched is unknown; it is read instead")
 		}
 	}

@@ -32,7 +32,8 @@ type servingOptions struct {
 }
 
 func (o *servingOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.endpoint, "http-endpoint", o.endpoint, "address of metrics and health, such as :8080; empty for none")
+	flags.StringVar(&o.endpoint, "http-endpoint", o.endpoint,
+		"address of metrics and health, such as :8080; empty for none")
 	flags.StringVar(&o.deprecated, "metrics-address", o.deprecated, "deprecated: the former name of --http-endpoint")
 	flags.StringVar(&o.metricsPath, "metrics-path", o.metricsPath, "path of metrics at --http-endpoint")
 	flags.BoolVar(&o.profile, "enable-pprof", o.profile, "serve profiles at --http-endpoint, below /debug/pprof/")
@@ -47,8 +48,10 @@ func (o *servingOptions) check() error {
 	case len(o.metricsPath) == 0 || o.metricsPath[0] != '/':
 		return errors.New("--metrics-path must begin with /")
 	case slices.Contains(reservedPaths, o.metricsPath):
-		return fmt.Errorf("--metrics-path=%s is the path of health or a profile; give another path, such as /metrics", o.metricsPath)
-	case !plainPath.MatchString(o.metricsPath) || o.metricsPath != "/" && path.Clean(o.metricsPath) != strings.TrimSuffix(o.metricsPath, "/"):
+		return fmt.Errorf("--metrics-path=%s is the path of health or a profile; give another path, such as /metrics",
+			o.metricsPath)
+	case !plainPath.MatchString(o.metricsPath) || o.metricsPath != "/" &&
+		path.Clean(o.metricsPath) != strings.TrimSuffix(o.metricsPath, "/"):
 		return fmt.Errorf("--metrics-path=%q cannot be served; give a path of letters, digits and -._~ between slashes, such as /metrics", o.metricsPath)
 	}
 	return nil
@@ -63,7 +66,8 @@ const (
 
 // reservedPaths are all paths that --metrics-path must not be. They do not depend on other
 // flags.
-var reservedPaths = []string{health, healthLease, profiles, profiles + "cmdline", profiles + "profile", profiles + "symbol", profiles + "trace"}
+var reservedPaths = []string{health, healthLease, profiles, profiles + "cmdline", profiles + "profile",
+	profiles + "symbol", profiles + "trace"}
 
 // plainPath matches paths without the special characters of http.ServeMux patterns.
 var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._~$&'()*+,;=:@!-]+)*/?$`)
@@ -74,7 +78,8 @@ func (o *servingOptions) address() string {
 
 // serve serves metrics and health at --http-endpoint until the context ends, on the leader
 // and on standby.
-func serve(ctx context.Context, options *options, watchdog *leaderelection.HealthzAdaptor, calls metrics.CSIMetricsManager, own []prometheus.Collector) error {
+func serve(ctx context.Context, options *options, watchdog *leaderelection.HealthzAdaptor,
+	calls metrics.CSIMetricsManager, own []prometheus.Collector) error {
 	address := options.serving.address()
 	if address == "" {
 		return nil
@@ -90,7 +95,8 @@ func serve(ctx context.Context, options *options, watchdog *leaderelection.Healt
 		handleProfiles(mux)
 	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	klog.FromContext(ctx).Info("Serving metrics and health", "address", listener.Addr().String(), "path", options.serving.metricsPath)
+	klog.FromContext(ctx).Info("Serving metrics and health", "address", listener.Addr().String(), "path",
+		options.serving.metricsPath)
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -107,7 +113,8 @@ func metricsHandler(calls metrics.CSIMetricsManager, own []prometheus.Collector)
 	registry.MustRegister(own...)
 	current := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return calls.GetRegistry().Gather() }) // it depends on the driver's name
 	all := prometheus.Gatherers{current, legacyregistry.DefaultGatherer, registry}
-	return promhttp.InstrumentMetricHandler(registry, promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+	return promhttp.InstrumentMetricHandler(registry, promhttp.HandlerFor(all,
+		promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 }
 
 // handleHealth serves the health of the process and, with leader election, of its lease.

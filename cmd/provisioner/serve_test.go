@@ -10,7 +10,8 @@ import (
 
 // http.ServeMux panics for a pattern that it cannot serve.
 func TestEveryAcceptedMetricsPathIsServed(t *testing.T) {
-	paths, longest := []string{"/healthz", "/healthz/", "/healthz/leader-election", "/metrics", "/debug/pprof", "/debug/pprof/"}, []string{"/"}
+	paths, longest := []string{"/healthz", "/healthz/", "/healthz/leader-election", "/metrics", "/debug/pprof",
+		"/debug/pprof/"}, []string{"/"}
 	for range 4 {
 		var longer []string
 		for _, path := range longest {
@@ -31,9 +32,10 @@ func TestEveryAcceptedMetricsPathIsServed(t *testing.T) {
 			t.Errorf("--metrics-path=%s is accepted, but: %v", path, reason)
 		}
 	}
-	if accepted < 10 || slices.ContainsFunc([]string{"/metrics", "/", "/a/b", "/a.b/", "/debug/pprof/other"}, func(path string) bool {
-		return (&servingOptions{metricsPath: path}).check() != nil
-	}) {
+	if accepted < 10 || slices.ContainsFunc([]string{"/metrics", "/", "/a/b", "/a.b/", "/debug/pprof/other"},
+		func(path string) bool {
+			return (&servingOptions{metricsPath: path}).check() != nil
+		}) {
 		t.Errorf("%d paths are accepted, and some valid paths are refused", accepted)
 	}
 }

@@ -37,12 +37,16 @@ type capacityOptions struct {
 }
 
 func (o *capacityOptions) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.enabled, "enable-capacity", o.enabled, "publish the capacity of the driver in CSIStorageCapacity objects")
-	flags.BoolVar(&o.immediate, "capacity-for-immediate-binding", o.immediate, "publish capacity for classes with Immediate binding too, which the scheduler does not need")
+	flags.BoolVar(&o.enabled, "enable-capacity", o.enabled,
+		"publish the capacity of the driver in CSIStorageCapacity objects")
+	flags.BoolVar(&o.immediate, "capacity-for-immediate-binding", o.immediate,
+		"publish capacity for classes with Immediate binding too, which the scheduler does not need")
 	flags.DurationVar(&o.interval, "capacity-poll-interval", o.interval, "time between two polls of the driver's capacity")
-	flags.IntVar(&o.ownerLevel, "capacity-ownerref-level", o.ownerLevel, "owner of the objects: -1 none, 0 the pod (POD_NAME in NAMESPACE), 1 the controller of the pod, 2 the controller of that controller")
+	flags.IntVar(&o.ownerLevel, "capacity-ownerref-level", o.ownerLevel,
+		"owner of the objects: -1 none, 0 the pod (POD_NAME in NAMESPACE), 1 the controller of the pod, 2 the controller of that controller")
 	flags.UintVar(&o.workers, "capacity-threads", o.workers, "number of workers for CSIStorageCapacity objects")
-	flags.Float32Var(&o.qps, "kube-api-capacity-qps", o.qps, "rate limit of capacity requests to the API server, per second")
+	flags.Float32Var(&o.qps, "kube-api-capacity-qps", o.qps,
+		"rate limit of capacity requests to the API server, per second")
 	flags.IntVar(&o.burst, "kube-api-capacity-burst", o.burst, "burst of capacity requests to the API server")
 }
 
@@ -71,7 +75,8 @@ func (w *wiring) wireCapacity(ctx context.Context) error {
 		return nil
 	}
 	if !w.driver.ReportsCapacity() {
-		klog.FromContext(ctx).Info("The driver does not announce GET_CAPACITY; asking it for capacity nevertheless", "driver", w.driver.Name())
+		klog.FromContext(ctx).Info("The driver does not announce GET_CAPACITY; asking it for capacity nevertheless", "driver",
+			w.driver.Name())
 	}
 	config := rest.AddUserAgent(rest.CopyConfig(w.clients.Config), "capacity")
 	config.QPS, config.Burst = options.qps, options.burst
@@ -101,7 +106,8 @@ func (w *wiring) wireCapacity(ctx context.Context) error {
 }
 
 func (w *wiring) capacityManager(ctx context.Context, config *rest.Config) (domain.Manager, error) {
-	manager := domain.Manager{Driver: w.driver.Name(), ID: domain.ManagerID(w.options.node.name()), Namespace: os.Getenv("NAMESPACE")}
+	manager := domain.Manager{Driver: w.driver.Name(), ID: domain.ManagerID(w.options.node.name()),
+		Namespace: os.Getenv("NAMESPACE")}
 	if w.options.capacity.ownerLevel < 0 {
 		return manager, nil
 	}
@@ -117,7 +123,8 @@ func (w *wiring) capacityManager(ctx context.Context, config *rest.Config) (doma
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discovered))
 	manager.Owner, err = capacity.Owner(ctx, client, kinds, pod, w.options.capacity.ownerLevel)
 	if err != nil {
-		return manager, fmt.Errorf("find the owner of CSIStorageCapacity objects, --capacity-ownerref-level=%d: %w", w.options.capacity.ownerLevel, err)
+		return manager, fmt.Errorf("find the owner of CSIStorageCapacity objects, --capacity-ownerref-level=%d: %w",
+			w.options.capacity.ownerLevel, err)
 	}
 	return manager, nil
 }

@@ -44,7 +44,8 @@ func (w *wiring) inputs(ctx context.Context) (*csibackend.Inputs, cache.SharedIn
 }
 
 // classSecret returns the reader of the deletion secrets that storage classes name.
-func (w *wiring) classSecret(inputs *csibackend.Inputs) func(context.Context, *v1.PersistentVolume) (*v1.SecretReference, error) {
+func (w *wiring) classSecret(inputs *csibackend.Inputs) func(context.Context,
+	*v1.PersistentVolume) (*v1.SecretReference, error) {
 	classes := w.factory.Storage().V1().StorageClasses().Lister()
 	return func(ctx context.Context, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
 		return inputs.ClassSecret(ctx, classes, w.scope().Serves, volume)
@@ -66,7 +67,8 @@ func (w *wiring) attributes(ctx context.Context) cache.SharedIndexInformer {
 		usable, err = controller.MayWatch(ctx, w.clients.Objects, classes.GroupResource(), metav1.NamespaceAll)
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Whether VolumeAttributesClasses may be watched is unknown; claims that wait for one are retried with backoff")
+		klog.FromContext(ctx).Error(err,
+			"Whether VolumeAttributesClasses may be watched is unknown; claims that wait for one are retried with backoff")
 	}
 	if err != nil || !usable {
 		return nil

@@ -29,10 +29,14 @@ type nodeOptions struct {
 }
 
 func (o *nodeOptions) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.enabled, "node-deployment", o.enabled, "serve only the node NODE_NAME, for a driver that runs on each node")
-	flags.BoolVar(&o.immediate, "node-deployment-immediate-binding", o.immediate, "with --node-deployment, serve claims with Immediate binding too: a node with capacity selects itself")
-	flags.DurationVar(&o.baseDelay, "node-deployment-base-delay", o.baseDelay, "with --node-deployment, longest random delay before a node first selects itself for a claim with Immediate binding")
-	flags.DurationVar(&o.maxDelay, "node-deployment-max-delay", o.maxDelay, "with --node-deployment, longest delay between two attempts of a node to select itself")
+	flags.BoolVar(&o.enabled, "node-deployment", o.enabled,
+		"serve only the node NODE_NAME, for a driver that runs on each node")
+	flags.BoolVar(&o.immediate, "node-deployment-immediate-binding", o.immediate,
+		"with --node-deployment, serve claims with Immediate binding too: a node with capacity selects itself")
+	flags.DurationVar(&o.baseDelay, "node-deployment-base-delay", o.baseDelay,
+		"with --node-deployment, longest random delay before a node first selects itself for a claim with Immediate binding")
+	flags.DurationVar(&o.maxDelay, "node-deployment-max-delay", o.maxDelay,
+		"with --node-deployment, longest delay between two attempts of a node to select itself")
 }
 
 func (o *nodeOptions) check() error {
@@ -120,10 +124,13 @@ func (w *wiring) nodeTopology() map[string]string {
 }
 
 // capacityRequest returns the builder of GetCapacity requests for claims.
-func (w *wiring) capacityRequest() func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+func (w *wiring) capacityRequest() func(context.Context, *v1.PersistentVolumeClaim,
+	*storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 	// Without a client: the request follows from claim and class alone.
-	inputs := csibackend.NewInputs(csibackend.InputsConfig{Driver: w.driver, Translator: w.translator(), Settings: w.options.volumes.settings})
-	return func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+	inputs := csibackend.NewInputs(csibackend.InputsConfig{Driver: w.driver, Translator: w.translator(),
+		Settings: w.options.volumes.settings})
+	return func(ctx context.Context, claim *v1.PersistentVolumeClaim,
+		class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 		return inputs.CapacityRequest(ctx, claim, class, w.scope().VolumeName(claim))
 	}
 }

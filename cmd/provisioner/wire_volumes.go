@@ -40,7 +40,8 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 		Provisioning: w.provisioningConfig(inputs, attributes, reporter),
 		Deletion: deletion.Config{
 			Client: w.clients.Objects, Volumes: w.factory.Core().V1().PersistentVolumes().Informer(), Attachments: attachments,
-			Deleter:  &csibackend.Deleter{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(), ClassSecret: w.classSecret(inputs)},
+			Deleter: &csibackend.Deleter{Client: w.clients.Objects, Driver: w.driver, Translator: w.translator(),
+				ClassSecret: w.classSecret(inputs)},
 			Reporter: reporter, Metrics: w.measures.counts, Backoff: w.options.backoff(), Honor: w.options.Honor(),
 			Waiting: w.measures.tracked.Waiting, Unprotected: w.measures.tracked.Unprotected,
 		},
@@ -53,7 +54,8 @@ func (w *wiring) wireVolumes(ctx context.Context) error {
 }
 
 // provisioningConfig returns the part of the engine's configuration that creates volumes.
-func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.SharedIndexInformer, reporter *controller.Reporter) provisioning.Config {
+func (w *wiring) provisioningConfig(inputs *csibackend.Inputs, attributes cache.SharedIndexInformer,
+	reporter *controller.Reporter) provisioning.Config {
 	core := w.factory.Core().V1()
 	timeouts := provisioning.DefaultTimeouts
 	timeouts.Unresolved = w.options.journal.unresolvedAfter

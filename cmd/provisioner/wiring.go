@@ -114,7 +114,8 @@ func (w *wiring) nodes() (cached, registered cache.SharedIndexInformer, err erro
 
 // selectedNodes returns the reader of the nodes that the scheduler selects.
 func (w *wiring) selectedNodes() engine.SelectedNodes {
-	selected := engine.SelectedNodes{Client: w.clients.Objects, HasTopology: w.driver.HasTopology(), Served: w.options.node.name(), Topology: w.topology}
+	selected := engine.SelectedNodes{Client: w.clients.Objects, HasTopology: w.driver.HasTopology(),
+		Served: w.options.node.name(), Topology: w.topology}
 	if selected.HasTopology && selected.Served == "" {
 		selected.Cached = w.factory.Core().V1().Nodes().Lister()
 	}
@@ -127,7 +128,8 @@ type cloningOptions struct {
 }
 
 func (o *cloningOptions) addFlags(flags *pflag.FlagSet) {
-	flags.UintVar(&o.workers, "cloning-protection-threads", o.workers, "number of workers that remove the cloning-protection finalizer")
+	flags.UintVar(&o.workers, "cloning-protection-threads", o.workers,
+		"number of workers that remove the cloning-protection finalizer")
 }
 
 func (o *cloningOptions) check() error {
@@ -143,7 +145,8 @@ func (w *wiring) wireCloning(context.Context) error {
 		return nil
 	}
 	var err error
-	if w.clones, err = sources.NewClones(w.clients.Objects, w.factory.Core().V1().PersistentVolumeClaims().Informer(), controller.NewReporter(w.recorder)); err != nil {
+	if w.clones, err = sources.NewClones(w.clients.Objects, w.factory.Core().V1().PersistentVolumeClaims().Informer(),
+		controller.NewReporter(w.recorder)); err != nil {
 		return err
 	}
 	w.clones.TrackWaiting(w.measures.tracked.Waiting, w.servesClaim)
@@ -174,7 +177,8 @@ func (w *wiring) journal(ctx context.Context) (journalstore.Config, error) {
 	if err != nil {
 		return journalstore.Config{}, err
 	}
-	namespace, err := identity.JournalNamespace(ctx, w.clients.Objects, w.options.election.enabled, w.options.election.namespace)
+	namespace, err := identity.JournalNamespace(ctx, w.clients.Objects, w.options.election.enabled,
+		w.options.election.namespace)
 	if err != nil {
 		return journalstore.Config{}, err
 	}
@@ -195,7 +199,8 @@ type auditOptions struct {
 }
 
 func (o *auditOptions) addFlags(flags *pflag.FlagSet) {
-	flags.DurationVar(&o.interval, "audit-interval", o.interval, "time between two audits of the leader, which set the metric exeunt_orphaned_volumes and delete nothing; at least 10m, 0 for no audits")
+	flags.DurationVar(&o.interval, "audit-interval", o.interval,
+		"time between two audits of the leader, which set the metric exeunt_orphaned_volumes and delete nothing; at least 10m, 0 for no audits")
 }
 
 func (o *auditOptions) check() error {
@@ -218,11 +223,13 @@ func (w *wiring) wireAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cluster.JournalNamespace, err = identity.JournalNamespace(ctx, w.clients.Objects, w.options.election.enabled, w.options.election.namespace)
+	cluster.JournalNamespace, err = identity.JournalNamespace(ctx, w.clients.Objects, w.options.election.enabled,
+		w.options.election.namespace)
 	if err != nil {
 		return err
 	}
-	auditor := &audit.Auditor{Driver: w.driver, Cluster: cluster, Interval: w.options.audit.interval, Metrics: w.measures.audit}
+	auditor := &audit.Auditor{Driver: w.driver, Cluster: cluster, Interval: w.options.audit.interval,
+		Metrics: w.measures.audit}
 	w.work = append(w.work, auditor.Run)
 	return nil
 }
@@ -233,7 +240,8 @@ type snapshotOptions struct {
 }
 
 func (o *snapshotOptions) addFlags(flags *pflag.FlagSet) {
-	flags.DurationVar(&o.interval, "snapshot-orphan-sweep-interval", o.interval, "time between two sweeps that remove the finalizer of snapshots no volume is restored from any more; 0 for no sweep")
+	flags.DurationVar(&o.interval, "snapshot-orphan-sweep-interval", o.interval,
+		"time between two sweeps that remove the finalizer of snapshots no volume is restored from any more; 0 for no sweep")
 }
 
 func (o *snapshotOptions) check() error {

@@ -48,7 +48,8 @@ func (c *configuration) DeepCopyObject() runtime.Object { return c }
 
 func (o *options) configuration() *configuration {
 	return &configuration{
-		TypeMeta:     metav1.TypeMeta{APIVersion: "pv-controller.config.exeunt.io/v1alpha1", Kind: "PVControllerConfiguration"},
+		TypeMeta: metav1.TypeMeta{APIVersion: "pv-controller.config.exeunt.io/v1alpha1",
+			Kind: "PVControllerConfiguration"},
 		FeatureGates: o.Gates(),
 		ClientConnection: componentconfig.ClientConnectionConfiguration{
 			Kubeconfig: o.Kubeconfig, ContentType: o.ContentType, QPS: o.QPS, Burst: int32(o.Burst),
@@ -68,7 +69,8 @@ func (o *options) configuration() *configuration {
 			ConcurrentVolumeSyncs:   o.volumeWorkers,
 			PVClaimBinderSyncPeriod: metav1.Duration{Duration: o.resyncPeriod},
 			VolumeConfiguration: volumeConfiguration{
-				EnableDynamicProvisioning: o.dynamic, EnableHostPathProvisioning: o.plugins.hostPath, Recycler: o.plugins.configuration(),
+				EnableDynamicProvisioning: o.dynamic, EnableHostPathProvisioning: o.plugins.hostPath,
+				Recycler: o.plugins.configuration(),
 			},
 		},
 	}

@@ -35,7 +35,8 @@ func TestDeploymentUsesValidFlags(t *testing.T) {
 	if err := o.check(); err != nil {
 		t.Error(err)
 	}
-	if port := flags.Lookup("secure-port").Value.String(); !strings.HasPrefix(port, "1027") || container.Ports[0].ContainerPort != 10270 {
+	if port := flags.Lookup("secure-port").Value.String(); !strings.HasPrefix(port, "1027") ||
+		container.Ports[0].ContainerPort != 10270 {
 		t.Errorf("the program serves on port %s, the probes use port %d", port, container.Ports[0].ContainerPort)
 	}
 	if *deployment.Spec.Replicas < 2 || !o.leader.LeaderElect {

@@ -29,17 +29,21 @@ func BenchmarkStart(b *testing.B) {
 	driver := func(int) string { return "csi.example.com" }
 	for b.Loop() {
 		caches, err := pvcache.Of(&pvcache.Caches{
-			Claims:  cache.NewSharedIndexInformer(boundpairs.Claims(pairs, driver), &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
-			Volumes: cache.NewSharedIndexInformer(boundpairs.Volumes(pairs, driver), &v1.PersistentVolume{}, 0, cache.Indexers{}),
-			Pods:    cache.NewSharedIndexInformer(boundpairs.None(&v1.Pod{}), &v1.Pod{}, 0, cache.Indexers{}),
-			Classes: cache.NewSharedIndexInformer(boundpairs.None(&storagev1.StorageClass{}), &storagev1.StorageClass{}, 0, cache.Indexers{}),
+			Claims: cache.NewSharedIndexInformer(boundpairs.Claims(pairs, driver), &v1.PersistentVolumeClaim{}, 0,
+				cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+			Volumes: cache.NewSharedIndexInformer(boundpairs.Volumes(pairs, driver), &v1.PersistentVolume{}, 0,
+				cache.Indexers{}),
+			Pods: cache.NewSharedIndexInformer(boundpairs.None(&v1.Pod{}), &v1.Pod{}, 0, cache.Indexers{}),
+			Classes: cache.NewSharedIndexInformer(boundpairs.None(&storagev1.StorageClass{}), &storagev1.StorageClass{}, 0,
+				cache.Indexers{}),
 		})
 		if err != nil {
 			b.Fatal(err)
 		}
 		controllers, err := pvcontroller.New(pvcontroller.Config{
-			Clients: pvcontroller.OneClient(fake.NewClientset()), Caches: caches, Reporter: controller.NewReporter(&record.FakeRecorder{}),
-			Plugins: intree.NewSet(migration.New()), Operations: metrics.NewOperations(), Dynamic: true, Honor: true,
+			Clients: pvcontroller.OneClient(fake.NewClientset()), Caches: caches,
+			Reporter: controller.NewReporter(&record.FakeRecorder{}),
+			Plugins:  intree.NewSet(migration.New()), Operations: metrics.NewOperations(), Dynamic: true, Honor: true,
 		})
 		if err != nil {
 			b.Fatal(err)

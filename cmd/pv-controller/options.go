@@ -66,10 +66,14 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	o.serving.AddFlags(flags)
 	componentoptions.BindLeaderElectionFlags(&o.leader, flags)
 	flags.IntVar(&o.claimWorkers, "concurrent-claim-syncs", o.claimWorkers, "number of claims that are reconciled at once")
-	flags.IntVar(&o.volumeWorkers, "concurrent-volume-syncs", o.volumeWorkers, "number of volumes that are reconciled at once")
-	flags.BoolVar(&o.dynamic, "enable-dynamic-provisioning", o.dynamic, "request a volume from the provisioner of the class if no existing volume fits")
-	flags.StringVar(&o.ContentType, "kube-api-content-type", o.ContentType, "content type of requests to the API server: application/vnd.kubernetes.protobuf or application/json")
-	flags.DurationVar(&o.resyncPeriod, "pvclaimbinder-sync-period", o.resyncPeriod, "maximum time until a waiting claim or volume is reconciled again without an event; other objects are not resynced")
+	flags.IntVar(&o.volumeWorkers, "concurrent-volume-syncs", o.volumeWorkers,
+		"number of volumes that are reconciled at once")
+	flags.BoolVar(&o.dynamic, "enable-dynamic-provisioning", o.dynamic,
+		"request a volume from the provisioner of the class if no existing volume fits")
+	flags.StringVar(&o.ContentType, "kube-api-content-type", o.ContentType,
+		"content type of requests to the API server: application/vnd.kubernetes.protobuf or application/json")
+	flags.DurationVar(&o.resyncPeriod, "pvclaimbinder-sync-period", o.resyncPeriod,
+		"maximum time until a waiting claim or volume is reconciled again without an event; other objects are not resynced")
 	o.plugins.AddFlags(flags)
 	addMetricFlags(o.metrics, flags)
 	refuseFlags(flags)

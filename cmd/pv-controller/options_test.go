@@ -46,7 +46,8 @@ func TestFlagsOfKubeControllerManagerAreServedOrRefused(t *testing.T) {
 		}
 		ours, theirs := shown(flag.DefValue), shown(value)
 		if _, intended := differs[name]; (ours == theirs) == intended {
-			t.Errorf("--%s is %q by default, that of kube-controller-manager is %q; intended to differ: %v", name, ours, theirs, intended)
+			t.Errorf("--%s is %q by default, that of kube-controller-manager is %q; intended to differ: %v", name, ours, theirs,
+				intended)
 		}
 	}
 }
@@ -99,7 +100,8 @@ func TestConfigzShowsFlagsAndDefaults(t *testing.T) {
 	}
 	flags := pflag.NewFlagSet("pv-controller", pflag.ContinueOnError)
 	work.AddFlags(flags)
-	if err := flags.Parse([]string{"--kube-api-qps=7.5", "--kube-api-burst=9", "--leader-elect=false", "--concurrent-claim-syncs=3", "--v=4"}); err != nil {
+	if err := flags.Parse([]string{"--kube-api-qps=7.5", "--kube-api-burst=9", "--leader-elect=false",
+		"--concurrent-claim-syncs=3", "--v=4"}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(work.(*options).configuration())
@@ -109,7 +111,8 @@ func TestConfigzShowsFlagsAndDefaults(t *testing.T) {
 	for _, part := range []string{
 		`"kind":"PVControllerConfiguration"`, `"HonorPVReclaimPolicy":true`, `"qps":7.5,"burst":9`,
 		`"contentType":"application/vnd.kubernetes.protobuf"`, `"leaderElect":false`, `"leaseDuration":"15s"`,
-		`"concurrentClaimSyncs":3`, `"concurrentVolumeSyncs":16`, `"pvClaimBinderSyncPeriod":"15s"`, `"enableDynamicProvisioning":true,"enableHostPathProvisioning":false`, `"verbosity":4`,
+		`"concurrentClaimSyncs":3`, `"concurrentVolumeSyncs":16`, `"pvClaimBinderSyncPeriod":"15s"`,
+		`"enableDynamicProvisioning":true,"enableHostPathProvisioning":false`, `"verbosity":4`,
 		`"minimumTimeoutNFS":300,"incrementTimeoutNFS":30`, `"minimumTimeoutHostPath":60,"incrementTimeoutHostPath":30`,
 	} {
 		if !strings.Contains(string(text), part) {

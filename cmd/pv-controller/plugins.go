@@ -35,14 +35,22 @@ func newPluginOptions() pluginOptions {
 // AddFlags registers the flags.
 func (o *pluginOptions) AddFlags(flags *pflag.FlagSet) {
 	const pod = "file with the pod template for recycling %s volumes; its first volume is replaced by the volume to scrub"
-	const minimum, increment = "minimum timeout in seconds of a pod that recycles a %s volume", "timeout in seconds per Gi of a pod that recycles a %s volume"
-	flags.BoolVar(&o.hostPath, "enable-hostpath-provisioner", o.hostPath, "let the host-path plugin provision directories below "+intree.HostPathRoot+", for tests on a cluster of one machine; their data is lost with the machine")
-	flags.StringVar(&o.nfsPods.template, "pv-recycler-pod-template-filepath-nfs", o.nfsPods.template, fmt.Sprintf(pod, "NFS"))
+	const minimum, increment = "minimum timeout in seconds of a pod that recycles a %s volume",
+		"timeout in seconds per Gi of a pod that recycles a %s volume"
+	flags.BoolVar(&o.hostPath, "enable-hostpath-provisioner", o.hostPath,
+		"let the host-path plugin provision directories below "+intree.HostPathRoot+
+			", for tests on a cluster of one machine; their data is lost with the machine")
+	flags.StringVar(&o.nfsPods.template, "pv-recycler-pod-template-filepath-nfs", o.nfsPods.template,
+		fmt.Sprintf(pod, "NFS"))
 	flags.Int32Var(&o.nfsPods.minimum, "pv-recycler-minimum-timeout-nfs", o.nfsPods.minimum, fmt.Sprintf(minimum, "NFS"))
-	flags.Int32Var(&o.nfsPods.increment, "pv-recycler-increment-timeout-nfs", o.nfsPods.increment, fmt.Sprintf(increment, "NFS"))
-	flags.StringVar(&o.hostPods.template, "pv-recycler-pod-template-filepath-hostpath", o.hostPods.template, fmt.Sprintf(pod, "host-path"))
-	flags.Int32Var(&o.hostPods.minimum, "pv-recycler-minimum-timeout-hostpath", o.hostPods.minimum, fmt.Sprintf(minimum, "host-path"))
-	flags.Int32Var(&o.hostPods.increment, "pv-recycler-timeout-increment-hostpath", o.hostPods.increment, fmt.Sprintf(increment, "host-path"))
+	flags.Int32Var(&o.nfsPods.increment, "pv-recycler-increment-timeout-nfs", o.nfsPods.increment,
+		fmt.Sprintf(increment, "NFS"))
+	flags.StringVar(&o.hostPods.template, "pv-recycler-pod-template-filepath-hostpath", o.hostPods.template,
+		fmt.Sprintf(pod, "host-path"))
+	flags.Int32Var(&o.hostPods.minimum, "pv-recycler-minimum-timeout-hostpath", o.hostPods.minimum,
+		fmt.Sprintf(minimum, "host-path"))
+	flags.Int32Var(&o.hostPods.increment, "pv-recycler-timeout-increment-hostpath", o.hostPods.increment,
+		fmt.Sprintf(increment, "host-path"))
 }
 
 // newSet returns the in-tree plugins that the flags configure.
@@ -75,7 +83,8 @@ func (o *pluginOptions) configuration() recyclerConfiguration {
 
 func (o recyclerOptions) recycling(plugin string) (intree.Recycling, error) {
 	if o.minimum < 1 || o.increment < 0 {
-		return intree.Recycling{}, fmt.Errorf("the timeout for recycling %s volumes is %d seconds plus %d seconds per Gi: the minimum must be at least 1 and the increment not negative", plugin, o.minimum, o.increment)
+		return intree.Recycling{},
+			fmt.Errorf("the timeout for recycling %s volumes is %d seconds plus %d seconds per Gi: the minimum must be at least 1 and the increment not negative", plugin, o.minimum, o.increment)
 	}
 	template, err := intree.LoadTemplate(o.template)
 	if err != nil {

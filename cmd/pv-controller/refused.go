@@ -81,7 +81,8 @@ func refuseFlags(flags *pflag.FlagSet) {
 		program.RefuseFlags(flags, why, name)
 	}
 	for controller, names := range otherControllers {
-		why := "it belongs to the " + controller + ", which stays in kube-controller-manager; leave it there and remove it here"
+		why := "it belongs to the " + controller +
+			", which stays in kube-controller-manager; leave it there and remove it here"
 		program.RefuseFlags(flags, why, strings.Fields(names)...)
 	}
 }

@@ -66,7 +66,8 @@ func (o *options) Run(ctx context.Context) error {
 	if !clients.WaitForCacheSync(ctx, factory) {
 		return nil
 	}
-	election := leader.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder, Connection: clients.Connection}
+	election := leader.Election{LeaderElectionConfiguration: o.leader, Watched: true, Recorder: recorder,
+		Connection: clients.Connection}
 	return leader.Lead(ctx, election, clients.Leases, watchdog, func(ctx context.Context, term controller.Term) error {
 		controllers.term = term
 		return controllers.lead(ctx, o, caches)
@@ -103,12 +104,13 @@ const expiryTolerance = 20 * time.Second
 
 // checks returns the health checks: a leader holds its lease, and all caches have synced.
 func checks(caches *pvcache.Caches, watchdog *leaderelection.HealthzAdaptor) serving.Checks {
-	return serving.Checks{Live: []healthz.HealthChecker{watchdog}, Ready: serving.InformerSync(map[string]cache.InformerSynced{
-		"claims":  caches.Claims.HasSynced,
-		"volumes": caches.Volumes.HasSynced,
-		"classes": caches.Classes.HasSynced,
-		"pods":    caches.Pods.HasSynced,
-	})}
+	return serving.Checks{Live: []healthz.HealthChecker{watchdog},
+		Ready: serving.InformerSync(map[string]cache.InformerSynced{
+			"claims":  caches.Claims.HasSynced,
+			"volumes": caches.Volumes.HasSynced,
+			"classes": caches.Classes.HasSynced,
+			"pods":    caches.Pods.HasSynced,
+		})}
 }
 
 // watch counts and enqueues the objects of the caches.
@@ -127,7 +129,8 @@ func (c *controllers) watch(ctx context.Context, caches *pvcache.Caches) error {
 // that a sum over all replicas is right.
 func (c *controllers) registerMetrics(counts *metrics.Collector) error {
 	own := legacyregistry.Registerer()
-	err := errors.Join(legacyregistry.CustomRegister(counts), claim.RegisterMetrics(legacyregistry.Register), c.operations.Register(legacyregistry.Register),
+	err := errors.Join(legacyregistry.CustomRegister(counts), claim.RegisterMetrics(legacyregistry.Register),
+		c.operations.Register(legacyregistry.Register),
 		own.Register(c.waiting), own.Register(c.unprotected))
 	if err != nil {
 		return fmt.Errorf("register metrics: %w", err)
@@ -150,15 +153,18 @@ func (c *controllers) leading() bool { return c.term.Leading() }
 
 // blockers are the reasons for which pv-controller lets deletions wait.
 var blockers = []blocker.Reason{
-	blocker.ClaimExists, blocker.PodUsesClaim, blocker.DriverDeletes, blocker.DriverRefuses, blocker.DriverMissing, blocker.HandleShared, blocker.TooLateToProtect,
+	blocker.ClaimExists, blocker.PodUsesClaim, blocker.DriverDeletes, blocker.DriverRefuses, blocker.DriverMissing,
+	blocker.HandleShared, blocker.TooLateToProtect,
 }
 
-func newControllers(options *options, clients *program.Clients, caches *pvcache.Caches, reporter *controller.Reporter) (*controllers, error) {
+func newControllers(options *options, clients *program.Clients, caches *pvcache.Caches,
+	reporter *controller.Reporter) (*controllers, error) {
 	loops, err := newLoopClients(clients)
 	if err != nil {
 		return nil, err
 	}
-	c := &controllers{operations: metrics.NewOperations(), waiting: waiting.New(clock.RealClock{}, blockers...), unprotected: waiting.NewUnprotected()}
+	c := &controllers{operations: metrics.NewOperations(), waiting: waiting.New(clock.RealClock{}, blockers...),
+		unprotected: waiting.NewUnprotected()}
 	c.Controllers, err = pvcontroller.New(pvcontroller.Config{
 		Clients: loops, Caches: caches, Reporter: reporter, Plugins: options.inTree,
 		Operations: c.operations, Waiting: c.waiting, Unprotected: c.unprotected,
@@ -175,5 +181,6 @@ func newLoopClients(clients *program.Clients) (pvcontroller.Clients, error) {
 	releasing, releasingErr := clients.For("releasing")
 	reclaiming, reclaimingErr := clients.For("reclaiming")
 	protection, protectionErr := clients.Partial("protection", pvcache.PodRules()) // it lists the pods of a namespace
-	return pvcontroller.Clients{Binding: binding, Releasing: releasing, Reclaiming: reclaiming, Protection: protection}, errors.Join(bindingErr, releasingErr, reclaimingErr, protectionErr)
+	return pvcontroller.Clients{Binding: binding, Releasing: releasing, Reclaiming: reclaiming, Protection: protection},
+		errors.Join(bindingErr, releasingErr, reclaimingErr, protectionErr)
 }

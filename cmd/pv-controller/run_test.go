@@ -32,17 +32,21 @@ type apiServer struct {
 
 var (
 	claimOfVolume = &v1.PersistentVolumeClaim{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "claim", ResourceVersion: "5", Finalizers: []string{"kubernetes.io/pvc-protection"}, Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}},
-		Spec:       v1.PersistentVolumeClaimSpec{VolumeName: "volume"},
-		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "claim", ResourceVersion: "5",
+			Finalizers:  []string{"kubernetes.io/pvc-protection"},
+			Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}},
+		Spec:   v1.PersistentVolumeClaimSpec{VolumeName: "volume"},
+		Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
 	}
 	waitingClaim = &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits", UID: "waits", ResourceVersion: "5", Finalizers: []string{"kubernetes.io/pvc-protection"}},
-		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "waits", UID: "waits", ResourceVersion: "5",
+			Finalizers: []string{"kubernetes.io/pvc-protection"}},
+		Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending},
 	}
 	boundVolume = &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "volume", UID: "volume", ResourceVersion: "5", Finalizers: []string{"kubernetes.io/pv-protection"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "volume", UID: "volume", ResourceVersion: "5",
+			Finalizers: []string{"kubernetes.io/pv-protection"}},
 		Spec: v1.PersistentVolumeSpec{
 			ClaimRef:                      &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "claim"},
 			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
@@ -52,7 +56,8 @@ var (
 )
 
 func newAPIServer(t *testing.T, items map[string][]any) *apiServer {
-	return &apiServer{t: t, items: items, claims: make(chan metav1.WatchEvent), requests: make(chan string, 1000), served: make(chan struct{})}
+	return &apiServer{t: t, items: items, claims: make(chan metav1.WatchEvent), requests: make(chan string, 1000),
+		served: make(chan struct{})}
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +68,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no list by watching here", http.StatusUnprocessableEntity)
 	case r.Method == http.MethodGet && query.Get("watch") != "":
 		s.watch(w, r, resource)
-	case r.Method == http.MethodGet && (resource == "persistentvolumeclaims" || resource == "persistentvolumes" || resource == "storageclasses" || resource == "pods"):
+	case r.Method == http.MethodGet && (resource == "persistentvolumeclaims" || resource == "persistentvolumes" ||
+		resource == "storageclasses" || resource == "pods"):
 		s.list(w, resource)
 	case r.URL.Path == "/version": // the probe of WaitForAPIServer
 		s.answer(w, map[string]string{})
@@ -100,7 +106,8 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource strin
 }
 
 func (s *apiServer) list(w http.ResponseWriter, resource string) {
-	kinds := map[string]string{"persistentvolumeclaims": "PersistentVolumeClaimList", "persistentvolumes": "PersistentVolumeList", "storageclasses": "StorageClassList", "pods": "PodList"}
+	kinds := map[string]string{"persistentvolumeclaims": "PersistentVolumeClaimList",
+		"persistentvolumes": "PersistentVolumeList", "storageclasses": "StorageClassList", "pods": "PodList"}
 	version := map[bool]string{true: "storage.k8s.io/v1", false: "v1"}[resource == "storageclasses"]
 	if resource == "persistentvolumeclaims" {
 		if s.refusals--; s.refusals >= 0 {
@@ -110,7 +117,8 @@ func (s *apiServer) list(w http.ResponseWriter, resource string) {
 		}
 		close(s.served)
 	}
-	s.answer(w, map[string]any{"kind": kinds[resource], "apiVersion": version, "metadata": map[string]string{"resourceVersion": "10"}, "items": s.items[resource]})
+	s.answer(w, map[string]any{"kind": kinds[resource], "apiVersion": version,
+		"metadata": map[string]string{"resourceVersion": "10"}, "items": s.items[resource]})
 }
 
 func (s *apiServer) answer(w http.ResponseWriter, object any) {
@@ -136,7 +144,8 @@ func optionsFor(t *testing.T, s *apiServer) *options {
 	}
 	flags := pflag.NewFlagSet("pv-controller", pflag.ContinueOnError)
 	runner.AddFlags(flags)
-	if err := flags.Parse([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false", "--kube-api-content-type=application/json"}); err != nil {
+	if err := flags.Parse([]string{"--kubeconfig=" + kubeconfig, "--leader-elect=false",
+		"--kube-api-content-type=application/json"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := runner.(*options).check(); err != nil {
@@ -175,7 +184,8 @@ func (s *apiServer) next() string {
 // A cache without its first list looks as if all claims were deleted; so does a cache after
 // a wrong answer of the API server. The live read finds the claim, and nothing is released.
 func TestEmptyCacheOfClaimsReleasesNothing(t *testing.T) {
-	s := newAPIServer(t, map[string][]any{"persistentvolumeclaims": {claimOfVolume, waitingClaim}, "persistentvolumes": {boundVolume}})
+	s := newAPIServer(t, map[string][]any{"persistentvolumeclaims": {claimOfVolume, waitingClaim},
+		"persistentvolumes": {boundVolume}})
 	s.refusals = 2
 	runAgainst(t, s)
 	for range 2 {

@@ -25,11 +25,13 @@ func sizedVolumes(size func(i, last int) int) []any {
 	for i := range volumes {
 		name := fmt.Sprintf("v%05d", i)
 		volumes[i] = &v1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: "5", Finalizers: []string{"kubernetes.io/pv-protection"}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: "5",
+				Finalizers: []string{"kubernetes.io/pv-protection"}},
 			Spec: v1.PersistentVolumeSpec{
 				StorageClassName: "fast",
 				AccessModes:      []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
-				Capacity:         v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(int64(size(i, count-1))<<20, resource.BinarySI)},
+				Capacity: v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(int64(size(i, count-1))<<20,
+					resource.BinarySI)},
 			},
 			Status: v1.PersistentVolumeStatus{Phase: v1.VolumeAvailable},
 		}

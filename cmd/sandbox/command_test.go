@@ -28,18 +28,20 @@ var wrongCommandLines = map[string]struct {
 	args []string
 	want string
 }{
-	"a misspelled command":               {[]string{"dmeo"}, `unknown command "dmeo", did you mean demo?`},
-	"a flag that does not exist":         {[]string{"demo", "--fast"}, "there is no flag --fast; sandbox demo --help lists all"},
-	"an argument of the demo":            {[]string{"demo", "now"}, `sandbox demo takes no arguments, not "now", see sandbox demo --help`},
-	"another output":                     {[]string{"demo", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
-	"another gate":                       {[]string{"demo", "--gate=maybe"}, `--gate must be both, on or off, not "maybe"`},
-	"slow lines for programs":            {[]string{"demo", "--slow", "-o", "json"}, "--slow is for people, --output=json is not: leave one out"},
-	"a story without a second side":      {[]string{"demo", "--story=killed"}, "--story needs --against=upstream"},
-	"a story that does not exist":        {[]string{"demo", "--against=upstream", "--story=x"}, `there is no story "x", there are: killed, policy-race, pv-first, pvc-first, namespace`},
-	"another side":                       {[]string{"demo", "--against=me"}, `--against must be upstream, not "me"`},
-	"a gate for stories":                 {[]string{"demo", "--against=upstream", "--gate=on"}, "--gate does not go with --against"},
-	"no volumes":                         {[]string{"demo", "--against=upstream", "--volumes=0"}, "--volumes must be at least 1"},
-	"upstream is not built":              {[]string{"demo", "--against=upstream", "--bin-dir=/none"}, "find kube-controller-manager: there is no such program in /none/upstream, run `make build-upstream` first"},
+	"a misspelled command":          {[]string{"dmeo"}, `unknown command "dmeo", did you mean demo?`},
+	"a flag that does not exist":    {[]string{"demo", "--fast"}, "there is no flag --fast; sandbox demo --help lists all"},
+	"an argument of the demo":       {[]string{"demo", "now"}, `sandbox demo takes no arguments, not "now", see sandbox demo --help`},
+	"another output":                {[]string{"demo", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
+	"another gate":                  {[]string{"demo", "--gate=maybe"}, `--gate must be both, on or off, not "maybe"`},
+	"slow lines for programs":       {[]string{"demo", "--slow", "-o", "json"}, "--slow is for people, --output=json is not: leave one out"},
+	"a story without a second side": {[]string{"demo", "--story=killed"}, "--story needs --against=upstream"},
+	"a story that does not exist": {[]string{"demo", "--against=upstream", "--story=x"},
+		`there is no story "x", there are: killed, policy-race, pv-first, pvc-first, namespace`},
+	"another side":       {[]string{"demo", "--against=me"}, `--against must be upstream, not "me"`},
+	"a gate for stories": {[]string{"demo", "--against=upstream", "--gate=on"}, "--gate does not go with --against"},
+	"no volumes":         {[]string{"demo", "--against=upstream", "--volumes=0"}, "--volumes must be at least 1"},
+	"upstream is not built": {[]string{"demo", "--against=upstream", "--bin-dir=/none"},
+		"find kube-controller-manager: there is no such program in /none/upstream, run `make build-upstream` first"},
 	"no time":                            {[]string{"demo", "--timeout=0s"}, "--timeout must be longer than 0"},
 	"a feature gate that does not exist": {[]string{"--feature-gates=Fly=true"}, `--feature-gates: unknown gate "Fly"`},
 	"a feature gate with no value":       {[]string{"--feature-gates=HonorPVReclaimPolicy=maybe"}, "see sandbox --help"},
@@ -91,7 +93,8 @@ func TestFlagsSetTheConfigurationOfTheDemo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(config.Gates, want) || config.Binaries.Dir != "bin" || config.Timeout != time.Second || !config.Keep || config.Printer == nil {
+		if !slices.Equal(config.Gates, want) || config.Binaries.Dir != "bin" || config.Timeout != time.Second ||
+			!config.Keep || config.Printer == nil {
 			t.Errorf("configuration for --gate=%s is %+v", gate, config)
 		}
 	}

@@ -48,10 +48,13 @@ func newDemoCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		},
 	}
 	set := command.Flags()
-	set.StringVar(&flags.binDir, "bin-dir", "", "directory of the programs to start (default: the directory of this program)")
+	set.StringVar(&flags.binDir, "bin-dir", "",
+		"directory of the programs to start (default: the directory of this program)")
 	set.StringVar(&flags.gate, "gate", "both", "which runs to show: both, on or off")
-	set.StringVarP(&flags.output, "output", "o", "", "json prints one object per line and the verdicts last; empty prints a timeline")
-	set.DurationVar(&flags.timeout, "timeout", 2*time.Minute, "time limit for the whole demo; 10m with --slow, 30m with --against")
+	set.StringVarP(&flags.output, "output", "o", "",
+		"json prints one object per line and the verdicts last; empty prints a timeline")
+	set.DurationVar(&flags.timeout, "timeout", 2*time.Minute,
+		"time limit for the whole demo; 10m with --slow, 30m with --against")
 	set.BoolVar(&flags.keep, "keep", false, "keep data and logs, and print their directory")
 	set.BoolVar(&flags.slow, "slow", false, "pause before each line, to read along; the programs do not wait")
 	flags.stories.register(set)
@@ -135,8 +138,10 @@ type storyFlags struct {
 
 // register declares the flags.
 func (f *storyFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.against, "against", "", "`upstream` runs stories with our programs and with upstream's, which make build-upstream builds")
-	set.StringSliceVar(&f.names, "story", nil, "stories to run with --against: killed, policy-race, pv-first, pvc-first, namespace (default: all)")
+	set.StringVar(&f.against, "against", "",
+		"`upstream` runs stories with our programs and with upstream's, which make build-upstream builds")
+	set.StringSliceVar(&f.names, "story", nil,
+		"stories to run with --against: killed, policy-race, pv-first, pvc-first, namespace (default: all)")
 	set.IntVar(&f.volumes, "volumes", 500, "number of volumes in the stories pv-first and pvc-first")
 }
 

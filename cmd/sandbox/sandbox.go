@@ -90,9 +90,12 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.AddCommand(newDemoCommand(streams))
 	set := command.Flags()
-	set.StringVar(&flags.binDir, "bin-dir", "", "directory of the programs to start (default: the directory of this program)")
-	set.Var(cliflag.NewMapStringBool(&flags.gates), "feature-gates", "feature gates of both controllers: HonorPVReclaimPolicy=true|false (default true)")
-	set.StringVar(&flags.faults, "faults", "", "YAML or JSON file with a list of faults of the driver: method, volume, code, times, every, latency, hang, disconnect, after, response")
+	set.StringVar(&flags.binDir, "bin-dir", "",
+		"directory of the programs to start (default: the directory of this program)")
+	set.Var(cliflag.NewMapStringBool(&flags.gates), "feature-gates",
+		"feature gates of both controllers: HonorPVReclaimPolicy=true|false (default true)")
+	set.StringVar(&flags.faults, "faults", "",
+		"YAML or JSON file with a list of faults of the driver: method, volume, code, times, every, latency, hang, disconnect, after, response")
 	set.BoolVar(&flags.keep, "keep", false, "keep data and logs at the end, and print their directory")
 	set.BoolVar(&flags.node, "node", false, "run a cluster with a real node (Linux, as root, after \"make node\")")
 	return command
@@ -135,7 +138,8 @@ func (f sandboxFlags) programs() (sandboxPrograms, error) {
 		return p, err
 	}
 	p.Provisioner = []string{"--http-endpoint=" + p.provisioner.String()}
-	p.Controller = []string{"--bind-address=" + p.controller.IP.String(), fmt.Sprintf("--secure-port=%d", p.controller.Port), "--authorization-always-allow-paths=/metrics"}
+	p.Controller = []string{"--bind-address=" + p.controller.IP.String(),
+		fmt.Sprintf("--secure-port=%d", p.controller.Port), "--authorization-always-allow-paths=/metrics"}
 	return p, nil
 }
 
@@ -175,7 +179,8 @@ var errProgramEnded = errors.New("a program of the sandbox has ended, so all oth
 func (f sandboxFlags) run(ctx context.Context, streams genericiooptions.IOStreams, programs sandboxPrograms) error {
 	guarded, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	cluster, err := f.start(guarded, streams, programs, func(err error) { end(fmt.Errorf("%w: %w", errProgramEnded, err)) })
+	cluster, err := f.start(guarded, streams, programs,
+		func(err error) { end(fmt.Errorf("%w: %w", errProgramEnded, err)) })
 	if err != nil {
 		return err
 	}
@@ -189,8 +194,10 @@ func (f sandboxFlags) run(ctx context.Context, streams genericiooptions.IOStream
 }
 
 // start starts the cluster and its programs. If ctx ends before, the error is the cause.
-func (f sandboxFlags) start(ctx context.Context, streams genericiooptions.IOStreams, programs sandboxPrograms, died func(error)) (*demo.Cluster, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the cluster was not ready within %s", startTimeout))
+func (f sandboxFlags) start(ctx context.Context, streams genericiooptions.IOStreams, programs sandboxPrograms,
+	died func(error)) (*demo.Cluster, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, startTimeout,
+		fmt.Errorf("the cluster was not ready within %s", startTimeout))
 	defer cancel()
 	cluster, err := demo.StartCluster(limited, demo.ClusterConfig{
 		Binaries: sandbox.Binaries{Dir: f.binDir},
@@ -208,7 +215,8 @@ func (f sandboxFlags) start(ctx context.Context, streams genericiooptions.IOStre
 }
 
 // fill starts the programs of the cluster, waits until they serve metrics, and creates its admission policy and its class.
-func fill(ctx context.Context, streams genericiooptions.IOStreams, cluster *demo.Cluster, programs sandboxPrograms) error {
+func fill(ctx context.Context, streams genericiooptions.IOStreams, cluster *demo.Cluster,
+	programs sandboxPrograms) error {
 	if err := cluster.StartPrograms(ctx, programs.Programs); err != nil {
 		return err
 	}
@@ -220,7 +228,8 @@ func fill(ctx context.Context, streams genericiooptions.IOStreams, cluster *demo
 	err := cluster.ApplyAdmission(ctx)
 	var unserved *meta.NoKindMatchError
 	if errors.As(err, &unserved) {
-		fmt.Fprintln(streams.ErrOut, "sandbox: this version of Kubernetes has no MutatingAdmissionPolicy, so the admission policy is left out")
+		fmt.Fprintln(streams.ErrOut,
+			"sandbox: this version of Kubernetes has no MutatingAdmissionPolicy, so the admission policy is left out")
 		err = nil
 	}
 	if err != nil {

@@ -30,7 +30,8 @@ func main() {
 
 func run() error {
 	name := flag.String("name", "hostpath.example.com", "name of the provisioner, as in storage classes")
-	baseDir := flag.String("base-dir", "/var/lib/hostpath-provisioner", "directory that has the directories of all volumes")
+	baseDir := flag.String("base-dir", "/var/lib/hostpath-provisioner",
+		"directory that has the directories of all volumes")
 	runsOn := flag.String("controller", "exeunt", "controller that calls the provisioner: exeunt or v10")
 	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file; without it, the service account of the pod is used")
 	elect := flag.Bool("leader-election", true, "work only while holding a lease, so that several replicas can run")

@@ -16,7 +16,8 @@ import (
 
 // Get reads the object of this name, and reports whether it exists. It takes the read itself, so that nobody takes the
 // answer to a write for a proof. An answer that names no object, or another one, is an error.
-func Get[T metav1.Object](ctx context.Context, name string, get func(context.Context, string, metav1.GetOptions) (T, error)) (T, bool, error) {
+func Get[T metav1.Object](ctx context.Context, name string, get func(context.Context, string,
+	metav1.GetOptions) (T, error)) (T, bool, error) {
 	object, err := get(ctx, name, metav1.GetOptions{})
 	var none T
 	switch {
@@ -25,7 +26,8 @@ func Get[T metav1.Object](ctx context.Context, name string, get func(context.Con
 	case err != nil:
 		return none, false, err
 	case object.GetName() != name:
-		return none, false, fmt.Errorf("the API server answers with an object of the name %q instead of %q", object.GetName(), name)
+		return none, false, fmt.Errorf("the API server answers with an object of the name %q instead of %q", object.GetName(),
+			name)
 	}
 	return object, true, nil
 }
@@ -41,14 +43,16 @@ func IsAbsent(err error, name string) bool {
 // IsAbsentOfKind is [IsAbsent] for an object of one of the kinds, as resource or as kind.
 func IsAbsentOfKind(err error, name string, kinds ...string) bool {
 	details := detailsOf(err)
-	return details != nil && details.Name == name && slices.ContainsFunc(kinds, func(kind string) bool { return strings.EqualFold(kind, details.Kind) })
+	return details != nil && details.Name == name && slices.ContainsFunc(kinds,
+		func(kind string) bool { return strings.EqualFold(kind, details.Kind) })
 }
 
 // detailsOf returns what a 404 of the API server says about the object, nil for other errors. The client
 // itself adds the names of the request to an answer that is not in the form of the API server.
 func detailsOf(err error) *metav1.StatusDetails {
 	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return nil
 	}
 	return status.Status().Details

@@ -32,14 +32,17 @@ func TestOnlyAnAnswerAboutTheObjectProvesItsAbsence(t *testing.T) {
 		kind, body string
 		absent     bool
 	}{
-		"the API server":             {404, "application/json", ofServer, true},
-		"path that is not served":    {404, "application/json", ofPath, false},
-		"load balancer":              {404, "text/html", "<html>404 Not Found</html>", false},
-		"proxy":                      {404, "text/plain", "404 page not found\n", false},
-		"proxy without text":         {404, "", "", false},
-		"gateway that answers JSON":  {404, "application/json", `{"message":"no Route matched with those values"}`, false},
-		"conflict":                   {409, "application/json", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","details":{"name":"data"},"code":409}`, false},
-		"the answer of another name": {404, "application/json", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","details":{"name":"other"},"code":404}`, false},
+		"the API server":            {404, "application/json", ofServer, true},
+		"path that is not served":   {404, "application/json", ofPath, false},
+		"load balancer":             {404, "text/html", "<html>404 Not Found</html>", false},
+		"proxy":                     {404, "text/plain", "404 page not found\n", false},
+		"proxy without text":        {404, "", "", false},
+		"gateway that answers JSON": {404, "application/json", `{"message":"no Route matched with those values"}`, false},
+		"conflict": {409, "application/json",
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","details":{"name":"data"},"code":409}`,
+			false},
+		"the answer of another name": {404, "application/json",
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","details":{"name":"other"},"code":404}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -53,7 +56,8 @@ func TestOnlyAnAnswerAboutTheObjectProvesItsAbsence(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			if _, exists, read := answer.Get(t.Context(), "data", client.CoreV1().PersistentVolumeClaims("default").Get); exists || (read == nil) != test.absent {
+			if _, exists, read := answer.Get(t.Context(), "data", client.CoreV1().PersistentVolumeClaims("default").
+				Get); exists || (read == nil) != test.absent {
 				t.Errorf("Get returns exists %t and error %v, want an error: %t", exists, read, !test.absent)
 			}
 			for _, err := range []error{err, fmt.Errorf("read claim: %w", err)} {
@@ -69,12 +73,14 @@ func TestOnlyAnAnswerAboutTheObjectProvesItsAbsence(t *testing.T) {
 }
 
 func TestOtherErrorsProveNothing(t *testing.T) {
-	for _, err := range []error{nil, errors.New("connection refused"), context.DeadlineExceeded, apierrors.NewForbidden(v1.Resource("secrets"), "data", nil)} {
+	for _, err := range []error{nil, errors.New("connection refused"), context.DeadlineExceeded,
+		apierrors.NewForbidden(v1.Resource("secrets"), "data", nil)} {
 		if answer.IsAbsent(err, "data") || answer.IsAbsentOfKind(err, "data", "secrets") {
 			t.Errorf("absent after %v", err)
 		}
 	}
-	if missing := apierrors.NewNotFound(v1.Resource("namespaces"), "data"); answer.IsAbsentOfKind(missing, "data", "secrets") {
+	if missing := apierrors.NewNotFound(v1.Resource("namespaces"), "data"); answer.IsAbsentOfKind(missing, "data",
+		"secrets") {
 		t.Error("an absent namespace is no absent secret")
 	}
 }
@@ -86,7 +92,8 @@ func TestListWithoutVersionIsNoList(t *testing.T) {
 		t.Errorf("no answer: %v", err)
 	}
 	for version, want := range map[string]bool{"": true, "7": false} {
-		if _, err := answer.CheckedList(&v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil); (err != nil) != want {
+		if _, err := answer.CheckedList(&v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}},
+			nil); (err != nil) != want {
 			t.Errorf("version %q: %v", version, err)
 		}
 	}

@@ -31,7 +31,8 @@ func TestWhatErrorsProve(t *testing.T) {
 		"forbidden, in words":   {fmt.Errorf("write: %w", apierrors.NewForbidden(volumes, "name", errors.New("scripted"))), true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if definite, refused := answer.IsDefinite(tc.err), answer.IsRefused(tc.err); definite != tc.definite || refused != tc.refused {
+			if definite, refused := answer.IsDefinite(tc.err), answer.IsRefused(tc.err); definite != tc.definite ||
+				refused != tc.refused {
 				t.Errorf("definite %t, refused %t", definite, refused)
 			}
 		})
@@ -40,7 +41,8 @@ func TestWhatErrorsProve(t *testing.T) {
 
 // Webhooks and policies deny with the code and the causes of an invalid object, too.
 func TestOnlyValidationProvesAnInvalidObject(t *testing.T) {
-	kind, required := v1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), field.ErrorList{field.Required(field.NewPath("spec"), "")}
+	kind, required := v1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(),
+		field.ErrorList{field.Required(field.NewPath("spec"), "")}
 	handedOn := apierrors.NewInvalid(kind, "v", required)
 	handedOn.ErrStatus.Message = `admission webhook "w" denied the request: ` + handedOn.ErrStatus.Message
 	for name, tc := range map[string]struct {

@@ -44,7 +44,8 @@ func (o *Options) Clients(agent string) (*Clients, error) {
 	config.Wrap(answer.Unrepeated)
 	clients.Config = rest.AddUserAgent(config, agent)
 	// The purpose is the end of the user agent, as in For.
-	for purpose, client := range map[string]*kubernetes.Interface{"": &clients.Objects, "events": &clients.Events, "leases": &clients.Leases} {
+	for purpose, client := range map[string]*kubernetes.Interface{"": &clients.Objects, "events": &clients.Events,
+		"leases": &clients.Leases} {
 		if *client, err = clients.For(purpose); err != nil {
 			return nil, err
 		}

@@ -22,7 +22,8 @@ func CheckElection(config componentconfig.LeaderElectionConfiguration) error {
 	case config.ResourceName == "" || config.ResourceNamespace == "":
 		return errors.New("--leader-elect-resource-name and --leader-elect-resource-namespace must not be empty")
 	}
-	return CheckDeadlines("leader-elect", config.LeaseDuration.Duration, config.RenewDeadline.Duration, config.RetryPeriod.Duration)
+	return CheckDeadlines("leader-elect", config.LeaseDuration.Duration, config.RenewDeadline.Duration,
+		config.RetryPeriod.Duration)
 }
 
 // CheckDeadlines returns an error if the durations leave no time to retry a renewal, or to

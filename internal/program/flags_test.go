@@ -16,7 +16,8 @@ type idle struct{ ran bool }
 func (*idle) AddFlags(flags *pflag.FlagSet) {
 	flags.Int("workers", 1, "how many")
 	flags.String("kubeconfig", "", "which file")
-	RefuseFlags(flags, "nobody here collects garbage; leave it where it is", "concurrent-gc-syncs", "enable-garbage-collector")
+	RefuseFlags(flags, "nobody here collects garbage; leave it where it is", "concurrent-gc-syncs",
+		"enable-garbage-collector")
 }
 func (*idle) Complete() error { return nil }
 func (i *idle) Run(context.Context) error {
@@ -29,15 +30,19 @@ func TestWrongCommandLineIsOneSentence(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a flag of others, with a value":            {[]string{"--concurrent-gc-syncs=5"}, "--concurrent-gc-syncs is refused: nobody here collects garbage; leave it where it is"},
-		"with a value in a word of its own":         {[]string{"--concurrent-gc-syncs", "5"}, "--concurrent-gc-syncs is refused: nobody here collects garbage; leave it where it is"},
-		"a switch of others":                        {[]string{"--enable-garbage-collector"}, "--enable-garbage-collector is refused: nobody here collects garbage; leave it where it is"},
-		"a misspelled flag":                         {[]string{"--kubeconfg=x"}, "there is no flag --kubeconfg; --help lists all"},
-		"a misspelled refused flag":                 {[]string{"--concurrent-gc-sync=x"}, "there is no flag --concurrent-gc-sync; --help lists all"},
-		"something else altogether":                 {[]string{"--frobnicate"}, "there is no flag --frobnicate; --help lists all"},
-		"a short name that nobody has":              {[]string{"-x"}, "there is no flag -x; names have two dashes, as --NAME=VALUE; --help lists all"},
-		"a value of another type":                   {[]string{"--workers=many"}, "--workers=many is refused: it must be a whole number; see --help"},
-		"another version number":                    {[]string{"--version=v1.2.3"}, "--version=v1.2.3 is refused: the version of the build cannot be changed; give --version or --version=raw"},
+		"a flag of others, with a value": {[]string{"--concurrent-gc-syncs=5"},
+			"--concurrent-gc-syncs is refused: nobody here collects garbage; leave it where it is"},
+		"with a value in a word of its own": {[]string{"--concurrent-gc-syncs", "5"},
+			"--concurrent-gc-syncs is refused: nobody here collects garbage; leave it where it is"},
+		"a switch of others": {[]string{"--enable-garbage-collector"},
+			"--enable-garbage-collector is refused: nobody here collects garbage; leave it where it is"},
+		"a misspelled flag":            {[]string{"--kubeconfg=x"}, "there is no flag --kubeconfg; --help lists all"},
+		"a misspelled refused flag":    {[]string{"--concurrent-gc-sync=x"}, "there is no flag --concurrent-gc-sync; --help lists all"},
+		"something else altogether":    {[]string{"--frobnicate"}, "there is no flag --frobnicate; --help lists all"},
+		"a short name that nobody has": {[]string{"-x"}, "there is no flag -x; names have two dashes, as --NAME=VALUE; --help lists all"},
+		"a value of another type":      {[]string{"--workers=many"}, "--workers=many is refused: it must be a whole number; see --help"},
+		"another version number": {[]string{"--version=v1.2.3"},
+			"--version=v1.2.3 is refused: the version of the build cannot be changed; give --version or --version=raw"},
 		"an argument where only flags have a sense": {[]string{"now"}, `unknown command "now" for "idle"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +56,8 @@ func TestWrongCommandLineIsOneSentence(t *testing.T) {
 }
 
 func TestVersionFlagPrintsAndExits(t *testing.T) {
-	for arg, want := range map[string]string{"--version": "idle version v", "--version=true": "idle version v", "--version=raw": `GitVersion:"v`} {
+	for arg, want := range map[string]string{"--version": "idle version v", "--version=true": "idle version v",
+		"--version=raw": `GitVersion:"v`} {
 		work := &idle{}
 		output, err := execute(work, arg)
 		if err != nil || work.ran || !strings.Contains(output, want) {

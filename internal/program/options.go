@@ -56,17 +56,22 @@ func NewOptions(gates map[featuregate.Feature]featuregate.FeatureSpec) (*Options
 	if err := gate.Add(gates); err != nil {
 		return nil, fmt.Errorf("add feature gates: %w", err)
 	}
-	return &Options{ContentType: runtime.ContentTypeProtobuf, Logging: logsapi.NewLoggingConfiguration(), gates: map[string]bool{}, gate: gate}, nil
+	return &Options{ContentType: runtime.ContentTypeProtobuf, Logging: logsapi.NewLoggingConfiguration(),
+		gates: map[string]bool{}, gate: gate}, nil
 }
 
 // AddFlags registers the flags.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig file; without it, the service account of the pod is used")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
+		"kubeconfig file; without it, the service account of the pod is used")
 	flags.StringVar(&o.Master, "master", o.Master, "address of the API server; overrides the one in the kubeconfig")
-	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "maximum requests per second to the API server, for each part of the program; 0 or less leaves the limit to the fairness of the server")
-	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, fmt.Sprintf("maximum burst of requests to the API server; if only one of --kube-api-qps and --kube-api-burst is set, the other is %v or %d", o.Upstream.QPS, o.Upstream.Burst))
+	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS,
+		"maximum requests per second to the API server, for each part of the program; 0 or less leaves the limit to the fairness of the server")
+	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst,
+		fmt.Sprintf("maximum burst of requests to the API server; if only one of --kube-api-qps and --kube-api-burst is set, the other is %v or %d", o.Upstream.QPS, o.Upstream.Burst))
 	if !o.NoGates {
-		flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "comma-separated list of gate=true|false; gates:\n"+strings.Join(features.Known(o.gate), "\n"))
+		flags.Var(cliflag.NewMapStringBool(&o.gates), "feature-gates",
+			"comma-separated list of gate=true|false; gates:\n"+strings.Join(features.Known(o.gate), "\n"))
 	}
 	logsapi.AddFlags(o.Logging, flags)
 }

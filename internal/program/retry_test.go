@@ -34,7 +34,8 @@ func TestRefusedRepetitionProvesNothingAboutAnOpenWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = clients.Objects.CoreV1().PersistentVolumes().Create(t.Context(), &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}, metav1.CreateOptions{})
+	_, err = clients.Objects.CoreV1().PersistentVolumes().Create(t.Context(),
+		&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}, metav1.CreateOptions{})
 	if answer.IsDefinite(err) {
 		t.Errorf("after %d requests the error %v counts as a proof that no request took effect", requests.Load(), err)
 	}

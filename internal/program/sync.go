@@ -43,7 +43,8 @@ func (c *Clients) WaitForAPIServer(ctx context.Context) bool {
 }
 
 func (c *Clients) logUnreachable(ctx context.Context) {
-	klog.FromContext(ctx).Info("The API server does not answer; waiting for it (--kubeconfig, --master)", "server", c.Config.Host, "err", c.failures.last())
+	klog.FromContext(ctx).Info("The API server does not answer; waiting for it (--kubeconfig, --master)", "server",
+		c.Config.Host, "err", c.failures.last())
 }
 
 func (c *Clients) answers(ctx context.Context) bool {

@@ -82,7 +82,8 @@ func TestUnreachableServerIsAwaitedAndLogged(t *testing.T) {
 				reached := make(chan bool, 1)
 				go func() { reached <- clients.WaitForAPIServer(ctx) }()
 				<-time.After(time.Second)
-				if text := logged(); strings.Count(text, "does not answer") != 1 || !strings.Contains(text, "connection refused") || !strings.Contains(text, "https://server") {
+				if text := logged(); strings.Count(text, "does not answer") != 1 || !strings.Contains(text, "connection refused") ||
+					!strings.Contains(text, "https://server") {
 					t.Errorf("log after one second: %q", text)
 				}
 				<-time.After(time.Minute)
@@ -127,7 +128,8 @@ func TestMissingCachesAreLoggedWithTheReason(t *testing.T) {
 		go func() { filled <- clients.WaitForCacheSync(watching, factory) }()
 		<-time.After(25 * time.Second)
 		text := logged()
-		if strings.Count(text, "to fill caches") != 2 || !strings.Contains(text, `["PersistentVolume" "StorageClass"]`) || !strings.Contains(text, "connection refused") {
+		if strings.Count(text, "to fill caches") != 2 || !strings.Contains(text, `["PersistentVolume" "StorageClass"]`) ||
+			!strings.Contains(text, "connection refused") {
 			t.Errorf("log: %q", text)
 		}
 		s.comeBack(func(request *http.Request) (int, string) {
@@ -137,7 +139,8 @@ func TestMissingCachesAreLoggedWithTheReason(t *testing.T) {
 			return lists(request)
 		})
 		<-time.After(5 * time.Minute)
-		if text = logged(); !strings.Contains(text, `["StorageClass"]`) || !strings.Contains(text, "/apis/storage.k8s.io/v1/storageclasses: Too Many Requests") {
+		if text = logged(); !strings.Contains(text, `["StorageClass"]`) ||
+			!strings.Contains(text, "/apis/storage.k8s.io/v1/storageclasses: Too Many Requests") {
 			t.Errorf("log: %q", text)
 		}
 		s.comeBack(lists)
@@ -176,5 +179,6 @@ func lists(request *http.Request) (int, string) {
 	if strings.Contains(request.URL.Path, "storageclasses") {
 		kind, version = "StorageClassList", "storage.k8s.io/v1"
 	}
-	return http.StatusOK, `{"kind":"` + kind + `","apiVersion":"` + version + `","metadata":{"resourceVersion":"1"},"items":[]}`
+	return http.StatusOK, `{"kind":"` + kind + `","apiVersion":"` + version +
+		`","metadata":{"resourceVersion":"1"},"items":[]}`
 }

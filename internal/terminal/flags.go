@@ -27,7 +27,8 @@ func ExplainFlag(flags *pflag.FlagSet, err error, help string) error {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s=%s is refused: %s; see %s", invalid.GetFlag().Name, invalid.GetValue(), reason(invalid), help)
 	case errors.As(err, &noValue):
-		return fmt.Errorf("--%s has no value; give it as --%s=VALUE, which %s; see %s", noValue.GetFlag().Name, noValue.GetFlag().Name, requirement(noValue.GetFlag()), help)
+		return fmt.Errorf("--%s has no value; give it as --%s=VALUE, which %s; see %s", noValue.GetFlag().Name,
+			noValue.GetFlag().Name, requirement(noValue.GetFlag()), help)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("%s is not a flag; a flag is given as --NAME=VALUE; %s lists all", syntax.GetSpecifiedFlag(), help)
 	}

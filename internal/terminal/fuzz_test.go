@@ -10,7 +10,8 @@ import (
 // Printed text is valid UTF-8 in one line without control characters, and is not changed
 // a second time.
 func FuzzPrintable(f *testing.F) {
-	for _, seed := range []string{"", "claim ns/p0", "\x1b[2J", "a\u202eb", "line\nline", "\xff\xfe", "\u2028\u2029", "日本"} {
+	for _, seed := range []string{"", "claim ns/p0", "\x1b[2J", "a\u202eb", "line\nline", "\xff\xfe", "\u2028\u2029",
+		"日本"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -46,7 +46,8 @@ func TestWrap(t *testing.T) {
 
 func TestJSONHasNoControlCharacters(t *testing.T) {
 	for text, want := range map[string]string{
-		"{\n  \"a\": \"\u009b2J\u202e\"\n}": "{\n  \"a\": \"\\u009b2J\\u202e\"\n}", "\"\U000e0001\"": `"\udb40\udc01"`, `"ä"`: `"ä"`,
+		"{\n  \"a\": \"\u009b2J\u202e\"\n}": "{\n  \"a\": \"\\u009b2J\\u202e\"\n}", "\"\U000e0001\"": `"\udb40\udc01"`,
+		`"ä"`: `"ä"`,
 	} {
 		if got := string(terminal.EscapeJSON([]byte(text))); got != want {
 			t.Errorf("EscapeJSON(%q) = %s, want %s", text, got, want)

@@ -95,8 +95,9 @@ func (r *Report) unclaimed(volume Volume) *v1.PersistentVolume {
 			StorageClassName:              AdoptedClass,
 			AccessModes:                   []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			Capacity:                      v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)},
-			ClaimRef:                      &v1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: adoptedNamespace, Name: name, UID: unusedUID(sum)},
-			NodeAffinity:                  topology.Affinity(volume.topology),
+			ClaimRef: &v1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim",
+				Namespace: adoptedNamespace, Name: name, UID: unusedUID(sum)},
+			NodeAffinity: topology.Affinity(volume.topology),
 			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
 				Driver: r.Driver, VolumeHandle: volume.Handle, VolumeAttributes: volume.Context,
 			}},
@@ -134,8 +135,10 @@ func addSecrets(adopted *v1.PersistentVolume, volume Volume, class *storagev1.St
 		adopted.Annotations[provision.DeletionSecretNamespace] = secret.Namespace
 	}
 	source := adopted.Spec.CSI
-	source.ControllerPublishSecretRef, source.ControllerExpandSecretRef = secrets.ControllerPublish, secrets.ControllerExpand
-	source.NodeStageSecretRef, source.NodePublishSecretRef, source.NodeExpandSecretRef = secrets.NodeStage, secrets.NodePublish, secrets.NodeExpand
+	source.ControllerPublishSecretRef, source.ControllerExpandSecretRef = secrets.ControllerPublish,
+		secrets.ControllerExpand
+	source.NodeStageSecretRef, source.NodePublishSecretRef, source.NodeExpandSecretRef = secrets.NodeStage,
+		secrets.NodePublish, secrets.NodeExpand
 	adopted.Spec.MountOptions = class.MountOptions
 	return nil
 }

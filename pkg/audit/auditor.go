@@ -67,6 +67,7 @@ func (a *Auditor) record(ctx context.Context, report *Report, err error) {
 		logger.Info("Audit of volumes is incomplete", "missing", report.Incomplete)
 	default:
 		a.Metrics.orphans.WithLabelValues(a.Driver.Name()).Set(float64(len(report.Orphans)))
-		logger.Info("Audited volumes", "orphans", len(report.Orphans), "doubtful", len(report.Doubtful), "ghosts", len(report.Ghosts), "shared", len(report.Shared))
+		logger.Info("Audited volumes", "orphans", len(report.Orphans), "doubtful", len(report.Doubtful), "ghosts",
+			len(report.Ghosts), "shared", len(report.Shared))
 	}
 }

@@ -125,22 +125,24 @@ func (r *reading) addUnknown() {
 }
 
 func (r *reading) readJournals(ctx context.Context) {
-	r.page(ctx, schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, r.JournalNamespace, func(ctx context.Context, options metav1.ListOptions) (string, error) {
-		list, err := answer.CheckedList(r.client.CoordinationV1().Leases(r.JournalNamespace).List(ctx, options))
-		if err != nil {
-			return "", err
-		}
-		for i := range list.Items {
-			r.addLease(&list.Items[i])
-		}
-		return list.Continue, nil
-	})
+	r.page(ctx, schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, r.JournalNamespace,
+		func(ctx context.Context, options metav1.ListOptions) (string, error) {
+			list, err := answer.CheckedList(r.client.CoordinationV1().Leases(r.JournalNamespace).List(ctx, options))
+			if err != nil {
+				return "", err
+			}
+			for i := range list.Items {
+				r.addLease(&list.Items[i])
+			}
+			return list.Continue, nil
+		})
 }
 
 // addLease adds the entries of a journal, and records an entry that cannot be read.
 func (r *reading) addLease(lease *coordinationv1.Lease) {
 	if err := r.refs.addLease(lease); err != nil {
-		r.refs.miss(fmt.Sprintf("Lease %s/%s in cluster %s has a journal entry that cannot be read: %v", lease.Namespace, lease.Name, r.Name, err))
+		r.refs.miss(fmt.Sprintf("Lease %s/%s in cluster %s has a journal entry that cannot be read: %v", lease.Namespace,
+			lease.Name, r.Name, err))
 	}
 }
 
@@ -159,7 +161,8 @@ func (r *reading) readClaims(ctx context.Context) {
 }
 
 func (r *reading) readAttachments(ctx context.Context) {
-	r.page(ctx, storagev1.Resource("volumeattachments"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
+	r.page(ctx, storagev1.Resource("volumeattachments"), "", func(ctx context.Context,
+		options metav1.ListOptions) (string, error) {
 		list, err := answer.CheckedList(r.client.StorageV1().VolumeAttachments().List(ctx, options))
 		if err != nil {
 			return "", err
@@ -186,7 +189,8 @@ func (r *reading) readPods(ctx context.Context) {
 }
 
 func (r *reading) readVolumes(ctx context.Context) {
-	r.page(ctx, v1.Resource("persistentvolumes"), "", func(ctx context.Context, options metav1.ListOptions) (string, error) {
+	r.page(ctx, v1.Resource("persistentvolumes"), "", func(ctx context.Context,
+		options metav1.ListOptions) (string, error) {
 		list, err := answer.CheckedList(r.client.CoreV1().PersistentVolumes().List(ctx, options))
 		if err != nil {
 			return "", err
@@ -214,7 +218,8 @@ func (r *reading) serves(volume *v1.PersistentVolume) {
 
 // page reads all pages of a list. The API server serves all pages from one version of the
 // objects. If that version expires meanwhile, the list starts over once.
-func (r *reading) page(ctx context.Context, resource schema.GroupResource, namespace string, list func(context.Context, metav1.ListOptions) (string, error)) {
+func (r *reading) page(ctx context.Context, resource schema.GroupResource, namespace string,
+	list func(context.Context, metav1.ListOptions) (string, error)) {
 	options, restarted := metav1.ListOptions{Limit: pageSize}, false
 	for {
 		limited, cancel := context.WithTimeout(ctx, r.Timeout)
@@ -241,7 +246,8 @@ func (c *Cluster) unread(resource schema.GroupResource, namespace string, err er
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("no right to list %s%s in cluster %s: grant the verb list on resource %s of apiGroup %q", resource.Resource, where, c.Name, resource.Resource, resource.Group)
+		return fmt.Sprintf("no right to list %s%s in cluster %s: grant the verb list on resource %s of apiGroup %q",
+			resource.Resource, where, c.Name, resource.Resource, resource.Group)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("cluster %s did not list %s%s within %s", c.Name, resource, where, c.Timeout)
 	}

@@ -11,7 +11,8 @@ import (
 func listedDriver(t *testing.T, text string, volumes ...Volume) *survey {
 	t.Helper()
 	s := &survey{
-		Config: Config{File: writeFile(t, text)}, lister: driverLister{}, refs: newReferences("d"), enumerated: true, listed: set{},
+		Config: Config{File: writeFile(t, text)}, lister: driverLister{}, refs: newReferences("d"), enumerated: true,
+		listed: set{},
 		first:  firstList{attached: set{}, sources: set{}},
 		second: secondList{candidates: set{}, handles: set{}, sources: set{}},
 	}

@@ -23,7 +23,8 @@ func writeFile(t *testing.T, text string) string {
 
 func TestFileListsVolumes(t *testing.T) {
 	created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	full := Volume{Handle: "a", Name: "data", Age: "3d", Created: created, Size: 1 << 30, Attached: true, Source: "b", Context: map[string]string{"pool": "fast"}}
+	full := Volume{Handle: "a", Name: "data", Age: "3d", Created: created, Size: 1 << 30, Attached: true, Source: "b",
+		Context: map[string]string{"pool": "fast"}}
 	const volume = `{"handle":"a","name":"data","age":"3d","creationTime":"2026-01-02T03:04:05Z","size":"1Gi","nodes":["n"],"source":"b","context":{"pool":"fast"}}`
 	for name, tc := range map[string]struct {
 		text string
@@ -79,7 +80,8 @@ func TestWrongFileIsRefusedInASentence(t *testing.T) {
 func TestEveryTruncationIsNoticed(t *testing.T) {
 	const whole = `{"driver":"d","volumes":[{"handle":"a","size":5,"context":{"k":"v"}},{"handle":"b"}]}`
 	for length := range len(whole) {
-		if err := ReadFile(writeFile(t, whole[:length]), func(Volume) {}); err == nil || !strings.Contains(err.Error(), "truncated") {
+		if err := ReadFile(writeFile(t, whole[:length]), func(Volume) {}); err == nil ||
+			!strings.Contains(err.Error(), "truncated") {
 			t.Errorf("%s: %v", whole[:length], err)
 		}
 	}

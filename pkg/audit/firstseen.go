@@ -35,7 +35,8 @@ func (r *Report) Remember(path string, now time.Time) error {
 		}
 	}
 	if before.Driver != r.Driver {
-		return fmt.Errorf("the state of earlier audits in %s is that of driver %q, not of %q: use a file for each driver", path, before.Driver, r.Driver)
+		return fmt.Errorf("the state of earlier audits in %s is that of driver %q, not of %q: use a file for each driver",
+			path, before.Driver, r.Driver)
 	}
 	seen := firstSeen{Driver: r.Driver, Since: map[string]time.Time{}}
 	remember := func(handle string) time.Time {

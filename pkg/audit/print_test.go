@@ -23,12 +23,14 @@ import (
 func sample() *Report {
 	long := "projects/some-project/zones/europe-west1-b/disks/pvc-0a1b2c3d-0000-4000-8000-000000000001"
 	return &Report{
-		Orphans:  []Orphan{{Handle: long, Name: "pvc-0a1b2c3d-0000-4000-8000-000000000001", Age: "3d4h", Size: "100Gi"}, {Handle: "b\x1b[31m\u202e\n"}},
+		Orphans: []Orphan{{Handle: long, Name: "pvc-0a1b2c3d-0000-4000-8000-000000000001", Age: "3d4h", Size: "100Gi"},
+			{Handle: "b\x1b[31m\u202e\n"}},
 		Ghosts:   []Ghost{{Handle: "gone", Name: "pv-1", Cluster: "one"}},
 		Shared:   []Shared{{Handle: "twice", Volumes: []SharedVolume{{"one", "pv-2"}, {"two", "pv-3"}}}},
 		Doubtful: []Doubt{{Handle: "source", Reason: verdict.SnapshotSource}}, Enumerated: true,
 		Incomplete: []string{"no right to list pods in cluster one: grant the verb list on resource pods of apiGroup \"\""},
-		Driver:     "example.com", Clusters: []string{"one (https://one.example.com:6443)", "two (https://two.example.com:6443)"}, Recorded: 1,
+		Driver:     "example.com", Clusters: []string{"one (https://one.example.com:6443)",
+			"two (https://two.example.com:6443)"}, Recorded: 1,
 	}
 }
 
@@ -46,7 +48,8 @@ func TestTableFitsAndIsEscaped(t *testing.T) {
 	if !strings.HasPrefix(text, "Does this cluster own the storage system?") {
 		t.Errorf("the first line does not ask who owns the storage system:\n%s", text)
 	}
-	for _, want := range []string{`b\x1b[31m\u202e\n`, "incomplete: no right to list pods", "SnapshotSource", "one/pv-2", "Clusters read: one (https://one.example.com:6443), two"} {
+	for _, want := range []string{`b\x1b[31m\u202e\n`, "incomplete: no right to list pods", "SnapshotSource", "one/pv-2",
+		"Clusters read: one (https://one.example.com:6443), two"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table lacks %s:\n%s", want, text)
 		}
@@ -69,7 +72,8 @@ func TestUnreadReportDoesNotSayNothingFound(t *testing.T) {
 			if err := tc.report.Print(&out, ""); err != nil {
 				t.Fatal(err)
 			}
-			if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); lines[len(lines)-1] != tc.want || strings.Contains(out.String(), nothing) != (tc.want == nothing) {
+			if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); lines[len(lines)-1] != tc.want ||
+				strings.Contains(out.String(), nothing) != (tc.want == nothing) {
 				t.Errorf("printed, want %q at the end:\n%s", tc.want, out.String())
 			}
 		})
@@ -121,7 +125,8 @@ func TestQuestionIfTheListIsOfOtherVolumes(t *testing.T) {
 		"no orphan":      {`[]`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &survey{Config: Config{DriverName: "d"}, lister: fileLister(writeFile(t, tc.text)), driverName: "d", refs: newReferences("d"), enumerated: true, listed: set{}}
+			s := &survey{Config: Config{DriverName: "d"}, lister: fileLister(writeFile(t, tc.text)), driverName: "d",
+				refs: newReferences("d"), enumerated: true, listed: set{}}
 			for _, handle := range []string{"a", "b"} {
 				if _, err := s.refs.addVolume(newRecordOf("d", handle)); err != nil {
 					t.Fatal(err)
@@ -130,7 +135,8 @@ func TestQuestionIfTheListIsOfOtherVolumes(t *testing.T) {
 			if err := errors.Join(s.firstPass(t.Context()), s.secondPass(t.Context())); err != nil {
 				t.Fatal(err)
 			}
-			if question := s.report(nil).Question(); strings.Contains(question, "the list of volumes has none of the 2") != tc.want {
+			if question := s.report(nil).Question(); strings.Contains(question,
+				"the list of volumes has none of the 2") != tc.want {
 				t.Errorf("question: %q", question)
 			}
 		})
@@ -152,7 +158,8 @@ func TestQuestionIfTheDriverKnowsNoVolume(t *testing.T) {
 		"none is listed, but the driver has them":  {Report{Recorded: 2, NoneListed: true, Enumerated: true}, false},
 		"no volume is recorded, and none is found": {Report{Enumerated: true}, false},
 	} {
-		if question := tc.report.Question(); strings.HasPrefix(question, "Does the driver talk to the storage system of this cluster?") != tc.want {
+		if question := tc.report.Question(); strings.HasPrefix(question,
+			"Does the driver talk to the storage system of this cluster?") != tc.want {
 			t.Errorf("%s: question %q", name, question)
 		}
 	}
@@ -184,12 +191,14 @@ func TestIncompleteAuditForgetsNoAge(t *testing.T) {
 func TestAgeIsThatOfTheFirstReport(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	report := &Report{Driver: "d", Orphans: []Orphan{{Handle: "a"}, {Handle: "b", Age: "9y"}}, Doubtful: []Doubt{{Handle: "c"}}}
+	report := &Report{Driver: "d", Orphans: []Orphan{{Handle: "a"}, {Handle: "b", Age: "9y"}},
+		Doubtful: []Doubt{{Handle: "c"}}}
 	if err := report.Remember(path, first); err != nil || report.Orphans[0].Age != "0s" || report.Orphans[1].Age != "9y" {
 		t.Errorf("%v: %+v", err, report.Orphans)
 	}
 	later := &Report{Driver: "d", Orphans: []Orphan{{Handle: "a"}, {Handle: "c"}, {Handle: "new"}}}
-	if err := later.Remember(path, first.Add(49*time.Hour)); err != nil || later.Orphans[0].Age != "2d1h" || later.Orphans[1].Age != "2d1h" || later.Orphans[2].Age != "0s" {
+	if err := later.Remember(path, first.Add(49*time.Hour)); err != nil || later.Orphans[0].Age != "2d1h" ||
+		later.Orphans[1].Age != "2d1h" || later.Orphans[2].Age != "0s" {
 		t.Errorf("%v: %+v", err, later.Orphans)
 	}
 	if err := (&Report{Driver: "other"}).Remember(path, first); err == nil {
@@ -205,11 +214,14 @@ func TestAgeIsThatOfTheFirstReport(t *testing.T) {
 
 func TestOnlyOrphanIsAdopted(t *testing.T) {
 	report := &Report{
-		Driver: "example.com", Enumerated: true, Orphans: []Orphan{{Handle: "a"}}, Doubtful: []Doubt{{Handle: "b", Reason: verdict.Attached}},
-		volumes: map[string]Volume{"a": {Handle: "a", Name: "pvc-1", Size: 1 << 30, Context: map[string]string{"pool": "fast"}}},
+		Driver: "example.com", Enumerated: true, Orphans: []Orphan{{Handle: "a"}},
+		Doubtful: []Doubt{{Handle: "b", Reason: verdict.Attached}},
+		volumes: map[string]Volume{"a": {Handle: "a", Name: "pvc-1", Size: 1 << 30,
+			Context: map[string]string{"pool": "fast"}}},
 	}
 	adopted, err := report.Adopt("a", nil)
-	if err != nil || adopted.Spec.PersistentVolumeReclaimPolicy != "Retain" || adopted.Spec.StorageClassName != "exeunt-adopted" || adopted.Spec.CSI.VolumeHandle != "a" {
+	if err != nil || adopted.Spec.PersistentVolumeReclaimPolicy != "Retain" ||
+		adopted.Spec.StorageClassName != "exeunt-adopted" || adopted.Spec.CSI.VolumeHandle != "a" {
 		t.Errorf("%v, %v", adopted, err)
 	}
 	again, _ := report.Adopt("a", nil)
@@ -226,7 +238,8 @@ func TestOnlyOrphanIsAdopted(t *testing.T) {
 }
 
 func TestSecretsOfAdoptedVolumes(t *testing.T) {
-	report := &Report{Driver: "example.com", volumes: map[string]Volume{"a": {Handle: "a", Name: "pvc-1"}, "b": {Handle: "b"}}}
+	report := &Report{Driver: "example.com", volumes: map[string]Volume{"a": {Handle: "a", Name: "pvc-1"},
+		"b": {Handle: "b"}}}
 	class := func(name string) *storagev1.StorageClass {
 		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Parameters: map[string]string{
 			"csi.storage.k8s.io/provisioner-secret-name": name, "csi.storage.k8s.io/provisioner-secret-namespace": "storage",
@@ -234,13 +247,16 @@ func TestSecretsOfAdoptedVolumes(t *testing.T) {
 		}}
 	}
 	adopted, err := report.Adopt("a", class("of-${pv.name}"))
-	if err != nil || adopted.Annotations["volume.kubernetes.io/provisioner-deletion-secret-name"] != "of-pvc-1" || adopted.Spec.CSI.NodeStageSecretRef.Name != "stage" {
+	if err != nil || adopted.Annotations["volume.kubernetes.io/provisioner-deletion-secret-name"] != "of-pvc-1" ||
+		adopted.Spec.CSI.NodeStageSecretRef.Name != "stage" {
 		t.Errorf("%+v, %v", adopted, err)
 	}
-	if _, err := report.Adopt("a", class("${pvc.name}")); err == nil || !strings.Contains(err.Error(), "built from the claim") {
+	if _, err := report.Adopt("a", class("${pvc.name}")); err == nil ||
+		!strings.Contains(err.Error(), "built from the claim") {
 		t.Errorf("a secret named for the claim: %v", err)
 	}
-	if _, err := report.Adopt("b", class("${pv.name}")); err == nil || !strings.Contains(err.Error(), "the name of the volume") {
+	if _, err := report.Adopt("b", class("${pv.name}")); err == nil ||
+		!strings.Contains(err.Error(), "the name of the volume") {
 		t.Errorf("a secret named for an unknown name: %v", err)
 	}
 }

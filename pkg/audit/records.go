@@ -117,7 +117,8 @@ func (s *survey) count(all *examined, candidate unlisted, found finding, err err
 			all.doubtful = cmp.Or(all.doubtful, candidate.name)
 		}
 	case found.class == verdict.Ghost && candidate.cluster == s.Clusters[0]:
-		all.ghosts = append(all.ghosts, Ghost{Handle: candidate.handle, Name: candidate.name, Cluster: candidate.cluster.Name})
+		all.ghosts = append(all.ghosts, Ghost{Handle: candidate.handle, Name: candidate.name,
+			Cluster: candidate.cluster.Name})
 	}
 }
 
@@ -128,10 +129,12 @@ func (s *survey) missRecords(all examined) {
 		s.enumerated = false
 		s.refs.miss(fmt.Sprintf("driver %s does not list the volumes of %d PersistentVolumes, such as %s, and does not say that they do not exist: it may list those of another zone, node or account", s.driverName, all.unlisted, all.example))
 	case all.unanswered > 0:
-		s.refs.miss(fmt.Sprintf("driver %s does not say of %d PersistentVolumes, such as %s, whether their volumes exist", s.driverName, all.unanswered, all.doubtful))
+		s.refs.miss(fmt.Sprintf("driver %s does not say of %d PersistentVolumes, such as %s, whether their volumes exist",
+			s.driverName, all.unanswered, all.doubtful))
 	}
 	if all.skipped > 0 {
-		s.refs.miss(fmt.Sprintf("%d PersistentVolumes were not looked at, because %d requests about others did not answer", all.skipped, all.late))
+		s.refs.miss(fmt.Sprintf("%d PersistentVolumes were not looked at, because %d requests about others did not answer",
+			all.skipped, all.late))
 	}
 }
 
@@ -181,7 +184,8 @@ func (u unlisted) read(ctx context.Context) (*v1.PersistentVolume, error) {
 
 // ask asks the driver whether the volume exists. Only NotFound says that it does not. late
 // means that the driver did not answer.
-func (s *survey) ask(ctx context.Context, handle string, volume *v1.PersistentVolume) (answer verdict.Existence, late bool) {
+func (s *survey) ask(ctx context.Context, handle string,
+	volume *v1.PersistentVolume) (answer verdict.Existence, late bool) {
 	request := &spec.ValidateVolumeCapabilitiesRequest{VolumeId: handle, VolumeCapabilities: capabilitiesOf(volume)}
 	if volume.Spec.CSI != nil {
 		request.VolumeContext = volume.Spec.CSI.VolumeAttributes

@@ -27,7 +27,8 @@ type unlistingDriver struct {
 	calls atomic.Int64
 }
 
-func (d *unlistingDriver) ValidateVolumeCapabilities(context.Context, *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+func (d *unlistingDriver) ValidateVolumeCapabilities(context.Context,
+	*csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	d.calls.Add(1)
 	return nil, status.Error(d.code, "")
 }
@@ -63,7 +64,8 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &survey{Config: Config{Driver: driver, Clusters: []*Cluster{cluster}}, driverName: "d", refs: newReferences("d")}
+			s := &survey{Config: Config{Driver: driver, Clusters: []*Cluster{cluster}}, driverName: "d",
+				refs: newReferences("d")}
 			for i := range records {
 				s.unlisted = append(s.unlisted, unlisted{cluster, fmt.Sprintf("pv-%d", i), "h", types.UID(fmt.Sprintf("pv-%d", i))})
 			}
@@ -72,7 +74,8 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 			if calls := driver.calls.Load(); calls > tc.asked+validations || calls < tc.asked {
 				t.Errorf("%d calls, want about %d", calls, tc.asked)
 			}
-			if !strings.Contains(told, tc.want) || (told == "") != (tc.want == "") || len(s.refs.incomplete) > 2*validations+validations+1 {
+			if !strings.Contains(told, tc.want) || (told == "") != (tc.want == "") ||
+				len(s.refs.incomplete) > 2*validations+validations+1 {
 				t.Errorf("incomplete: %.300s, want %s", told, tc.want)
 			}
 			if (len(ghosts) == records) != (tc.want == "") {
@@ -89,7 +92,8 @@ func (s filedServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	path := request.URL.Path
 	switch name := path[strings.LastIndex(path, "/")+1:]; {
 	case strings.HasSuffix(path, "/persistentvolumes"):
-		list := &v1.PersistentVolumeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		list := &v1.PersistentVolumeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeList"},
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 		for _, name := range s {
 			list.Items = append(list.Items, *newRecord(name, name, types.UID(name), ""))
 		}
@@ -97,7 +101,10 @@ func (s filedServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	case slices.Contains(s, name):
 		return answerWith(request, http.StatusOK, typed("v1", "PersistentVolume", newRecord(name, name, types.UID(name), "")))
 	}
-	return answerWith(request, http.StatusNotFound, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Details: &metav1.StatusDetails{Name: path[strings.LastIndex(path, "/")+1:]}})
+	return answerWith(request, http.StatusNotFound,
+		&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+			Details: &metav1.StatusDetails{Name: path[strings.LastIndex(path, "/")+1:]}})
 }
 
 // A file with the volumes of another zone would make every volume in it an orphan.
@@ -128,14 +135,17 @@ func expectEnumerated(t *testing.T, file string, records []string, want bool) {
 		t.Fatal(err)
 	}
 	s := &survey{
-		Config: Config{DriverName: worldDriver, File: writeFile(t, file), Clusters: []*Cluster{cluster}}, driverName: worldDriver,
-		refs: newReferences(worldDriver), listed: set{}, names: map[string][]sharedRecord{},
+		Config:     Config{DriverName: worldDriver, File: writeFile(t, file), Clusters: []*Cluster{cluster}},
+		driverName: worldDriver,
+		refs:       newReferences(worldDriver), listed: set{}, names: map[string][]sharedRecord{},
 	}
 	if err := errors.Join(s.selectLister(), s.firstPass(t.Context()), s.secondPass(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	report := s.report(s.examineRecords(t.Context()))
-	if report.Enumerated != want || (len(report.Orphans) > 0) && !want || strings.Contains(strings.Join(report.Incomplete, ""), "another zone") == want {
-		t.Errorf("enumerated %t, orphans %v, incomplete %q; want enumerated %t", report.Enumerated, report.Orphans, report.Incomplete, want)
+	if report.Enumerated != want || (len(report.Orphans) > 0) && !want ||
+		strings.Contains(strings.Join(report.Incomplete, ""), "another zone") == want {
+		t.Errorf("enumerated %t, orphans %v, incomplete %q; want enumerated %t", report.Enumerated, report.Orphans,
+			report.Incomplete, want)
 	}
 }

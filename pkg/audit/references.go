@@ -69,8 +69,10 @@ func newReferences(driver string) *references {
 	plugin, _ := library.Plugin(driver)
 	return &references{
 		driver: driver, plugin: plugin, library: library,
-		recorded: map[uint64]record{}, shared: set{}, alike: set{}, attached: set{}, snapshots: set{}, clones: set{}, inline: set{},
-		attachedNames: set{}, unknownAttached: set{}, snapshotIDs: set{}, tracedIDs: set{}, entryTexts: set{}, unresolvedTexts: set{},
+		recorded: map[uint64]record{}, shared: set{}, alike: set{}, attached: set{}, snapshots: set{}, clones: set{},
+		inline:        set{},
+		attachedNames: set{}, unknownAttached: set{}, snapshotIDs: set{}, tracedIDs: set{}, entryTexts: set{},
+		unresolvedTexts: set{},
 	}
 }
 
@@ -124,7 +126,8 @@ func (r *references) addLease(lease *coordinationv1.Lease) (unreadable error) {
 func (r *references) addClaim(claim *metav1.PartialObjectMetadata, bound set) {
 	r.claims.Add(string(claim.UID))
 	_, isBound := claim.Annotations[storage.AnnBindCompleted]
-	provisioner, older := claim.Annotations[storage.AnnStorageProvisioner], claim.Annotations[storage.AnnBetaStorageProvisioner]
+	provisioner, older := claim.Annotations[storage.AnnStorageProvisioner],
+		claim.Annotations[storage.AnnBetaStorageProvisioner]
 	isOwn := r.isOwn(provisioner) || r.isOwn(older)
 	switch {
 	case isBound && (isOwn || provisioner+older == ""):

@@ -37,13 +37,15 @@ func leaseOf(t *testing.T, kind journal.Kind, change func(*journal.Entry)) *coor
 	if err != nil {
 		t.Fatal(err)
 	}
-	return journal.Journal{Namespace: "exeunt-system", Driver: referenceDriver}.Lease(kind, 0, "p", journal.Custody{Written: 1}, map[types.UID]string{entry.UID: text})
+	return journal.Journal{Namespace: "exeunt-system", Driver: referenceDriver}.Lease(kind, 0, "p",
+		journal.Custody{Written: 1}, map[types.UID]string{entry.UID: text})
 }
 
 // TestHandleInEntryIsItsOwnReason gives an entry the handle of the volume: the handle is not
 // another spelling.
 func TestHandleInEntryIsItsOwnReason(t *testing.T) {
-	for kind, want := range map[journal.Kind]verdict.Reason{journal.KindActive: verdict.CreationInFlight, journal.KindUnresolved: verdict.Unresolved} {
+	for kind, want := range map[journal.Kind]verdict.Reason{journal.KindActive: verdict.CreationInFlight,
+		journal.KindUnresolved: verdict.Unresolved} {
 		refs := newReferences(referenceDriver)
 		_ = refs.addLease(leaseOf(t, kind, func(e *journal.Entry) { e.State, e.Handle = journal.Discarding, "zone-a/vol-1" }))
 		if got := decide(refs, Volume{Handle: "zone-a/vol-1", Name: "vol-1"}); got.Reason != want {
@@ -78,10 +80,12 @@ func TestUnreadableEntryIsTold(t *testing.T) {
 	}
 	r := reading{Cluster: &Cluster{Name: "c"}, refs: newReferences(referenceDriver)}
 	r.addLease(lease)
-	if got := strings.Join(r.refs.incomplete, "\n"); !strings.Contains(got, "exeunt-system/"+lease.Name) || !strings.Contains(got, "cluster c") {
+	if got := strings.Join(r.refs.incomplete, "\n"); !strings.Contains(got, "exeunt-system/"+lease.Name) ||
+		!strings.Contains(got, "cluster c") {
 		t.Errorf("incomplete: %q", got)
 	}
-	if got := decide(r.refs, Volume{Handle: "vol-1", Name: "vol-1"}); got != (verdict.Verdict{Class: verdict.Doubtful, Reason: verdict.Unresolved}) {
+	if got := decide(r.refs, Volume{Handle: "vol-1", Name: "vol-1"}); got != (verdict.Verdict{Class: verdict.Doubtful,
+		Reason: verdict.Unresolved}) {
 		t.Errorf("verdict: %v", got)
 	}
 }
@@ -107,7 +111,8 @@ func TestAttachmentOfAnUnknownVolume(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			refs := newReferences(referenceDriver)
 			r := reading{Cluster: &Cluster{}, refs: refs, attached: map[uint64]bool{}}
-			attachment := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{Attacher: referenceDriver, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &tc.attached}}}
+			attachment := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{Attacher: referenceDriver,
+				Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &tc.attached}}}
 			if tc.attached == "other" {
 				attachment.Spec.Attacher = "other.example.com"
 			}
@@ -147,7 +152,8 @@ func TestLostClaimKeepsItsVolume(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := reading{Cluster: &Cluster{}, refs: newReferences(referenceDriver), bound: set{}}
-			claim := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid, Annotations: map[string]string{storage.AnnBindCompleted: "yes"}}}
+			claim := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: uid,
+				Annotations: map[string]string{storage.AnnBindCompleted: "yes"}}}
 			if tc.provisioner != "" {
 				claim.Annotations[storage.AnnStorageProvisioner] = tc.provisioner
 			}

@@ -75,9 +75,11 @@ type Doubt struct {
 // report decides about every volume.
 func (s *survey) report(ghosts []Ghost) *Report {
 	report := &Report{
-		Orphans: []Orphan{}, Ghosts: append([]Ghost{}, ghosts...), Shared: s.sharedHandles(), Enumerated: s.enumerated, Doubtful: []Doubt{},
+		Orphans: []Orphan{}, Ghosts: append([]Ghost{}, ghosts...), Shared: s.sharedHandles(), Enumerated: s.enumerated,
+		Doubtful:   []Doubt{},
 		Incomplete: append([]string{}, s.refs.incomplete...),
-		Driver:     s.driverName, Recorded: s.refs.volumes, NoneListed: s.refs.volumes > 0 && !s.anyRecorded, volumes: map[string]Volume{},
+		Driver:     s.driverName, Recorded: s.refs.volumes, NoneListed: s.refs.volumes > 0 && !s.anyRecorded,
+		volumes: map[string]Volume{},
 	}
 	for _, cluster := range s.Clusters {
 		report.Clusters = append(report.Clusters, cluster.Name)
@@ -128,12 +130,13 @@ func (s *survey) state(volume Volume, twice bool) verdict.State {
 	// lists none: the volume may be that of any claim that still waits, and must not be called an orphan.
 	unnamed := volume.Name == "" || s.second.otherNames > s.second.sameNames
 	return verdict.State{
-		Recorded:        recorded,
-		Attached:        volume.Attached || refs.attaches(volume, unnamed),
-		SnapshotSource:  refs.snapshots.has(handle),
-		CloneSource:     refs.clones.has(handle) || s.first.sources.has(handle) || s.second.sources.has(handle),
-		Inline:          refs.inline.has(handle) || verdict.IsKubeletHandle(handle),
-		HandleAlike:     refs.alike.has(verdict.Spelling(handle)) && !refs.entryTexts.has(handle) && !refs.unresolvedTexts.has(handle),
+		Recorded:       recorded,
+		Attached:       volume.Attached || refs.attaches(volume, unnamed),
+		SnapshotSource: refs.snapshots.has(handle),
+		CloneSource:    refs.clones.has(handle) || s.first.sources.has(handle) || s.second.sources.has(handle),
+		Inline:         refs.inline.has(handle) || verdict.IsKubeletHandle(handle),
+		HandleAlike: refs.alike.has(verdict.Spelling(handle)) && !refs.entryTexts.has(handle) &&
+			!refs.unresolvedTexts.has(handle),
 		EntryUnresolved: refs.leavesUnresolved(volume, unnamed),
 		InFlight:        refs.creates(volume, unnamed),
 		Enumerated:      s.enumerated,
@@ -147,7 +150,10 @@ func (s *survey) sharedHandles() []Shared {
 	all := []Shared{}
 	for handle, records := range s.names {
 		slices.SortFunc(records, func(a, b sharedRecord) int { return cmp.Compare(a.uid, b.uid) })
-		records = slices.CompactFunc(records, func(a, b sharedRecord) bool { return a.uid == b.uid }) // one cluster given twice
+		records = slices.CompactFunc(records, func(a,
+			b sharedRecord) bool {
+			return a.uid == b.uid
+		}) // one cluster given twice
 		if len(records) < 2 {
 			continue
 		}

@@ -217,7 +217,8 @@ func (s *survey) secondPass(ctx context.Context) error {
 	}
 	s.readClusters(ctx, func(cluster *Cluster, handle string, volume *v1.PersistentVolume) {
 		if s.refs.shared.has(handle) {
-			s.names[handle] = append(s.names[handle], sharedRecord{SharedVolume{Cluster: cluster.Name, Name: volume.Name}, volume.UID})
+			s.names[handle] = append(s.names[handle], sharedRecord{SharedVolume{Cluster: cluster.Name, Name: volume.Name},
+				volume.UID})
 		}
 	})
 	s.readSnapshotSources(ctx)

@@ -39,7 +39,8 @@ func (w worldStorage) ListSnapshots(context.Context, *csi.ListSnapshotsRequest) 
 	return nil, status.Error(codes.Unimplemented, "no snapshots")
 }
 
-func (w worldStorage) ListVolumes(_ context.Context, request *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+func (w worldStorage) ListVolumes(_ context.Context,
+	request *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.change()
@@ -54,7 +55,8 @@ func (w worldStorage) ListVolumes(_ context.Context, request *csi.ListVolumesReq
 			return page, nil
 		}
 		after = volume.sequence
-		described := &csi.Volume{VolumeId: volume.handle, CapacityBytes: 1 << 20, VolumeContext: map[string]string{"name": volume.name}}
+		described := &csi.Volume{VolumeId: volume.handle, CapacityBytes: 1 << 20,
+			VolumeContext: map[string]string{"name": volume.name}}
 		if volume.source != "" {
 			described.ContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: volume.source}}}
 		}
@@ -63,7 +65,8 @@ func (w worldStorage) ListVolumes(_ context.Context, request *csi.ListVolumesReq
 	return page, nil
 }
 
-func (w worldStorage) ValidateVolumeCapabilities(_ context.Context, request *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+func (w worldStorage) ValidateVolumeCapabilities(_ context.Context,
+	request *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.change()
@@ -88,7 +91,8 @@ func (s worldServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if body == nil {
 		code = http.StatusNotFound
 		body = metav1.Status{
-			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound,
+			Code:    http.StatusNotFound,
 			Details: &metav1.StatusDetails{Name: path.Base(request.URL.Path)},
 		}
 	}
@@ -102,7 +106,8 @@ func answerWith(request *http.Request, code int, body any) (*http.Response, erro
 		return nil, err
 	}
 	return &http.Response{
-		StatusCode: code, Request: request, Header: http.Header{"Content-Type": []string{"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)),
+		StatusCode: code, Request: request, Header: http.Header{"Content-Type": []string{"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(text)),
 	}, nil
 }
 
@@ -120,9 +125,12 @@ func (s worldServer) answer(request *http.Request) any {
 	case "/version":
 		return map[string]string{"major": "1"}
 	case "/apis":
-		return metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: "snapshot.storage.k8s.io", PreferredVersion: version, Versions: []metav1.GroupVersionForDiscovery{version}}}}
+		return metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"},
+			Groups: []metav1.APIGroup{{Name: "snapshot.storage.k8s.io", PreferredVersion: version,
+				Versions: []metav1.GroupVersionForDiscovery{version}}}}
 	case "/apis/" + snapshots:
-		return metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
+		return metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"},
+			APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
 	}
 	return s.list(path, request.URL.Query().Get("continue"))
 }
@@ -174,7 +182,8 @@ func (s worldServer) items(kind string) []any {
 		}
 	case "VolumeSnapshotContent":
 		for name, handle := range s.cluster.contents {
-			items = append(items, map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{"source": map[string]any{"volumeHandle": handle}}})
+			items = append(items, map[string]any{"metadata": map[string]any{"name": name},
+				"spec": map[string]any{"source": map[string]any{"volumeHandle": handle}}})
 		}
 	case "PersistentVolume":
 		for _, record := range s.cluster.records {
@@ -186,7 +195,8 @@ func (s worldServer) items(kind string) []any {
 
 func metadataOf(claim *worldClaim) metav1.PartialObjectMetadata {
 	object := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "claim-" + string(claim.uid), UID: claim.uid, Annotations: map[string]string{storage.AnnStorageProvisioner: worldDriver},
+		Namespace: "default", Name: "claim-" + string(claim.uid), UID: claim.uid,
+		Annotations: map[string]string{storage.AnnStorageProvisioner: worldDriver},
 	}}
 	if claim.recorded {
 		object.Annotations[storage.AnnBindCompleted] = "yes"
@@ -204,7 +214,8 @@ func (w *world) audit(t *testing.T) *Report {
 	t.Helper()
 	config := Config{Driver: worldStorage{w}}
 	for i, cluster := range w.clusters {
-		made, err := NewCluster(fmt.Sprintf("cluster-%d", i), &rest.Config{Host: "http://world", Transport: worldServer{w, cluster}})
+		made, err := NewCluster(fmt.Sprintf("cluster-%d", i), &rest.Config{Host: "http://world",
+			Transport: worldServer{w, cluster}})
 		if err != nil {
 			t.Fatal(err)
 		}

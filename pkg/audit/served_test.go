@@ -30,13 +30,17 @@ func TestGroupOfANewDefinitionIsReadAgain(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		const group, version = "snapshot.storage.k8s.io", "snapshot.storage.k8s.io/v1"
 		asked[r.URL.Path]++
-		var answer any = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+		var answer any = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
 		served := metav1.GroupVersionForDiscovery{GroupVersion: version, Version: "v1"}
 		switch found := asked[r.URL.Path] > 1; {
 		case r.URL.Path == "/apis":
-			answer = metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: group, Versions: []metav1.GroupVersionForDiscovery{served}, PreferredVersion: served}}}
+			answer = metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"},
+				Groups: []metav1.APIGroup{{Name: group, Versions: []metav1.GroupVersionForDiscovery{served},
+					PreferredVersion: served}}}
 		case r.URL.Path == "/apis/"+version && found:
-			answer = metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: version, APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
+			answer = metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: version,
+				APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
 		case r.URL.Path == "/apis/"+version+"/volumesnapshotcontents":
 			answer = map[string]any{"metadata": map[string]any{"resourceVersion": "7"}, "items": []any{}}
 		}
@@ -49,7 +53,8 @@ func TestGroupOfANewDefinitionIsReadAgain(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	if missed := missedSnapshots(t, server.URL); len(missed) > 0 || asked["/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents"] != 1 {
+	if missed := missedSnapshots(t, server.URL); len(missed) > 0 ||
+		asked["/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents"] != 1 {
 		t.Errorf("incomplete %q, requests %v", missed, asked)
 	}
 }
@@ -57,8 +62,10 @@ func TestGroupOfANewDefinitionIsReadAgain(t *testing.T) {
 // Another server behind the address of the API server answers 200 to everything.
 func TestAnswersOfAnotherServerAreNoSnapshots(t *testing.T) {
 	group := metav1.GroupVersionForDiscovery{GroupVersion: "snapshot.storage.k8s.io/v1", Version: "v1"}
-	groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: "snapshot.storage.k8s.io", PreferredVersion: group}}}
-	resources := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
+	groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"},
+		Groups: []metav1.APIGroup{{Name: "snapshot.storage.k8s.io", PreferredVersion: group}}}
+	resources := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"},
+		APIResources: []metav1.APIResource{{Name: "volumesnapshotcontents"}}}
 	for name, answers := range map[string]map[string]any{
 		"groups":    {},
 		"resources": {"/apis": groups},

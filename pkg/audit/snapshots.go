@@ -196,7 +196,8 @@ func (s *survey) readSnapshotSources(ctx context.Context) {
 		if err := s.listSnapshots(ctx, wanted); err != nil {
 			s.refs.miss(fmt.Sprintf("driver %s did not list its snapshots: %v", s.driverName, err))
 		} else if len(wanted) > 0 {
-			s.refs.miss(fmt.Sprintf("driver %s does not tell of %d imported snapshots of which volumes they were taken", s.driverName, len(wanted)))
+			s.refs.miss(fmt.Sprintf("driver %s does not tell of %d imported snapshots of which volumes they were taken",
+				s.driverName, len(wanted)))
 		}
 	}
 }

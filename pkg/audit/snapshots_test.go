@@ -28,7 +28,8 @@ func (d *snapshotDriver) ListSnapshots(context.Context, *csi.ListSnapshotsReques
 func snapshotPage(next string, ids ...string) *csi.ListSnapshotsResponse {
 	page := &csi.ListSnapshotsResponse{NextToken: next}
 	for _, id := range ids {
-		page.Entries = append(page.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: &csi.Snapshot{SnapshotId: id, SourceVolumeId: "of-" + id}})
+		page.Entries = append(page.Entries,
+			&csi.ListSnapshotsResponse_Entry{Snapshot: &csi.Snapshot{SnapshotId: id, SourceVolumeId: "of-" + id}})
 	}
 	return page
 }
@@ -85,7 +86,8 @@ func TestGroupNamesSourcesOfItsSnapshots(t *testing.T) {
 	s.Driver = &snapshotDriver{}
 	r := &reading{refs: s.refs}
 	r.addSnapshot(map[string]any{"driver": "d", "source": map[string]any{"snapshotHandle": "member"}})
-	r.addHandles(map[string]any{"volumeSnapshotInfoList": []any{map[string]any{"volumeHandle": "v", "snapshotHandle": "member"}}})
+	r.addHandles(map[string]any{"volumeSnapshotInfoList": []any{map[string]any{"volumeHandle": "v",
+		"snapshotHandle": "member"}}})
 	s.readSnapshotSources(t.Context())
 	if len(s.refs.incomplete) > 0 || !s.refs.snapshots.has("v") {
 		t.Errorf("incomplete: %q, source known: %v", s.refs.incomplete, s.refs.snapshots.has("v"))

@@ -22,7 +22,8 @@ type Driver interface {
 	// ListsSnapshots reports whether the driver has the capability LIST_SNAPSHOTS.
 	ListsSnapshots() bool
 	ListSnapshots(context.Context, *spec.ListSnapshotsRequest) (*spec.ListSnapshotsResponse, error)
-	ValidateVolumeCapabilities(context.Context, *spec.ValidateVolumeCapabilitiesRequest) (*spec.ValidateVolumeCapabilitiesResponse, error)
+	ValidateVolumeCapabilities(context.Context,
+		*spec.ValidateVolumeCapabilitiesRequest) (*spec.ValidateVolumeCapabilitiesResponse, error)
 }
 
 // Volume is one volume of the storage system.
@@ -158,7 +159,8 @@ func (p *pageCheck) addToken(token string, entries int) error {
 
 // attaches reports whether a VolumeAttachment may be about the volume.
 func (r *references) attaches(volume Volume, unnamed bool) bool {
-	return unnamed && r.anyAttached || len(r.unknownAttached) > 0 || r.attached.has(volume.Handle) || volume.isIn(r.attachedNames)
+	return unnamed && r.anyAttached || len(r.unknownAttached) > 0 || r.attached.has(volume.Handle) ||
+		volume.isIn(r.attachedNames)
 }
 
 // leavesUnresolved reports whether an unresolved or unreadable journal entry may be about

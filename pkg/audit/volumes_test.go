@@ -18,7 +18,8 @@ type pagedDriver struct {
 	page  func(call int, token string) (*csi.ListVolumesResponse, error)
 }
 
-func (d *pagedDriver) ListVolumes(_ context.Context, request *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+func (d *pagedDriver) ListVolumes(_ context.Context,
+	request *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	d.calls++
 	return d.page(d.calls, request.GetStartingToken())
 }
@@ -76,7 +77,8 @@ func TestListStartsOverOnceAfterAborted(t *testing.T) {
 		return pageOf("", "b"), nil
 	}}
 	var handles []string
-	err := driverLister{driver}.list(t.Context(), func() { handles = nil }, func(v Volume) { handles = append(handles, v.Handle) })
+	err := driverLister{driver}.list(t.Context(), func() { handles = nil },
+		func(v Volume) { handles = append(handles, v.Handle) })
 	if got := strings.Join(handles, " "); err != nil || got != "a b" || driver.calls != 4 {
 		t.Errorf("volumes %s after %d calls, %v", got, driver.calls, err)
 	}

@@ -63,7 +63,8 @@ func newWorld(seed uint64) *world {
 	w := &world{random: rand.New(rand.NewPCG(seed, 1)), pages: map[string][]any{}}
 	for _, withJournal := range []bool{true, false} {
 		w.clusters = append(w.clusters, &worldCluster{
-			journal: withJournal, claims: map[string]*worldClaim{}, records: map[string]*v1.PersistentVolume{}, contents: map[string]string{},
+			journal: withJournal, claims: map[string]*worldClaim{}, records: map[string]*v1.PersistentVolume{},
+			contents: map[string]string{},
 		})
 	}
 	for i := range 1 + w.random.IntN(4) {
@@ -93,7 +94,8 @@ func (w *world) addVolume(name, source string) *worldVolume {
 }
 
 func newRecord(name, handle string, uid, claim types.UID) *v1.PersistentVolume {
-	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, Annotations: map[string]string{storage.AnnDynamicallyProvisioned: worldDriver}}}
+	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid,
+		Annotations: map[string]string{storage.AnnDynamicallyProvisioned: worldDriver}}}
 	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: worldDriver, VolumeHandle: handle}
 	volume.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
 	volume.Spec.ClaimRef = &v1.ObjectReference{UID: claim}
@@ -141,7 +143,8 @@ func isReleased(volume *v1.PersistentVolume) bool { return volume.Status.Phase =
 func (w *world) createClaim(cluster *worldCluster) {
 	claim := &worldClaim{uid: w.newUID(), exists: true}
 	if w.random.IntN(4) == 0 {
-		if source := pick(w, cluster.records, isBound); source != "" && w.find(cluster.records[source].Spec.CSI.VolumeHandle) != nil {
+		if source := pick(w, cluster.records, isBound); source != "" &&
+			w.find(cluster.records[source].Spec.CSI.VolumeHandle) != nil {
 			claim.source = cluster.records[source].Spec.CSI.VolumeHandle
 		}
 	}
@@ -165,7 +168,8 @@ func (w *world) provision(cluster *worldCluster) {
 	case !claim.recorded:
 		claim.recorded = true
 		record := newRecord(claim.volumeName(), claim.handle, w.newUID(), claim.uid)
-		record.Spec.PersistentVolumeReclaimPolicy = []v1.PersistentVolumeReclaimPolicy{v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain}[w.random.IntN(2)]
+		record.Spec.PersistentVolumeReclaimPolicy = []v1.PersistentVolumeReclaimPolicy{v1.PersistentVolumeReclaimDelete,
+			v1.PersistentVolumeReclaimRetain}[w.random.IntN(2)]
 		if !claim.exists {
 			record.Status.Phase = v1.VolumeReleased
 		}

@@ -20,7 +20,8 @@ func BenchmarkDecideVolume(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for bits := range 32 {
-			DecideVolume(VolumeState{ModesDiffer: bits&1 != 0, DynamicDelete: bits&2 != 0, Deleting: bits&4 != 0, Confirmed: bits&8 != 0, Scrubbed: bits&16 != 0})
+			DecideVolume(VolumeState{ModesDiffer: bits&1 != 0, DynamicDelete: bits&2 != 0, Deleting: bits&4 != 0,
+				Confirmed: bits&8 != 0, Scrubbed: bits&16 != 0})
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*32), "ns/decision")

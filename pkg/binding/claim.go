@@ -29,7 +29,8 @@ const (
 
 // String returns the name of the value.
 func (c Class) String() string {
-	return enum.Name(c, "None", "DefaultExists", "Missing", "Delayed", "NoProvisioner", "Provisionable", "ProvisionableHere")
+	return enum.Name(c, "None", "DefaultExists", "Missing", "Delayed", "NoProvisioner", "Provisionable",
+		"ProvisionableHere")
 }
 
 // Status is the status of a claim, compared with the status that its phase requires.
@@ -120,7 +121,8 @@ const (
 
 // String returns the name of the action.
 func (a ClaimAction) String() string {
-	return enum.Name(a, "Wait", "BindFreeVolume", "BindReservedVolume", "SetVolumePhaseBound", "BindClaim", "CompleteBinding",
+	return enum.Name(a, "Wait", "BindFreeVolume", "BindReservedVolume", "SetVolumePhaseBound", "BindClaim",
+		"CompleteBinding",
 		"SetStatusBound", "SetStatusPending", "ConfirmVolume", "SetStatusLost", "AssignClass", "RequestVolume",
 		"ProvisionVolume", "SetMigratedTo")
 }

@@ -67,11 +67,13 @@ func FuzzMatchEqualsSimpleTwin(f *testing.F) {
 		for i := range 3 {
 			volume := d.Volume(fmt.Sprint("v", i))
 			volumes = append(volumes, volume)
-			if got, want := Mismatch(volume, claim) == "", fits(volume, claim) && storage.VolumeClass(volume) == storage.ClaimClass(claim); got != want {
+			if got, want := Mismatch(volume, claim) == "", fits(volume, claim) &&
+				storage.VolumeClass(volume) == storage.ClaimClass(claim); got != want {
 				t.Errorf("Mismatch says %q, the twin %v, of\n%+v\nand\n%+v", Mismatch(volume, claim), want, volume, claim)
 			}
 			ref := volume.Spec.ClaimRef
-			if ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID) && fits(volume, claim) {
+			if ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name &&
+				(ref.UID == "" || ref.UID == claim.UID) && fits(volume, claim) {
 				candidates = append(candidates, volume)
 			}
 		}
@@ -112,7 +114,8 @@ func (s *scan) take(claim *v1.PersistentVolumeClaim) string {
 	var best *v1.PersistentVolume
 	for _, volume := range s.volumes {
 		free := volume.Spec.ClaimRef == nil && volume.Status.Phase == v1.VolumeAvailable && s.reserved[volume.Name] == ""
-		if !free || !fits(volume, claim) || storage.VolumeClass(volume) != storage.ClaimClass(claim) || !selected(volume, claim) {
+		if !free || !fits(volume, claim) || storage.VolumeClass(volume) != storage.ClaimClass(claim) ||
+			!selected(volume, claim) {
 			continue
 		}
 		if best == nil || better(volume, best) {

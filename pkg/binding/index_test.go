@@ -60,7 +60,8 @@ var reserveCases = map[string]struct {
 	want    string
 }{
 	"smallest sufficient volume": {
-		[]*v1.PersistentVolume{freeVolume("a", "10Gi"), freeVolume("b", "2Gi"), freeVolume("c", "1Gi")}, waitingClaim("c", "1500Mi"), "b"},
+		[]*v1.PersistentVolume{freeVolume("a", "10Gi"), freeVolume("b", "2Gi"), freeVolume("c", "1Gi")},
+		waitingClaim("c", "1500Mi"), "b"},
 	"first of equal volumes by name": {
 		[]*v1.PersistentVolume{freeVolume("b", "1Gi"), freeVolume("a", "1Gi")}, waitingClaim("c", "1Gi"), "a"},
 	"no sufficient volume": {
@@ -80,34 +81,43 @@ var reserveCases = map[string]struct {
 			c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}
 		}), "b"},
 	"fewer access modes before less capacity": {
-		[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "5Gi")},
+		[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)),
+			freeVolume("one", "5Gi")},
 		waitingClaim("c", "1Gi"), "one"},
 	"fewer access modes but too small": {
-		[]*v1.PersistentVolume{freeVolume("many", "3Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "1Gi")},
+		[]*v1.PersistentVolume{freeVolume("many", "3Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)),
+			freeVolume("one", "1Gi")},
 		waitingClaim("c", "2Gi"), "many"},
 	"smallest of equal access modes": {
 		[]*v1.PersistentVolume{
-			freeVolume("a", "4Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("b", "2Gi", offering(v1.ReadOnlyMany, v1.ReadWriteOnce)),
+			freeVolume("a", "4Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)),
+			freeVolume("b", "2Gi", offering(v1.ReadOnlyMany, v1.ReadWriteOnce)),
 			freeVolume("c", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany, v1.ReadOnlyMany))},
 		waitingClaim("c", "1Gi"), "b"},
 	"access mode named twice": {
-		[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)), freeVolume("one", "2Gi", offering(v1.ReadWriteOnce, v1.ReadWriteOnce))},
+		[]*v1.PersistentVolume{freeVolume("many", "1Gi", offering(v1.ReadWriteOnce, v1.ReadWriteMany)),
+			freeVolume("one", "2Gi", offering(v1.ReadWriteOnce, v1.ReadWriteOnce))},
 		waitingClaim("c", "1Gi"), "one"},
 	"different volume mode": {
 		[]*v1.PersistentVolume{freeVolume("a", "1Gi")},
-		waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock) }), ""},
+		waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock) }),
+		""},
 	"different attributes class": {
-		[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", func(v *v1.PersistentVolume) { v.Spec.VolumeAttributesClassName = ptr.To("gold") })},
-		waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = ptr.To("gold") }), "b"},
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi",
+			func(v *v1.PersistentVolume) { v.Spec.VolumeAttributesClassName = ptr.To("gold") })},
+		waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = ptr.To("gold") }),
+		"b"},
 	"selector": {
 		[]*v1.PersistentVolume{freeVolume("a", "1Gi"), freeVolume("b", "2Gi", labeled("tier", "x"))},
 		waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
 			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "x"}}
 		}), "b"},
 	"volume being deleted": {
-		[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.DeletionTimestamp = &metav1.Time{} })}, waitingClaim("c", "1Gi"), ""},
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.DeletionTimestamp = &metav1.Time{} })},
+		waitingClaim("c", "1Gi"), ""},
 	"claimed volume": {
-		[]*v1.PersistentVolume{freeVolume("a", "1Gi", func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{} })}, waitingClaim("c", "1Gi"), ""},
+		[]*v1.PersistentVolume{freeVolume("a", "1Gi",
+			func(v *v1.PersistentVolume) { v.Spec.ClaimRef = &v1.ObjectReference{} })}, waitingClaim("c", "1Gi"), ""},
 }
 
 func TestReserveReturnsBestVolume(t *testing.T) {
@@ -166,7 +176,8 @@ func TestNewVolumeWakesOneClaim(t *testing.T) {
 func TestInvalidSelectorErrorNamesClaim(t *testing.T) {
 	x := NewIndex(func(string) {})
 	_, err := x.Reserve(waitingClaim("c", "1Gi", func(c *v1.PersistentVolumeClaim) {
-		c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}
+		c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k",
+			Operator: "Near"}}}
 	}))
 	if err == nil {
 		t.Error("a selector with an unknown operator was accepted")
@@ -190,7 +201,8 @@ func TestRefusedOfferWakesNextClaim(t *testing.T) {
 	}
 	// The claim was recreated with an invalid selector.
 	again := waitingClaim(strings.TrimPrefix(woken[0], "ns/"), "1Gi", func(c *v1.PersistentVolumeClaim) {
-		c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "Near"}}}
+		c.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k",
+			Operator: "Near"}}}
 	})
 	if _, err := x.Reserve(again); err == nil || len(woken) != 2 {
 		t.Errorf("Reserve = %v, woken %v, want an error and the other claim", err, woken)

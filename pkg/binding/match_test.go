@@ -50,9 +50,11 @@ func TestInterruptedBindingContinues(t *testing.T) {
 		state binding.ClaimState
 		want  binding.ClaimAction
 	}{
-		"named claim without annotation is completed": {binding.ClaimState{Named: true, Volume: binding.BoundToClaim, VolumeBound: true, Confirmed: true}, binding.CompleteBinding},
-		"bound claim whose volume was freed":          {binding.ClaimState{Completed: true, Named: true, Volume: binding.Free, Deleting: true}, binding.BindFreeVolume},
-		"volume reserved for an unbound claim":        {binding.ClaimState{Volume: binding.Prebound}, binding.BindReservedVolume},
+		"named claim without annotation is completed": {binding.ClaimState{Named: true, Volume: binding.BoundToClaim,
+			VolumeBound: true, Confirmed: true}, binding.CompleteBinding},
+		"bound claim whose volume was freed": {binding.ClaimState{Completed: true, Named: true, Volume: binding.Free,
+			Deleting: true}, binding.BindFreeVolume},
+		"volume reserved for an unbound claim": {binding.ClaimState{Volume: binding.Prebound}, binding.BindReservedVolume},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := binding.DecideClaim(tc.state).Action; got != tc.want {
@@ -63,7 +65,8 @@ func TestInterruptedBindingContinues(t *testing.T) {
 }
 
 func TestCompletedClaimOfReservedVolumeIsMisbound(t *testing.T) {
-	state := binding.ClaimState{Completed: true, Named: true, Volume: binding.Prebound, Status: binding.StatusBound, Confirmed: true}
+	state := binding.ClaimState{Completed: true, Named: true, Volume: binding.Prebound, Status: binding.StatusBound,
+		Confirmed: true}
 	if got := binding.DecideClaim(state); got.Action != binding.SetStatusLost || got.Reason != binding.Misbound {
 		t.Errorf("DecideClaim = %v, want %v for %v", got, binding.SetStatusLost, binding.Misbound)
 	}
@@ -76,7 +79,8 @@ func claimAndVolume() (*v1.PersistentVolumeClaim, *v1.PersistentVolume) {
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"},
 		Spec: v1.PersistentVolumeClaimSpec{
-			AccessModes: modes, VolumeMode: &mode, VolumeAttributesClassName: &class, Resources: v1.VolumeResourceRequirements{Requests: gigabyte},
+			AccessModes: modes, VolumeMode: &mode, VolumeAttributesClassName: &class,
+			Resources: v1.VolumeResourceRequirements{Requests: gigabyte},
 		},
 	}
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: v1.PersistentVolumeSpec{

@@ -12,11 +12,13 @@ import (
 )
 
 func TestOwnerOfVolumeWithoutClaimRef(t *testing.T) {
-	claim := func(uid types.UID, phase v1.PersistentVolumeClaimPhase, age int64, change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
+	claim := func(uid types.UID, phase v1.PersistentVolumeClaimPhase, age int64,
+		change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
 		c := &v1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{UID: uid, CreationTimestamp: metav1.NewTime(time.Unix(1000-age, 0)), Annotations: map[string]string{storage.AnnBindCompleted: "yes"}},
-			Spec:       v1.PersistentVolumeClaimSpec{VolumeName: "v"},
-			Status:     v1.PersistentVolumeClaimStatus{Phase: phase},
+			ObjectMeta: metav1.ObjectMeta{UID: uid, CreationTimestamp: metav1.NewTime(time.Unix(1000-age, 0)),
+				Annotations: map[string]string{storage.AnnBindCompleted: "yes"}},
+			Spec:   v1.PersistentVolumeClaimSpec{VolumeName: "v"},
+			Status: v1.PersistentVolumeClaimStatus{Phase: phase},
 		}
 		for _, f := range change {
 			f(c)

@@ -35,7 +35,8 @@ func everyProvisionState() []ProvisionState {
 	var states []ProvisionState
 	for volume := NotRecorded; volume <= Finished; volume++ {
 		for bits := range 8 {
-			states = append(states, ProvisionState{Volume: volume, Deleting: bits&1 != 0, Created: bits&2 != 0, Fits: bits&4 != 0})
+			states = append(states, ProvisionState{Volume: volume, Deleting: bits&1 != 0, Created: bits&2 != 0,
+				Fits: bits&4 != 0})
 		}
 	}
 	return states
@@ -57,9 +58,10 @@ func TestPluginVolumeOf(t *testing.T) {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"}}
 	volume := func(change func(*v1.PersistentVolume)) *v1.PersistentVolume {
 		v := &v1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: "pvc-c", Annotations: map[string]string{storage.AnnDynamicallyProvisioned: "plugin"}},
-			Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "c"}},
-			Status:     v1.PersistentVolumeStatus{Phase: v1.VolumePending},
+			ObjectMeta: metav1.ObjectMeta{Name: "pvc-c",
+				Annotations: map[string]string{storage.AnnDynamicallyProvisioned: "plugin"}},
+			Spec:   v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "c"}},
+			Status: v1.PersistentVolumeStatus{Phase: v1.VolumePending},
 		}
 		change(v)
 		return v

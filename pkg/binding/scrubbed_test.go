@@ -14,7 +14,8 @@ func TestNoClaimIsBoundToScrubbedVolume(t *testing.T) {
 		usable.VolumeScrubbed = false
 		want := DecideClaim(usable)
 		action := want.Action
-		binds := bindsVolume(action) || bindsClaim(action) || want == (ClaimDecision{ConfirmVolume, Binding}) || action == SetVolumePhaseBound || action == ProvisionVolume && s.Volume == BoundToClaim
+		binds := bindsVolume(action) || bindsClaim(action) || want == (ClaimDecision{ConfirmVolume, Binding}) ||
+			action == SetVolumePhaseBound || action == ProvisionVolume && s.Volume == BoundToClaim
 		if binds && (!s.Completed || s.Volume != BoundToClaim) {
 			want = ClaimDecision{Wait, VolumeScrubbed}
 			waited++

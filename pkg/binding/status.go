@@ -27,7 +27,8 @@ func StatusOf(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) Stat
 
 // StatusWithoutVolume returns the status of a claim in a phase without a volume: Pending
 // or Lost.
-func StatusWithoutVolume(claim *v1.PersistentVolumeClaim, phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolumeClaimStatus {
+func StatusWithoutVolume(claim *v1.PersistentVolumeClaim,
+	phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolumeClaimStatus {
 	status := claim.Status.DeepCopy()
 	status.Phase, status.AccessModes, status.Capacity, status.CurrentVolumeAttributesClassName = phase, nil, nil, nil
 	return status

@@ -22,20 +22,25 @@ func TestBoundStatusLeavesResizersFieldsAlone(t *testing.T) {
 		capacity   string
 		attributes *string
 	}{
-		"pending claim gets both":                {v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}, "", "2Gi", &gold},
-		"lost claim gets the capacity":           {v1.PersistentVolumeClaimStatus{Phase: v1.ClaimLost, CurrentVolumeAttributesClassName: &silver}, "", "2Gi", &silver},
-		"bound claim keeps both":                 {v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, Capacity: storageOf("1Gi"), CurrentVolumeAttributesClassName: &silver}, "", "1Gi", &silver},
+		"pending claim gets both": {v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}, "", "2Gi", &gold},
+		"lost claim gets the capacity": {v1.PersistentVolumeClaimStatus{Phase: v1.ClaimLost,
+			CurrentVolumeAttributesClassName: &silver}, "", "2Gi", &silver},
+		"bound claim keeps both": {v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound,
+			Capacity: storageOf("1Gi"), CurrentVolumeAttributesClassName: &silver}, "", "1Gi", &silver},
 		"resize under way shows former capacity": {v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending}, "1Gi", "1Gi", &gold},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &v1.PersistentVolumeClaim{Status: tc.status}
-			volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{Capacity: storageOf("2Gi"), AccessModes: modes, VolumeAttributesClassName: &gold}}
+			volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{Capacity: storageOf("2Gi"), AccessModes: modes,
+				VolumeAttributesClassName: &gold}}
 			if tc.preResize != "" {
 				volume.Annotations = map[string]string{storage.AnnPreResizeCapacity: tc.preResize}
 			}
 			status := BoundStatus(claim, volume)
-			if got := status.Capacity.Storage().String(); got != tc.capacity || *status.CurrentVolumeAttributesClassName != *tc.attributes {
-				t.Errorf("capacity %s and attributes class %s, want %s and %s", got, *status.CurrentVolumeAttributesClassName, tc.capacity, *tc.attributes)
+			if got := status.Capacity.Storage().String(); got != tc.capacity ||
+				*status.CurrentVolumeAttributesClassName != *tc.attributes {
+				t.Errorf("capacity %s and attributes class %s, want %s and %s", got, *status.CurrentVolumeAttributesClassName,
+					tc.capacity, *tc.attributes)
 			}
 			claim.Status = *status
 			if got := StatusOf(claim, volume); got != StatusBound {
@@ -46,8 +51,10 @@ func TestBoundStatusLeavesResizersFieldsAlone(t *testing.T) {
 }
 
 func TestStatusWithoutVolumeIsRecognized(t *testing.T) {
-	for phase, want := range map[v1.PersistentVolumeClaimPhase]Status{v1.ClaimPending: StatusPending, v1.ClaimLost: StatusLost} {
-		claim := &v1.PersistentVolumeClaim{Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, Capacity: storageOf("1Gi")}}
+	for phase, want := range map[v1.PersistentVolumeClaimPhase]Status{v1.ClaimPending: StatusPending,
+		v1.ClaimLost: StatusLost} {
+		claim := &v1.PersistentVolumeClaim{Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound,
+			Capacity: storageOf("1Gi")}}
 		if got := StatusOf(claim, nil); got != OtherStatus {
 			t.Errorf("StatusOf a Bound claim without volume = %v", got)
 		}

@@ -47,7 +47,8 @@ const (
 
 // String returns the name of the action.
 func (a VolumeAction) String() string {
-	return enum.Name(a, "Leave", "SetPhaseAvailable", "SetPhaseBound", "ConfirmClaim", "SetPhaseReleased", "ClearClaimRef", "WakeClaim", "ReportMismatch")
+	return enum.Name(a, "Leave", "SetPhaseAvailable", "SetPhaseBound", "ConfirmClaim", "SetPhaseReleased", "ClearClaimRef",
+		"WakeClaim", "ReportMismatch")
 }
 
 // VolumeDecision is an action and its reason.

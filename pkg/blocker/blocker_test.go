@@ -77,7 +77,8 @@ func TestControllerIsStuckOnlyWithEvidence(t *testing.T) {
 	for workload := blocker.WorkloadUnseen; workload <= blocker.WorkloadReady; workload++ {
 		for lease := blocker.LeaseUnseen; lease <= blocker.LeaseExpiredTwice; lease++ {
 			for bits := range 4 {
-				state := blocker.ControllerState{Workload: workload, Lease: lease, Uninstalled: bits&1 != 0, ReportsError: bits&2 != 0}
+				state := blocker.ControllerState{Workload: workload, Lease: lease, Uninstalled: bits&1 != 0,
+					ReportsError: bits&2 != 0}
 				reason, verdict := blocker.JudgeController(state)
 				expectEvidence(t, state, reason, verdict)
 			}
@@ -92,9 +93,11 @@ func expectEvidence(t *testing.T, state blocker.ControllerState, reason blocker.
 	switch {
 	case verdict == blocker.Stuck && reason == blocker.ControllerGone && (!noReplica || !noLeader):
 		t.Errorf("%+v is called gone", state)
-	case verdict == blocker.Stuck && reason == blocker.ControllerFails && !state.ReportsError && state.Workload != blocker.WorkloadCrashing:
+	case verdict == blocker.Stuck && reason == blocker.ControllerFails && !state.ReportsError &&
+		state.Workload != blocker.WorkloadCrashing:
 		t.Errorf("%+v is called failing without an error", state)
-	case verdict == blocker.Waiting && state.Workload != blocker.WorkloadReady && state.Workload != blocker.WorkloadStarting && state.Lease != blocker.LeaseHeld:
+	case verdict == blocker.Waiting && state.Workload != blocker.WorkloadReady &&
+		state.Workload != blocker.WorkloadStarting && state.Lease != blocker.LeaseHeld:
 		t.Errorf("%+v is called waiting, and nothing was seen alive", state)
 	case verdict == blocker.Waiting && state.Workload == blocker.WorkloadReady && state.Lease == blocker.LeaseExpiredTwice:
 		t.Errorf("%+v is called waiting, and nobody leads", state)
@@ -109,23 +112,36 @@ func TestJudgeController(t *testing.T) {
 		reason  blocker.Reason
 		verdict blocker.Verdict
 	}{
-		"nothing seen":                             {blocker.ControllerState{}, blocker.ControllerUnseen, blocker.Unknown},
-		"outside, without workload and Lease":      {blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseAbsent}, blocker.ControllerUnseen, blocker.Unknown},
-		"outside, with a Lease":                    {blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseHeld}, blocker.ControllerActs, blocker.Waiting},
-		"pods not listed, old Lease":               {blocker.ControllerState{Lease: blocker.LeaseExpiredTwice}, blocker.ControllerUnseen, blocker.Unknown},
-		"Leases not listed, scaled to zero":        {blocker.ControllerState{Workload: blocker.WorkloadStopped}, blocker.ControllerUnseen, blocker.Unknown},
-		"scaled to zero, never had a Lease":        {blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseAbsent}, blocker.ControllerGone, blocker.Stuck},
-		"scaled to zero, Lease expired just now":   {blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseExpired}, blocker.ControllerUnseen, blocker.Unknown},
-		"uninstalled, Lease expired twice":         {blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseExpiredTwice}, blocker.ControllerGone, blocker.Stuck},
-		"uninstalled with its namespace, no Lease": {blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseAbsent, Uninstalled: true}, blocker.ControllerGone, blocker.Stuck},
-		"crash loop":                           {blocker.ControllerState{Workload: blocker.WorkloadCrashing, Lease: blocker.LeaseExpired}, blocker.ControllerFails, blocker.Stuck},
-		"crash loop, Leases unseen":            {blocker.ControllerState{Workload: blocker.WorkloadCrashing}, blocker.ControllerFails, blocker.Unknown},
-		"crash loop, a leader elsewhere":       {blocker.ControllerState{Workload: blocker.WorkloadCrashing, Lease: blocker.LeaseHeld}, blocker.ControllerFails, blocker.Unknown},
-		"ready, and nobody leads for long":     {blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseExpiredTwice}, blocker.ControllerUnseen, blocker.Unknown},
-		"ready, without elections":             {blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseAbsent}, blocker.ControllerActs, blocker.Waiting},
-		"starting, old Lease":                  {blocker.ControllerState{Workload: blocker.WorkloadStarting, Lease: blocker.LeaseExpiredTwice}, blocker.ControllerActs, blocker.Waiting},
-		"a container beside it crashes":        {blocker.ControllerState{Workload: blocker.WorkloadDegraded, Lease: blocker.LeaseHeld}, blocker.ControllerFails, blocker.Unknown},
-		"one replica of two ready":             {blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseExpired}, blocker.ControllerActs, blocker.Waiting},
+		"nothing seen": {blocker.ControllerState{}, blocker.ControllerUnseen, blocker.Unknown},
+		"outside, without workload and Lease": {blocker.ControllerState{Workload: blocker.WorkloadAbsent,
+			Lease: blocker.LeaseAbsent}, blocker.ControllerUnseen, blocker.Unknown},
+		"outside, with a Lease": {blocker.ControllerState{Workload: blocker.WorkloadAbsent,
+			Lease: blocker.LeaseHeld}, blocker.ControllerActs, blocker.Waiting},
+		"pods not listed, old Lease":        {blocker.ControllerState{Lease: blocker.LeaseExpiredTwice}, blocker.ControllerUnseen, blocker.Unknown},
+		"Leases not listed, scaled to zero": {blocker.ControllerState{Workload: blocker.WorkloadStopped}, blocker.ControllerUnseen, blocker.Unknown},
+		"scaled to zero, never had a Lease": {blocker.ControllerState{Workload: blocker.WorkloadStopped,
+			Lease: blocker.LeaseAbsent}, blocker.ControllerGone, blocker.Stuck},
+		"scaled to zero, Lease expired just now": {blocker.ControllerState{Workload: blocker.WorkloadStopped,
+			Lease: blocker.LeaseExpired}, blocker.ControllerUnseen, blocker.Unknown},
+		"uninstalled, Lease expired twice": {blocker.ControllerState{Workload: blocker.WorkloadAbsent,
+			Lease: blocker.LeaseExpiredTwice}, blocker.ControllerGone, blocker.Stuck},
+		"uninstalled with its namespace, no Lease": {blocker.ControllerState{Workload: blocker.WorkloadAbsent,
+			Lease: blocker.LeaseAbsent, Uninstalled: true}, blocker.ControllerGone, blocker.Stuck},
+		"crash loop": {blocker.ControllerState{Workload: blocker.WorkloadCrashing,
+			Lease: blocker.LeaseExpired}, blocker.ControllerFails, blocker.Stuck},
+		"crash loop, Leases unseen": {blocker.ControllerState{Workload: blocker.WorkloadCrashing}, blocker.ControllerFails, blocker.Unknown},
+		"crash loop, a leader elsewhere": {blocker.ControllerState{Workload: blocker.WorkloadCrashing,
+			Lease: blocker.LeaseHeld}, blocker.ControllerFails, blocker.Unknown},
+		"ready, and nobody leads for long": {blocker.ControllerState{Workload: blocker.WorkloadReady,
+			Lease: blocker.LeaseExpiredTwice}, blocker.ControllerUnseen, blocker.Unknown},
+		"ready, without elections": {blocker.ControllerState{Workload: blocker.WorkloadReady,
+			Lease: blocker.LeaseAbsent}, blocker.ControllerActs, blocker.Waiting},
+		"starting, old Lease": {blocker.ControllerState{Workload: blocker.WorkloadStarting,
+			Lease: blocker.LeaseExpiredTwice}, blocker.ControllerActs, blocker.Waiting},
+		"a container beside it crashes": {blocker.ControllerState{Workload: blocker.WorkloadDegraded,
+			Lease: blocker.LeaseHeld}, blocker.ControllerFails, blocker.Unknown},
+		"one replica of two ready": {blocker.ControllerState{Workload: blocker.WorkloadReady,
+			Lease: blocker.LeaseExpired}, blocker.ControllerActs, blocker.Waiting},
 		"outside and silent, reports an error": {blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseAbsent, ReportsError: true}, blocker.ControllerFails, blocker.Stuck},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -104,7 +104,8 @@ func JudgeController(s ControllerState) (Reason, Verdict) {
 		return ControllerFails, Stuck
 	case s.Workload == WorkloadDegraded:
 		return ControllerFails, Unknown
-	case s.Workload == WorkloadCrashing && (s.Lease == LeaseHeld || s.Lease == LeaseUnseen): // a leader elsewhere, or just before its crash
+	case s.Workload == WorkloadCrashing && (s.Lease == LeaseHeld ||
+		s.Lease == LeaseUnseen): // a leader elsewhere, or just before its crash
 		return ControllerFails, Unknown
 	case s.Workload == WorkloadCrashing:
 		return ControllerFails, Stuck

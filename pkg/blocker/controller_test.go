@@ -29,7 +29,8 @@ func TestJudgeLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: &tc.holder, RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-tc.renewed))), LeaseDurationSeconds: ptr.To(tc.duration),
+				HolderIdentity: &tc.holder, RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-tc.renewed))),
+				LeaseDurationSeconds: ptr.To(tc.duration),
 			}}
 			if got := blocker.JudgeLease(lease, now); got != tc.want {
 				t.Errorf("JudgeLease() = %v, want %v", got, tc.want)

@@ -19,13 +19,18 @@ func TestDecideEvent(t *testing.T) {
 		state blocker.EventState
 		want  blocker.EventDecision
 	}{
-		"just deleted":                      {blocker.EventState{}, blocker.EventDecision{Action: blocker.Postpone, Reason: blocker.WaitingBriefly}},
-		"waiting for 30 s":                  {blocker.EventState{Waited: true}, blocker.EventDecision{Action: blocker.SendEvent, Reason: blocker.WaitingLong}},
-		"event was sent":                    {blocker.EventState{Waited: true, SentRecently: true}, blocker.EventDecision{Action: blocker.Postpone, Reason: blocker.SentRecently}},
-		"driver refuses, with its event":    {blocker.EventState{Waited: true, MoreExactEvent: true}, blocker.EventDecision{Action: blocker.Postpone, Reason: blocker.MoreExactEvent}},
-		"namespace is being deleted":        {blocker.EventState{Waited: true, NamespaceTerminating: true}, blocker.EventDecision{Action: blocker.NoEvent, Reason: blocker.NamespaceTerminating}},
-		"namespace is deleted, just begun":  {blocker.EventState{NamespaceTerminating: true}, blocker.EventDecision{Action: blocker.NoEvent, Reason: blocker.NamespaceTerminating}},
-		"event and more exact event, later": {blocker.EventState{Waited: true, SentRecently: true, MoreExactEvent: true}, blocker.EventDecision{Action: blocker.Postpone, Reason: blocker.MoreExactEvent}},
+		"just deleted":     {blocker.EventState{}, blocker.EventDecision{Action: blocker.Postpone, Reason: blocker.WaitingBriefly}},
+		"waiting for 30 s": {blocker.EventState{Waited: true}, blocker.EventDecision{Action: blocker.SendEvent, Reason: blocker.WaitingLong}},
+		"event was sent": {blocker.EventState{Waited: true, SentRecently: true},
+			blocker.EventDecision{Action: blocker.Postpone, Reason: blocker.SentRecently}},
+		"driver refuses, with its event": {blocker.EventState{Waited: true, MoreExactEvent: true},
+			blocker.EventDecision{Action: blocker.Postpone, Reason: blocker.MoreExactEvent}},
+		"namespace is being deleted": {blocker.EventState{Waited: true, NamespaceTerminating: true},
+			blocker.EventDecision{Action: blocker.NoEvent, Reason: blocker.NamespaceTerminating}},
+		"namespace is deleted, just begun": {blocker.EventState{NamespaceTerminating: true},
+			blocker.EventDecision{Action: blocker.NoEvent, Reason: blocker.NamespaceTerminating}},
+		"event and more exact event, later": {blocker.EventState{Waited: true, SentRecently: true, MoreExactEvent: true},
+			blocker.EventDecision{Action: blocker.Postpone, Reason: blocker.MoreExactEvent}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := blocker.DecideEvent(tc.state); got != tc.want {
@@ -39,7 +44,8 @@ func TestDecideEvent(t *testing.T) {
 // and beside no other event; and no wait stays without an event for ever.
 func TestEventIsSentInOneStateOnly(t *testing.T) {
 	for bits := range 16 {
-		s := blocker.EventState{Waited: bits&1 != 0, SentRecently: bits&2 != 0, MoreExactEvent: bits&4 != 0, NamespaceTerminating: bits&8 != 0}
+		s := blocker.EventState{Waited: bits&1 != 0, SentRecently: bits&2 != 0, MoreExactEvent: bits&4 != 0,
+			NamespaceTerminating: bits&8 != 0}
 		decision := blocker.DecideEvent(s)
 		if sends, may := decision.Action == blocker.SendEvent, s == (blocker.EventState{Waited: true}); sends != may {
 			t.Errorf("DecideEvent(%+v) = %v", s, decision)
@@ -56,7 +62,8 @@ func TestEventTextNamesReasonHolderAndNextStep(t *testing.T) {
 		want    string
 	}{
 		"complete": {
-			blocker.Blocker{Reason: blocker.ClaimExists, Holder: "PersistentVolumeClaim shop/data", Next: "kubectl delete pvc data -n shop"},
+			blocker.Blocker{Reason: blocker.ClaimExists, Holder: "PersistentVolumeClaim shop/data",
+				Next: "kubectl delete pvc data -n shop"},
 			"ClaimExists: The volume is bound to a claim that exists. Waiting for PersistentVolumeClaim shop/data. Next: kubectl delete pvc data -n shop",
 		},
 		"reason only": {blocker.Blocker{Reason: blocker.CloneRunning}, "CloneRunning: A volume is being cloned from the claim."},

@@ -27,7 +27,8 @@ func FuzzJudgeLease(f *testing.F) {
 			t.Errorf("state of a Lease without a holder = %v", state)
 		}
 		age := map[LeaseState]int{LeaseHeld: 0, LeaseExpired: 1, LeaseExpiredTwice: 2}
-		if later := now.Add(time.Duration(max(0, min(seconds, 1<<31))) * time.Second); age[JudgeLease(lease, later)] < age[state] {
+		if later := now.Add(time.Duration(max(0, min(seconds, 1<<31))) * time.Second); age[JudgeLease(lease,
+			later)] < age[state] {
 			t.Errorf("state of %v is %v, and %v at the later time %v", lease.Spec, state, JudgeLease(lease, later), later)
 		}
 		if diff := cmp.Diff(before, lease); diff != "" {

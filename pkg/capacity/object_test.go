@@ -21,7 +21,8 @@ var yes = true
 func manager() capacity.Manager {
 	return capacity.Manager{
 		Driver: "driver", ID: "external-provisioner", Namespace: "ns",
-		Owner: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "driver", UID: "owner", Controller: &yes},
+		Owner: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "driver", UID: "owner",
+			Controller: &yes},
 	}
 }
 
@@ -32,10 +33,12 @@ func TestObjectHasItemAndAnswer(t *testing.T) {
 	if capacity.ItemOf(object) != item || !capacity.HasAnswer(object, answer) || !manager().Owns(object) {
 		t.Errorf("the object has another item, answer or owner: %+v", object)
 	}
-	if got := object.Labels[capacity.DriverLabel] + " " + object.Labels[capacity.ManagerLabel]; got != "driver external-provisioner" {
+	if got := object.Labels[capacity.DriverLabel] + " " +
+		object.Labels[capacity.ManagerLabel]; got != "driver external-provisioner" {
 		t.Errorf("labels %s", got)
 	}
-	if object.Capacity.Value() != 5 || object.MaximumVolumeSize.Value() != 3 || object.StorageClassName != "fast" || object.NodeTopology.MatchLabels["rack"] != "1" {
+	if object.Capacity.Value() != 5 || object.MaximumVolumeSize.Value() != 3 || object.StorageClassName != "fast" ||
+		object.NodeTopology.MatchLabels["rack"] != "1" {
 		t.Errorf("the object has other content: %+v", object)
 	}
 	other := manager().Object(capacity.Item{Class: "slow", Segment: item.Segment}, answer)
@@ -45,7 +48,8 @@ func TestObjectHasItemAndAnswer(t *testing.T) {
 }
 
 func TestUpdate(t *testing.T) {
-	object := func(bytes int64, largest *resource.Quantity, owners ...metav1.OwnerReference) *storagev1.CSIStorageCapacity {
+	object := func(bytes int64, largest *resource.Quantity,
+		owners ...metav1.OwnerReference) *storagev1.CSIStorageCapacity {
 		return &storagev1.CSIStorageCapacity{
 			ObjectMeta: metav1.ObjectMeta{Name: "object", UID: "uid", ResourceVersion: "7", OwnerReferences: owners},
 			Capacity:   resource.NewQuantity(bytes, resource.BinarySI), MaximumVolumeSize: largest,
@@ -108,7 +112,8 @@ func TestManagerIDsAreUpstreams(t *testing.T) {
 
 func TestOldestObject(t *testing.T) {
 	at := func(name string, second int64) *storagev1.CSIStorageCapacity {
-		return &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Time{Time: time.Unix(second, 0)}}}
+		return &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: name,
+			CreationTimestamp: metav1.Time{Time: time.Unix(second, 0)}}}
 	}
 	if got := capacity.Oldest([]*storagev1.CSIStorageCapacity{at("c", 2), at("b", 1), at("a", 1)}); got != 2 {
 		t.Errorf("Oldest = %d, want 2: the first by name among equals", got)
@@ -120,7 +125,8 @@ func TestSegments(t *testing.T) {
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: labels}}
 	}
 	registered := func(driver string, keys ...string) *storagev1.CSINode {
-		return &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "other", TopologyKeys: []string{"x"}}, {Name: driver, TopologyKeys: keys}}}}
+		return &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "other",
+			TopologyKeys: []string{"x"}}, {Name: driver, TopologyKeys: keys}}}}
 	}
 	labels := map[string]string{"zone": "a", "rack": "1", "unrelated": "2"}
 	for name, tc := range map[string]struct {
@@ -151,9 +157,11 @@ func TestSegments(t *testing.T) {
 
 func TestSegmentsOfVolume(t *testing.T) {
 	term := func(operator v1.NodeSelectorOperator, values ...string) v1.NodeSelectorTerm {
-		return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: operator, Values: values}}}
+		return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: "zone", Operator: operator,
+			Values: values}}}
 	}
-	fields := v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name", Operator: v1.NodeSelectorOpIn, Values: []string{"node"}}}}
+	fields := v1.NodeSelectorTerm{MatchFields: []v1.NodeSelectorRequirement{{Key: "metadata.name",
+		Operator: v1.NodeSelectorOpIn, Values: []string{"node"}}}}
 	for name, tc := range map[string]struct {
 		terms []v1.NodeSelectorTerm
 		want  string
@@ -203,7 +211,9 @@ func TestRequestHasTopologyOfSegment(t *testing.T) {
 	if got := capacity.Request("", nil); got.AccessibleTopology != nil {
 		t.Errorf("the request for the empty segment has topology %v", got.AccessibleTopology)
 	}
-	if got := capacity.Request("zone=a", map[string]string{"tier": "fast"}); got.AccessibleTopology.GetSegments()["zone"] != "a" || got.Parameters["tier"] != "fast" {
+	if got := capacity.Request("zone=a",
+		map[string]string{"tier": "fast"}); got.AccessibleTopology.GetSegments()["zone"] != "a" ||
+		got.Parameters["tier"] != "fast" {
 		t.Errorf("request %v", got)
 	}
 }
@@ -219,7 +229,8 @@ func TestObjectWithoutSegmentIsNeverWanted(t *testing.T) {
 			t.Errorf("%s: item %+v", name, item)
 		}
 	}
-	if capacity.ItemOf(&storagev1.CSIStorageCapacity{StorageClassName: "fast", NodeTopology: &metav1.LabelSelector{}}) != whole {
+	if capacity.ItemOf(&storagev1.CSIStorageCapacity{StorageClassName: "fast",
+		NodeTopology: &metav1.LabelSelector{}}) != whole {
 		t.Error("the empty selector is not the whole cluster")
 	}
 }

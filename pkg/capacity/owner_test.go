@@ -18,9 +18,10 @@ import (
 // would show the old capacity from then on.
 func TestUpdateReplacesFormerController(t *testing.T) {
 	object := &storagev1.CSIStorageCapacity{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "object", UID: "uid", ResourceVersion: "7", OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "former", UID: "former", Controller: &yes},
-		}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "object", UID: "uid", ResourceVersion: "7",
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "former", UID: "former", Controller: &yes},
+			}},
 		Capacity: resource.NewQuantity(1, resource.BinarySI),
 	}
 	body, err := manager().Update(object, capacity.Answer{Bytes: 2}).Bytes()
@@ -47,7 +48,8 @@ func TestUpdateReplacesFormerController(t *testing.T) {
 	if len(owners) != 1 || owners[0].UID == "former" {
 		t.Errorf("owners %+v, want the present one", owners)
 	}
-	if faults := validation.ValidateOwnerReferences(owners, field.NewPath("metadata", "ownerReferences")); len(faults) > 0 {
+	if faults := validation.ValidateOwnerReferences(owners, field.NewPath("metadata",
+		"ownerReferences")); len(faults) > 0 {
 		t.Errorf("the API server refuses the update: %v", faults.ToAggregate())
 	}
 }

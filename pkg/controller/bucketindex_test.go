@@ -13,18 +13,20 @@ import (
 // labelIndexed returns an informer with an index of pods by the values of their labels.
 func labelIndexed(t *testing.T) cache.SharedIndexInformer {
 	t.Helper()
-	return cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1.Pod{}, 0, cache.Indexers{"label": BucketIndex(func(object any) []string {
-		var values []string
-		for _, value := range object.(*v1.Pod).Labels {
-			values = append(values, value)
-		}
-		return values
-	})})
+	return cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1.Pod{}, 0,
+		cache.Indexers{"label": BucketIndex(func(object any) []string {
+			var values []string
+			for _, value := range object.(*v1.Pod).Labels {
+				values = append(values, value)
+			}
+			return values
+		})})
 }
 
 func labeledPods(informer cache.SharedIndexInformer, value string) []string {
 	var names []string
-	for _, pod := range FromBucket(informer, "label", value, func(pod *v1.Pod) bool { return pod.Labels["a"] == value || pod.Labels["b"] == value }) {
+	for _, pod := range FromBucket(informer, "label", value,
+		func(pod *v1.Pod) bool { return pod.Labels["a"] == value || pod.Labels["b"] == value }) {
 		names = append(names, pod.Name)
 	}
 	slices.Sort(names)
@@ -72,7 +74,8 @@ func TestBucketIndexFollowsChanges(t *testing.T) {
 		if err := step.change(step.pod); err != nil {
 			t.Fatal(err)
 		}
-		if one, two := labeledPods(informer, "1"), labeledPods(informer, "2"); !slices.Equal(one, step.one) || !slices.Equal(two, step.two) {
+		if one, two := labeledPods(informer, "1"), labeledPods(informer, "2"); !slices.Equal(one, step.one) ||
+			!slices.Equal(two, step.two) {
 			t.Errorf("after %s: %v and %v, want %v and %v", step.pod.Name, one, two, step.one, step.two)
 		}
 	}

@@ -26,15 +26,16 @@ func volume(name, version string) *v1.PersistentVolume {
 func TestKeyIsReconciledByOneWorkerAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var busy, done atomic.Int32
-		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Millisecond, Max: time.Second}, func(context.Context, string) error {
-			if busy.Add(1) > 1 {
-				t.Error("two workers on one key")
-			}
-			<-time.After(time.Second)
-			busy.Add(-1)
-			done.Add(1)
-			return nil
-		})
+		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Millisecond, Max: time.Second},
+			func(context.Context, string) error {
+				if busy.Add(1) > 1 {
+					t.Error("two workers on one key")
+				}
+				<-time.After(time.Second)
+				busy.Add(-1)
+				done.Add(1)
+				return nil
+			})
 		run(t, loop, 4)
 		for range 3 {
 			loop.Enqueue("key")
@@ -52,18 +53,19 @@ func TestFailedKeyBacksOffAndPanicStopsNoWorker(t *testing.T) {
 		var mu sync.Mutex
 		var tries []time.Duration
 		start := time.Now()
-		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: 4 * time.Second}, func(_ context.Context, key string) error {
-			if key == "bad" {
-				panic("unexpected object")
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			tries = append(tries, time.Since(start))
-			if len(tries) < 5 {
-				return errors.New("not yet")
-			}
-			return nil
-		})
+		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: 4 * time.Second},
+			func(_ context.Context, key string) error {
+				if key == "bad" {
+					panic("unexpected object")
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				tries = append(tries, time.Since(start))
+				if len(tries) < 5 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
 		run(t, loop, 1)
 		loop.Enqueue("bad")
 		loop.Enqueue("key")
@@ -89,15 +91,16 @@ func TestUnsettledKeyBacksOffDespiteEvents(t *testing.T) {
 		var tries []time.Duration
 		start := time.Now()
 		var loop *controller.Loop
-		loop = controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: 4 * time.Second}, func(context.Context, string) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if tries = append(tries, time.Since(start)); len(tries) >= 5 {
-				return nil
-			}
-			loop.Enqueue("key")
-			return controller.ErrTooManySteps
-		})
+		loop = controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: 4 * time.Second},
+			func(context.Context, string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if tries = append(tries, time.Since(start)); len(tries) >= 5 {
+					return nil
+				}
+				loop.Enqueue("key")
+				return controller.ErrTooManySteps
+			})
 		run(t, loop, 2)
 		for range 40 { // until 10 seconds have passed
 			loop.Enqueue("key")
@@ -118,16 +121,17 @@ func TestUnsettledKeyBacksOffDespiteEvents(t *testing.T) {
 func TestStoppedLoopFinishesOnlyItsCurrentObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var finished, aborted atomic.Int32
-		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Millisecond, Max: time.Second}, func(ctx context.Context, key string) error {
-			duration := map[string]time.Duration{"short": 2 * time.Second, "long": time.Minute}[key]
-			select {
-			case <-time.After(duration):
-				finished.Add(1)
-			case <-ctx.Done():
-				aborted.Add(1)
-			}
-			return nil
-		})
+		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Millisecond, Max: time.Second},
+			func(ctx context.Context, key string) error {
+				duration := map[string]time.Duration{"short": 2 * time.Second, "long": time.Minute}[key]
+				select {
+				case <-time.After(duration):
+					finished.Add(1)
+				case <-ctx.Done():
+					aborted.Add(1)
+				}
+				return nil
+			})
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		start, stopped := time.Now(), make(chan struct{})
@@ -223,7 +227,8 @@ func TestRepeatedFailureIsReportedAtGrowingIntervals(t *testing.T) {
 		reporter.ReportFailure(volume("v", "1"), gone)
 		reporter.ReportFailure(volume("v", "1"), busy)
 		synctest.Wait()
-		want := []string{"0s Busy", "31s Busy", "2m7s Busy", "4m15s Busy", "8m31s Busy", "13m31s Busy", "18m31s Busy", "23m31s Busy", "28m31s Busy", "33m31s Gone", "33m31s Busy"}
+		want := []string{"0s Busy", "31s Busy", "2m7s Busy", "4m15s Busy", "8m31s Busy", "13m31s Busy", "18m31s Busy",
+			"23m31s Busy", "28m31s Busy", "33m31s Gone", "33m31s Busy"}
 		if !slices.Equal(events.sent, want) {
 			t.Errorf("events %v, want %v", events.sent, want)
 		}
@@ -278,12 +283,13 @@ func TestDelayedEventIsSentWhenDue(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				events := &timedRecorder{start: time.Now()}
 				reporter := controller.NewReporter(events)
-				reporter.ReportWhen(volume("v", "1"), controller.NormalEvent("Waiting", "for someone"), func(waited time.Duration) time.Duration {
-					if waited >= 6*time.Second {
-						return 0
-					}
-					return 2 * time.Second
-				})
+				reporter.ReportWhen(volume("v", "1"), controller.NormalEvent("Waiting", "for someone"),
+					func(waited time.Duration) time.Duration {
+						if waited >= 6*time.Second {
+							return 0
+						}
+						return 2 * time.Second
+					})
 				<-time.After(tc.withdrawnAfter)
 				reporter.Withdraw("uid-1")
 				<-time.After(time.Hour)
@@ -326,7 +332,8 @@ func TestSlowFailureIsReportedAtGrowingIntervals(t *testing.T) {
 		reporter.Report(volume("v", "1"), controller.NormalEvent("Done", "at last"))
 		reporter.ReportFailure(volume("v", "1"), controller.WarningEvent("Failing", "too late"))
 		synctest.Wait()
-		if want := []string{"2s Calling", "3s Failing", "6s Calling", "35s Failing", "40s Done", "40s Failing"}; !slices.Equal(events.sent, want) {
+		if want := []string{"2s Calling", "3s Failing", "6s Calling", "35s Failing", "40s Done",
+			"40s Failing"}; !slices.Equal(events.sent, want) {
 			t.Errorf("events %v, want %v", events.sent, want)
 		}
 	})

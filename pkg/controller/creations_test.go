@@ -49,17 +49,20 @@ func claimSource(events ...watch.Event) *cache.ListWatch {
 func TestOnlyCreationsOfAWatchAreSeen(t *testing.T) {
 	end := claimOf("", false)
 	end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-	added, boundLater := watch.Event{Type: watch.Added, Object: claimOf("added", false)}, watch.Event{Type: watch.Modified, Object: claimOf("added", true)}
+	added, boundLater := watch.Event{Type: watch.Added, Object: claimOf("added", false)},
+		watch.Event{Type: watch.Modified, Object: claimOf("added", true)}
 	for name, tc := range map[string]struct {
 		options metav1.ListOptions
 		events  []watch.Event
 		seen    bool
 	}{
-		"created after the list":       {metav1.ListOptions{ResourceVersion: "7"}, []watch.Event{added}, true},
-		"changed after the list":       {metav1.ListOptions{ResourceVersion: "7"}, []watch.Event{{Type: watch.Modified, Object: claimOf("added", false)}}, false},
-		"created, then changed":        {metav1.ListOptions{ResourceVersion: "7"}, []watch.Event{added, {Type: watch.Modified, Object: claimOf("added", false)}}, true},
-		"created, then bound":          {metav1.ListOptions{ResourceVersion: "7"}, []watch.Event{added, boundLater}, false},
-		"created, then deleted":        {metav1.ListOptions{ResourceVersion: "7"}, []watch.Event{added, {Type: watch.Deleted, Object: claimOf("added", false)}}, false},
+		"created after the list": {metav1.ListOptions{ResourceVersion: "7"}, []watch.Event{added}, true},
+		"changed after the list": {metav1.ListOptions{ResourceVersion: "7"}, []watch.Event{{Type: watch.Modified, Object: claimOf("added", false)}}, false},
+		"created, then changed": {metav1.ListOptions{ResourceVersion: "7"},
+			[]watch.Event{added, {Type: watch.Modified, Object: claimOf("added", false)}}, true},
+		"created, then bound": {metav1.ListOptions{ResourceVersion: "7"}, []watch.Event{added, boundLater}, false},
+		"created, then deleted": {metav1.ListOptions{ResourceVersion: "7"},
+			[]watch.Event{added, {Type: watch.Deleted, Object: claimOf("added", false)}}, false},
 		"created before the watch":     {metav1.ListOptions{ResourceVersion: "0"}, []watch.Event{added}, false},
 		"in a streaming list":          {metav1.ListOptions{SendInitialEvents: ptr.To(true)}, []watch.Event{added, {Type: watch.Bookmark, Object: end}}, false},
 		"created after a stream":       {metav1.ListOptions{SendInitialEvents: ptr.To(true)}, []watch.Event{{Type: watch.Bookmark, Object: end}, added}, true},

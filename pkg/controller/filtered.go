@@ -22,7 +22,8 @@ import (
 //
 // cameByWatch reports whether an object with the resource version reached the cache as a
 // watch event: then the cache saw the write after which keep returned true.
-func NewFilteredListWatch(source *cache.ListWatch, client any, keep func(object runtime.Object) bool) (filtered cache.ListerWatcher, cameByWatch func(version string) bool) {
+func NewFilteredListWatch(source *cache.ListWatch, client any,
+	keep func(object runtime.Object) bool) (filtered cache.ListerWatcher, cameByWatch func(version string) bool) {
 	f := newFilter(keep)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -46,7 +46,8 @@ func source(list []v1.PersistentVolume, watched watch.Interface) *cache.ListWatc
 func TestFilteredWatchPassesAcceptedObjects(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
 	filtered, _ := controller.NewFilteredListWatch(source(nil, events), nil, isLabeled)
-	watched, err := cache.ToWatcherWithContext(filtered).WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true)})
+	watched, err := cache.ToWatcherWithContext(filtered).WatchWithContext(t.Context(),
+		metav1.ListOptions{SendInitialEvents: ptr.To(true)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,8 @@ func TestShortWatchOfForeignObjectsIsFollowedByNoList(t *testing.T) {
 		filtered, _ := controller.NewFilteredListWatch(short, listsInPages{}, isLabeled)
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		cache.NewReflector(filtered, &v1.PersistentVolume{}, cache.NewStore(cache.MetaNamespaceKeyFunc), 0).RunWithContext(ctx)
+		cache.NewReflector(filtered, &v1.PersistentVolume{}, cache.NewStore(cache.MetaNamespaceKeyFunc), 0).
+			RunWithContext(ctx)
 		if want := []string{"20", "21", "22", "23"}; lists != 1 || !slices.Equal(begun, want) {
 			t.Errorf("%d lists, watches after %v, want one list and %v", lists, begun, want)
 		}
@@ -120,7 +122,8 @@ func TestShortWatchOfForeignObjectsIsFollowedByNoList(t *testing.T) {
 
 // Before its end a streaming list is in no order.
 func TestForeignObjectOfAStreamingListIsNoBookmark(t *testing.T) {
-	for name, options := range map[string]metav1.ListOptions{"streaming list": {SendInitialEvents: ptr.To(true), ResourceVersion: "5"}, "any version": {ResourceVersion: "0"}} {
+	for name, options := range map[string]metav1.ListOptions{"streaming list": {SendInitialEvents: ptr.To(true),
+		ResourceVersion: "5"}, "any version": {ResourceVersion: "0"}} {
 		events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 2})
 		filtered, _ := controller.NewFilteredListWatch(source(nil, events), nil, isLabeled)
 		watched, err := cache.ToWatcherWithContext(filtered).WatchWithContext(t.Context(), options)
@@ -137,7 +140,8 @@ func TestForeignObjectOfAStreamingListIsNoBookmark(t *testing.T) {
 
 func TestFilteredListIsRememberedByTheWatch(t *testing.T) {
 	events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 20})
-	filtered, _ := controller.NewFilteredListWatch(source([]v1.PersistentVolume{*labeled("ours", true), *labeled("foreign", false)}, events), nil, isLabeled)
+	filtered, _ := controller.NewFilteredListWatch(source([]v1.PersistentVolume{*labeled("ours", true),
+		*labeled("foreign", false)}, events), nil, isLabeled)
 	list, err := cache.ToListerWithContext(filtered).ListWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,8 @@ import (
 
 // startedInformer returns a started informer whose cache has the volumes, and the
 // function that stops it.
-func startedInformer(t *testing.T, volumes ...*v1.PersistentVolume) (*fake.Clientset, cache.SharedIndexInformer, func()) {
+func startedInformer(t *testing.T,
+	volumes ...*v1.PersistentVolume) (*fake.Clientset, cache.SharedIndexInformer, func()) {
 	t.Helper()
 	client := fake.NewClientset()
 	for _, v := range volumes {
@@ -42,7 +43,8 @@ func TestRegisteredHandlersHaveSeenTheWholeCache(t *testing.T) {
 		defer stop()
 		var seen, slow atomic.Int32
 		err := controller.RegisterHandlers(t.Context(),
-			controller.EventHandler{Informer: informer, Handler: cache.ResourceEventHandlerFuncs{AddFunc: func(any) { seen.Add(1) }}},
+			controller.EventHandler{Informer: informer,
+				Handler: cache.ResourceEventHandlerFuncs{AddFunc: func(any) { seen.Add(1) }}},
 			controller.EventHandler{Informer: informer, Handler: cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
 				<-time.After(time.Second)
 				slow.Add(1)
@@ -63,9 +65,10 @@ func TestObjectsOfTheCacheAreReplayed(t *testing.T) {
 		name := func(names *[]string) func(*v1.PersistentVolume) {
 			return func(v *v1.PersistentVolume) { *names = append(*names, v.Name) }
 		}
-		err := controller.RegisterHandlers(t.Context(), controller.EventHandler{Informer: informer, Handler: controller.OnReplay(
-			name(&replayed), controller.OnChange(func(_, v *v1.PersistentVolume) { name(&changed)(v) }, name(&gone)),
-		)})
+		err := controller.RegisterHandlers(t.Context(), controller.EventHandler{Informer: informer,
+			Handler: controller.OnReplay(
+				name(&replayed), controller.OnChange(func(_, v *v1.PersistentVolume) { name(&changed)(v) }, name(&gone)),
+			)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,10 +99,11 @@ func TestHandlersSeeDeletionsAfterRegistration(t *testing.T) {
 		synctest.Wait() // the fake client loses changes before the watch begins
 		remove("before")
 		var added, deleted []string
-		err := controller.RegisterHandlers(t.Context(), controller.EventHandler{Informer: informer, Handler: controller.OnChange(
-			func(_, v *v1.PersistentVolume) { added = append(added, v.Name) },
-			func(v *v1.PersistentVolume) { deleted = append(deleted, v.Name) },
-		)})
+		err := controller.RegisterHandlers(t.Context(), controller.EventHandler{Informer: informer,
+			Handler: controller.OnChange(
+				func(_, v *v1.PersistentVolume) { added = append(added, v.Name) },
+				func(v *v1.PersistentVolume) { deleted = append(deleted, v.Name) },
+			)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +118,8 @@ func TestRegistrationEndsWithTheContext(t *testing.T) {
 	informer := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Core().V1().PersistentVolumes().Informer()
 	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
-	err := controller.RegisterHandlers(ctx, controller.EventHandler{Informer: informer, Handler: cache.ResourceEventHandlerFuncs{}})
+	err := controller.RegisterHandlers(ctx, controller.EventHandler{Informer: informer,
+		Handler: cache.ResourceEventHandlerFuncs{}})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("registration with an informer that never starts: %v", err)
 	}
@@ -123,7 +128,8 @@ func TestRegistrationEndsWithTheContext(t *testing.T) {
 func TestStoppedInformerRefusesHandlers(t *testing.T) {
 	_, informer, stop := startedInformer(t)
 	stop()
-	if err := controller.RegisterHandlers(t.Context(), controller.EventHandler{Informer: informer, Handler: cache.ResourceEventHandlerFuncs{}}); err == nil {
+	if err := controller.RegisterHandlers(t.Context(), controller.EventHandler{Informer: informer,
+		Handler: cache.ResourceEventHandlerFuncs{}}); err == nil {
 		t.Error("a handler was registered with a stopped informer")
 	}
 }

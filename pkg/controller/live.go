@@ -14,7 +14,8 @@ import (
 // not to be deleted any more counts until the last moment, and a claim that is gone stays gone. If
 // the volume refers to another claim by then, both are read again. The volume is nil if it is gone,
 // or if another volume has its name.
-func LivePair(ctx context.Context, client kubernetes.Interface, volume *v1.PersistentVolume) (*v1.PersistentVolume, *v1.PersistentVolumeClaim, error) {
+func LivePair(ctx context.Context, client kubernetes.Interface,
+	volume *v1.PersistentVolume) (*v1.PersistentVolume, *v1.PersistentVolumeClaim, error) {
 	for {
 		claim, err := LiveClaim(ctx, client, volume)
 		if err != nil {
@@ -33,7 +34,8 @@ func LivePair(ctx context.Context, client kubernetes.Interface, volume *v1.Persi
 
 // LiveVolume reads the volume from the API server. It returns nil if the volume is gone,
 // or if another volume has its name.
-func LiveVolume(ctx context.Context, client kubernetes.Interface, cached *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+func LiveVolume(ctx context.Context, client kubernetes.Interface,
+	cached *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	volume, err := ReadLive(ctx, "volume", cached.Name, client.CoreV1().PersistentVolumes().Get)
 	if err != nil || volume == nil || volume.UID != cached.UID {
 		return nil, err
@@ -46,7 +48,8 @@ func isName(text string) bool { return text != "" && len(content.IsPathSegmentNa
 
 // LiveClaim reads the claim that the volume's claimRef names from the API server, nil if
 // there is none. The caller compares its UID with that of the claimRef.
-func LiveClaim(ctx context.Context, client kubernetes.Interface, volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
+func LiveClaim(ctx context.Context, client kubernetes.Interface,
+	volume *v1.PersistentVolume) (*v1.PersistentVolumeClaim, error) {
 	ref := volume.Spec.ClaimRef
 	if ref == nil || !isName(ref.Namespace) || !isName(ref.Name) { // the API server stores any text in a claimRef
 		return nil, nil

@@ -57,10 +57,12 @@ func TestLivePair(t *testing.T) {
 
 // The API server stores a claimRef without a namespace or with any name, and serves no path of such a claim.
 func TestImpossibleClaimRefNamesNoClaim(t *testing.T) {
-	for _, ref := range []v1.ObjectReference{{Name: "data", UID: "1"}, {Namespace: "ns", UID: "1"}, {Namespace: "ns", Name: "a/b", UID: "1"}, {Namespace: "..", Name: "data", UID: "1"}} {
+	for _, ref := range []v1.ObjectReference{{Name: "data", UID: "1"}, {Namespace: "ns", UID: "1"},
+		{Namespace: "ns", Name: "a/b", UID: "1"}, {Namespace: "..", Name: "data", UID: "1"}} {
 		client := fake.NewClientset()
 		client.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1.Resource(""), "", "404 page not found", 0, true)
+			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1.Resource(""), "",
+				"404 page not found", 0, true)
 		})
 		volume := diskOf("1", "")
 		volume.Spec.ClaimRef = &ref
@@ -76,12 +78,14 @@ func TestLivePairNeedsProofOfAbsence(t *testing.T) {
 		client := fake.NewClientset(diskOf("1", "data"), claimNamed("data"))
 		client.PrependReactor("get", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 			name := action.(clienttesting.GetAction).GetName()
-			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1.Resource(resource), name, "404 page not found", 0, true)
+			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1.Resource(resource), name,
+				"404 page not found", 0, true)
 		})
 		if volume, claim, err := LivePair(t.Context(), client, diskOf("1", "data")); err == nil {
 			t.Errorf("without an answer about %s: volume %v, claim %v, no error", resource, volume, claim)
 		}
-		if _, err := ReadLive(t.Context(), "volume", "disk", client.CoreV1().PersistentVolumes().Get); (err != nil) != (resource == "persistentvolumes") {
+		if _, err := ReadLive(t.Context(), "volume", "disk", client.CoreV1().PersistentVolumes().
+			Get); (err != nil) != (resource == "persistentvolumes") {
 			t.Errorf("without an answer about %s: error %v", resource, err)
 		}
 	}
@@ -90,7 +94,8 @@ func TestLivePairNeedsProofOfAbsence(t *testing.T) {
 // A health page behind the address of the API server says 200 to everything, and is decoded as an empty object.
 func TestEmptyAnswerIsAnError(t *testing.T) {
 	client := fake.NewClientset(diskOf("1", "data"), claimNamed("data"))
-	client.PrependReactor("*", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.PersistentVolume{}, nil })
+	client.PrependReactor("*", "persistentvolumes",
+		func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.PersistentVolume{}, nil })
 	client.PrependReactor("*", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &v1.PersistentVolumeClaim{}, nil
 	})
@@ -151,10 +156,12 @@ func TestLastWriteOfObjectIsNotAwaited(t *testing.T) {
 		written := diskOf("1", "")
 		written.DeletionTimestamp, written.Finalizers, written.ResourceVersion = tc.deleted, tc.finalizers, "8"
 		client := fake.NewClientset()
-		client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, written, nil })
+		client.PrependReactor("patch", "persistentvolumes",
+			func(clienttesting.Action) (bool, runtime.Object, error) { return true, written, nil })
 		versions := NewVersions()
 		cached := diskOf("1", "")
-		if _, err := NewWriter(client, versions).PatchVolume(t.Context(), cached, patch.For(cached).Remove("/metadata/finalizers")); err != nil {
+		if _, err := NewWriter(client, versions).PatchVolume(t.Context(), cached,
+			patch.For(cached).Remove("/metadata/finalizers")); err != nil {
 			t.Fatal(err)
 		}
 		if got := !versions.IsFresh(cached); got != tc.awaited {

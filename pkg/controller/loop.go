@@ -58,8 +58,9 @@ const staleBackoff = 20 * time.Millisecond
 func NewLoop(name string, backoff Backoff, reconcile func(ctx context.Context, key string) error) *Loop {
 	failed := workqueue.NewTypedItemExponentialFailureRateLimiter[string](backoff.Initial, backoff.Max)
 	return &Loop{
-		name:      name,
-		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(failed, workqueue.TypedRateLimitingQueueConfig[string]{Name: name}),
+		name: name,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(failed,
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: name}),
 		reconcile: reconcile,
 		backoff:   backoff,
 		failed:    failed,

@@ -23,12 +23,13 @@ func reconciledAfter(t *testing.T, enqueue func(*controller.Loop)) map[string]ti
 	var mu sync.Mutex
 	var started time.Time
 	reconciled := map[string]time.Duration{}
-	loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: time.Second}, func(_ context.Context, key string) error {
-		mu.Lock()
-		defer mu.Unlock()
-		reconciled[key] = time.Since(started)
-		return nil
-	})
+	loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: time.Second},
+		func(_ context.Context, key string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			reconciled[key] = time.Since(started)
+			return nil
+		})
 	enqueue(loop)
 	started = time.Now()
 	run(t, loop, 1)
@@ -49,7 +50,8 @@ func TestKeysEnqueuedBeforeTheStartKeepTheirTime(t *testing.T) {
 			loop.Enqueue("now")
 			<-time.After(10 * time.Second)
 		})
-		for key, want := range map[string]time.Duration{"later": time.Hour - 10*time.Second, "sooner": 50 * time.Second, "past": 0, "now": 0} {
+		for key, want := range map[string]time.Duration{"later": time.Hour - 10*time.Second, "sooner": 50 * time.Second,
+			"past": 0, "now": 0} {
 			if got, done := reconciled[key]; !done || got != want {
 				t.Errorf("key %q was reconciled after %s (%t), want after %s", key, got, done, want)
 			}
@@ -99,7 +101,8 @@ func TestStaleKeyIsRetriedSoon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				if got := triedAt(t, controller.Backoff{Initial: tc.initial, Max: 4 * time.Second}, tc.errs...); !slices.Equal(got, tc.want) {
+				if got := triedAt(t, controller.Backoff{Initial: tc.initial, Max: 4 * time.Second}, tc.errs...); !slices.Equal(got,
+					tc.want) {
 					t.Errorf("tried at %v, want at %v", got, tc.want)
 				}
 			})
@@ -112,14 +115,15 @@ func TestStaleBackoffBeginsAgainAfterSuccess(t *testing.T) {
 		var tries []time.Duration
 		var mu sync.Mutex
 		start := time.Now()
-		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: time.Second}, func(context.Context, string) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if tries = append(tries, time.Since(start)); len(tries)%2 == 1 {
-				return controller.ErrStaleCache
-			}
-			return nil
-		})
+		loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: time.Second},
+			func(context.Context, string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if tries = append(tries, time.Since(start)); len(tries)%2 == 1 {
+					return controller.ErrStaleCache
+				}
+				return nil
+			})
 		run(t, loop, 1)
 		for range 3 {
 			loop.Enqueue("key")

@@ -72,10 +72,12 @@ func awaitLost(t *testing.T, live *v1.PersistentVolume, lost bool) {
 func TestUnreadableObjectKeepsItsWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, versions, unavailable := fake.NewClientset(), NewVersions(), errors.New("unavailable")
-		client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, unavailable })
+		client.PrependReactor("get", "persistentvolumes",
+			func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, unavailable })
 		versions.RecordWrite(diskAt("8"))
 		<-time.After(overdueWrite)
-		if err := versions.AwaitVolume(t.Context(), client, diskAt("1")); !errors.Is(err, unavailable) || versions.IsFresh(diskAt("1")) {
+		if err := versions.AwaitVolume(t.Context(), client, diskAt("1")); !errors.Is(err, unavailable) ||
+			versions.IsFresh(diskAt("1")) {
 			t.Errorf("AwaitVolume() = %v, want %v", err, unavailable)
 		}
 	})
@@ -91,7 +93,8 @@ func TestLaterWriteOfLostOneCounts(t *testing.T) {
 		})
 		versions.RecordWrite(diskAt("8"))
 		<-time.After(overdueWrite)
-		if err := versions.AwaitVolume(t.Context(), client, diskAt("1")); !errors.Is(err, ErrStaleCache) || versions.IsFresh(diskAt("8")) {
+		if err := versions.AwaitVolume(t.Context(), client, diskAt("1")); !errors.Is(err, ErrStaleCache) ||
+			versions.IsFresh(diskAt("8")) {
 			t.Errorf("AwaitVolume() = %v, and the later write is forgotten", err)
 		}
 	})

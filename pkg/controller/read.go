@@ -11,7 +11,8 @@ import (
 
 // ReadLive reads one object from the API server. It returns the zero value if the
 // object does not exist.
-func ReadLive[T metav1.Object](ctx context.Context, what, name string, get func(context.Context, string, metav1.GetOptions) (T, error)) (T, error) {
+func ReadLive[T metav1.Object](ctx context.Context, what, name string,
+	get func(context.Context, string, metav1.GetOptions) (T, error)) (T, error) {
 	object, _, err := answer.Get(ctx, name, get)
 	if err != nil {
 		return object, fmt.Errorf("read %s %s: %w", what, name, err)

@@ -25,7 +25,8 @@ var ErrGone = errors.New("the object no longer exists")
 //	ErrGone                the object, or the object with this UID, does not exist
 //	the error itself       the object has changed ([patch.IsStale]), or the code says nothing about the object
 //	[answer.Refusal]   the object is as it was observed, or it lives in spite of a 404
-func CheckRefusal[T metav1.Object](ctx context.Context, refused error, what string, observed T, get func(context.Context, string, metav1.GetOptions) (T, error)) error {
+func CheckRefusal[T metav1.Object](ctx context.Context, refused error, what string, observed T,
+	get func(context.Context, string, metav1.GetOptions) (T, error)) error {
 	stale := patch.IsStale(refused) // false without an error
 	if !stale && !apierrors.IsNotFound(refused) && !apierrors.IsGone(refused) {
 		return refused
@@ -59,7 +60,8 @@ func isUnreachableWebhook(err error) bool {
 		return false
 	}
 	text := status.Status().Message
-	return strings.HasPrefix(text, "Internal error occurred: failed calling webhook ") && !strings.Contains(text, "context canceled")
+	return strings.HasPrefix(text, "Internal error occurred: failed calling webhook ") &&
+		!strings.Contains(text, "context canceled")
 }
 
 // webhookCall is the part of an error that is equal in each attempt to call a webhook: what follows may name a port.

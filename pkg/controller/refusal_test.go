@@ -29,8 +29,10 @@ func outcomeOf(err error) outcome {
 // A webhook chooses the code of its denial. What the code says counts only if a live read confirms it.
 func TestRefusalIsCheckedByLiveRead(t *testing.T) {
 	resource := v1.Resource("persistentvolumes")
-	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonGone, Message: "gone"}}
-	invalid := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "disk", "testing value failed", 0, false)
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone,
+		Reason: metav1.StatusReasonGone, Message: "gone"}}
+	invalid := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "disk",
+		"testing value failed", 0, false)
 	same, changed, another := diskOf("1", ""), diskOf("1", ""), diskOf("2", "")
 	changed.ResourceVersion = "8"
 	gone, refused, stale := outcome{gone: true}, outcome{refused: true}, outcome{stale: true}
@@ -86,7 +88,8 @@ func TestUnreachableWebhookRefuses(t *testing.T) {
 			t.Errorf("%s: IsRefusal(%v) = %v", name, tc.err, got)
 		}
 	}
-	one, other := answered(calls+": read tcp 10.0.0.1:40001->10.0.0.2:443: EOF"), answered(calls+": read tcp 10.0.0.1:40002->10.0.0.2:443: EOF")
+	one, other := answered(calls+": read tcp 10.0.0.1:40001->10.0.0.2:443: EOF"),
+		answered(calls+": read tcp 10.0.0.1:40002->10.0.0.2:443: EOF")
 	if a, b := RefusalEvent("Adding", one), RefusalEvent("Adding", other); a != b || !strings.HasSuffix(a.Message, calls) {
 		t.Errorf("events %q and %q, want one without ports", a.Message, b.Message)
 	}
@@ -101,7 +104,8 @@ func TestRefusalIsNoProofWithoutRead(t *testing.T) {
 	client.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewInternalError(errors.New("scripted"))
 	})
-	for _, answer := range []error{apierrors.NewNotFound(v1.Resource("persistentvolumes"), "disk"), apierrors.NewConflict(v1.Resource("persistentvolumes"), "disk", errors.New("modified"))} {
+	for _, answer := range []error{apierrors.NewNotFound(v1.Resource("persistentvolumes"), "disk"),
+		apierrors.NewConflict(v1.Resource("persistentvolumes"), "disk", errors.New("modified"))} {
 		err := CheckRefusal(t.Context(), answer, "volume", diskOf("1", ""), client.CoreV1().PersistentVolumes().Get)
 		if got := outcomeOf(err); err == nil || got != (outcome{}) {
 			t.Errorf("%v: %+v", err, got)
@@ -115,7 +119,8 @@ func TestAnswerAboutAnotherObjectIsAnError(t *testing.T) {
 		return true, diskOf("2", ""), nil
 	})
 	volume := diskOf("1", "")
-	if now, err := NewWriter(client, NewVersions()).PatchVolume(t.Context(), volume, patch.For(volume).Set("/metadata/labels", map[string]string{"a": "b"})); err == nil {
+	if now, err := NewWriter(client, NewVersions()).PatchVolume(t.Context(), volume,
+		patch.For(volume).Set("/metadata/labels", map[string]string{"a": "b"})); err == nil {
 		t.Errorf("no error, and volume %v", now.UID)
 	}
 }
@@ -130,7 +135,8 @@ func TestUndoneWriteIsRepeatedWithPauses(t *testing.T) {
 	writer, volume := NewWriter(client, NewVersions()), diskOf("1", "")
 	var reverted *RevertedError
 	for range 100 {
-		_, err := writer.PatchVolume(t.Context(), volume, patch.ForVersion(volume).Set("/metadata/labels", map[string]string{"a": "b"}))
+		_, err := writer.PatchVolume(t.Context(), volume, patch.ForVersion(volume).
+			Set("/metadata/labels", map[string]string{"a": "b"}))
 		if err != nil && !errors.As(err, &reverted) {
 			t.Fatal(err)
 		}
@@ -139,7 +145,8 @@ func TestUndoneWriteIsRepeatedWithPauses(t *testing.T) {
 		t.Errorf("%d writes, last error %v", writes, reverted)
 	}
 	before := writes
-	if _, _ = writer.PatchVolume(t.Context(), volume, patch.For(volume).Set("/metadata/labels", map[string]string{"c": "d"})); writes == before {
+	if _, _ = writer.PatchVolume(t.Context(), volume, patch.For(volume).
+		Set("/metadata/labels", map[string]string{"c": "d"})); writes == before {
 		t.Error("another write waits")
 	}
 }
@@ -162,8 +169,10 @@ func TestAnswerWithoutTheChangeIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, volume := fake.NewClientset(), protected("7", "ours")
-			client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, tc.answer, nil })
-			_, err := NewWriter(client, NewVersions()).PatchVolume(t.Context(), volume, patch.For(volume).Remove("/metadata/finalizers"))
+			client.PrependReactor("patch", "persistentvolumes",
+				func(clienttesting.Action) (bool, runtime.Object, error) { return true, tc.answer, nil })
+			_, err := NewWriter(client, NewVersions()).PatchVolume(t.Context(), volume,
+				patch.For(volume).Remove("/metadata/finalizers"))
 			if errors.Is(err, ErrTooManySteps) != tc.undone || !tc.undone && err != nil {
 				t.Errorf("error %v, want undone: %v", err, tc.undone)
 			}

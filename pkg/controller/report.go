@@ -75,7 +75,8 @@ const (
 
 // NewReporter returns a reporter that sends through the recorder.
 func NewReporter(recorder record.EventRecorder) *Reporter {
-	return &Reporter{recorder: recorder, last: map[types.UID]report{}, failures: map[types.UID]report{}, delayed: map[types.UID]*delayedReport{}}
+	return &Reporter{recorder: recorder, last: map[types.UID]report{}, failures: map[types.UID]report{},
+		delayed: map[types.UID]*delayedReport{}}
 }
 
 // Report sends the event unless it is the last event of the object and was sent within

@@ -16,7 +16,8 @@ import (
 // MayWatch reports whether this process may list and watch the resource in the
 // namespace, "" for all namespaces. Without the right to ask, the answer is false. A cache of a
 // resource that this process must not watch never syncs, and whoever waits for it never works.
-func MayWatch(ctx context.Context, client kubernetes.Interface, resource schema.GroupResource, namespace string) (bool, error) {
+func MayWatch(ctx context.Context, client kubernetes.Interface, resource schema.GroupResource,
+	namespace string) (bool, error) {
 	for _, verb := range []string{"list", "watch"} {
 		if may, err := May(ctx, client, verb, resource, namespace); !may || err != nil {
 			return false, err
@@ -26,9 +27,11 @@ func MayWatch(ctx context.Context, client kubernetes.Interface, resource schema.
 }
 
 // May reports whether this process has the right. Without the right to ask, the answer is false.
-func May(ctx context.Context, client kubernetes.Interface, verb string, resource schema.GroupResource, namespace string) (bool, error) {
+func May(ctx context.Context, client kubernetes.Interface, verb string, resource schema.GroupResource,
+	namespace string) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: resource.Group, Resource: resource.Resource, Namespace: namespace, Verb: verb},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: resource.Group, Resource: resource.Resource,
+			Namespace: namespace, Verb: verb},
 	}}
 	answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	switch {
@@ -49,5 +52,6 @@ func Serves(client discovery.DiscoveryInterface, resource schema.GroupVersionRes
 	case err != nil:
 		return false, fmt.Errorf("ask the API server whether %s is served: %w", resource.GroupResource(), err)
 	}
-	return slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
+	return slices.ContainsFunc(served.APIResources,
+		func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
 }

@@ -21,16 +21,19 @@ var leases = coordinationv1.Resource("leases")
 // review answers access reviews: allowed lists the allowed verbs.
 func review(err error, allowed ...string) *fake.Clientset {
 	client := fake.NewClientset()
-	client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		asked := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).Spec.ResourceAttributes
-		answer := &authorizationv1.SelfSubjectAccessReview{}
-		for _, verb := range allowed {
-			if verb == asked.Verb && asked.Namespace == "ns" && asked.Group == leases.Group && asked.Resource == leases.Resource {
-				answer.Status.Allowed = true
+	client.PrependReactor("create", "selfsubjectaccessreviews",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			asked := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).
+				Spec.ResourceAttributes
+			answer := &authorizationv1.SelfSubjectAccessReview{}
+			for _, verb := range allowed {
+				if verb == asked.Verb && asked.Namespace == "ns" && asked.Group == leases.Group &&
+					asked.Resource == leases.Resource {
+					answer.Status.Allowed = true
+				}
 			}
-		}
-		return true, answer, err
-	})
+			return true, answer, err
+		})
 	return client
 }
 

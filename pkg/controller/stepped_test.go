@@ -13,13 +13,14 @@ import (
 func TestSteppedLoopRunsOnlyWhatItsCallerWants(t *testing.T) {
 	var done []string
 	fails := true
-	loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: time.Second}, func(_ context.Context, key string) error {
-		done = append(done, key)
-		if key == "b" && fails {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	loop := controller.NewLoop("test", controller.Backoff{Initial: time.Second, Max: time.Second},
+		func(_ context.Context, key string) error {
+			done = append(done, key)
+			if key == "b" && fails {
+				return errors.New("not yet")
+			}
+			return nil
+		})
 	steps := loop.Step()
 	expect := func(when string, wantDue, wantLater []string) {
 		t.Helper()

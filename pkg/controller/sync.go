@@ -18,7 +18,8 @@ const logInterval = 10 * time.Second
 // informers do not log that the server is unreachable. It returns false if the context ended first.
 func WaitForCacheSync(ctx context.Context, factory informers.SharedInformerFactory, details func() []any) bool {
 	defer LogRepeatedly(ctx, func() {
-		klog.FromContext(ctx).Info("Still waiting for the API server to fill caches", append(details(), "missing", missing(factory))...)
+		klog.FromContext(ctx).Info("Still waiting for the API server to fill caches",
+			append(details(), "missing", missing(factory))...)
 	})()
 	return factory.WaitForCacheSyncWithContext(ctx).Err == nil
 }

@@ -138,10 +138,12 @@ func TestLostRemovalOfLastFinalizerIsEnqueued(t *testing.T) {
 		before.Finalizers, before.DeletionTimestamp = []string{"example.com/last"}, new(metav1.Now())
 		removed.DeletionTimestamp = before.DeletionTimestamp
 		client, versions, enqueued := fake.NewClientset(before), NewVersions(), new(keys)
-		client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, removed, nil })
+		client.PrependReactor("patch", "persistentvolumes",
+			func(clienttesting.Action) (bool, runtime.Object, error) { return true, removed, nil })
 		versions.RequeueUnseen(t.Context(), cachedVolumes(t, before), enqueued.add)
 		versions.RecordWrite(before)
-		if _, err := NewWriter(client, versions).PatchVolume(t.Context(), before, patch.For(before).Remove("/metadata/finalizers")); err != nil {
+		if _, err := NewWriter(client, versions).PatchVolume(t.Context(), before,
+			patch.For(before).Remove("/metadata/finalizers")); err != nil {
 			t.Fatal(err)
 		}
 		if !versions.IsFresh(before) {

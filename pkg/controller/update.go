@@ -40,7 +40,8 @@ func NewUpdateFallback(client rest.Interface, resource schema.GroupResource) *Up
 // PatchOrUpdate calls send or, if patches are forbidden, makes the same change by an update
 // and decodes the result into now. If updates are forbidden too, it returns the error of
 // the patch.
-func (u *UpdateFallback) PatchOrUpdate(ctx context.Context, object metav1.Object, body []byte, now any, send func() error) error {
+func (u *UpdateFallback) PatchOrUpdate(ctx context.Context, object metav1.Object, body []byte, now any,
+	send func() error) error {
 	if u.updatesLeft.Add(-1) >= 0 {
 		return u.update(ctx, object, body, now)
 	}
@@ -61,7 +62,8 @@ func (u *UpdateFallback) PatchOrUpdate(ctx context.Context, object metav1.Object
 // does not know stay as they are.
 func (u *UpdateFallback) update(ctx context.Context, object metav1.Object, body []byte, now any) error {
 	forObject := func(request *rest.Request) *rest.Request {
-		return request.Resource(u.resource.Resource).Namespace(object.GetNamespace()).Name(object.GetName()).SetHeader("Accept", runtime.ContentTypeJSON)
+		return request.Resource(u.resource.Resource).Namespace(object.GetNamespace()).Name(object.GetName()).
+			SetHeader("Accept", runtime.ContentTypeJSON)
 	}
 	read, err := rawOf(forObject(u.client.Get()).Do(ctx))
 	if err != nil {
@@ -74,7 +76,8 @@ func (u *UpdateFallback) update(ctx context.Context, object metav1.Object, body 
 	case err != nil:
 		return fmt.Errorf("apply patch to object: %w", err)
 	}
-	written, err := rawOf(forObject(u.client.Put()).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(changed).Do(ctx))
+	written, err := rawOf(forObject(u.client.Put()).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(changed).
+		Do(ctx))
 	if err != nil {
 		return err
 	}
@@ -102,10 +105,12 @@ func apply(body, document []byte) ([]byte, error) {
 }
 
 // patchOrUpdateClaim falls back to an update, except for the status.
-func (w *Writer) patchOrUpdateClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, body []byte, subresource []string) (*v1.PersistentVolumeClaim, error) {
+func (w *Writer) patchOrUpdateClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, body []byte,
+	subresource []string) (*v1.PersistentVolumeClaim, error) {
 	now := &v1.PersistentVolumeClaim{}
 	send := func() error {
-		patched, err := w.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.JSONPatchType, body, metav1.PatchOptions{}, subresource...)
+		patched, err := w.client.CoreV1().PersistentVolumeClaims(claim.Namespace).
+			Patch(ctx, claim.Name, types.JSONPatchType, body, metav1.PatchOptions{}, subresource...)
 		if err == nil {
 			*now = *patched
 		}

@@ -55,7 +55,8 @@ func newUpdater(t *testing.T, mayUpdate bool) *updater {
 		_, _ = w.Write(answer)
 	}))
 	t.Cleanup(server.Close)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"}})
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,8 @@ func newUpdater(t *testing.T, mayUpdate bool) *updater {
 
 // observed is the claim in the cache.
 func observed(finalizers ...string) *v1.PersistentVolumeClaim {
-	return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "1", ResourceVersion: "7", Finalizers: finalizers}}
+	return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "1",
+		ResourceVersion: "7", Finalizers: finalizers}}
 }
 
 func hold(claim *v1.PersistentVolumeClaim) *patch.Patch {
@@ -87,7 +89,8 @@ func TestForbiddenPatchBecomesUpdateThatKeepsUnknownFields(t *testing.T) {
 		Metadata struct{ ResourceVersion string }
 		Spec     struct{ Tomorrow string }
 	}
-	if err := json.Unmarshal(u.put, &written); err != nil || written.Metadata.ResourceVersion != "7" || written.Spec.Tomorrow != "kept" {
+	if err := json.Unmarshal(u.put, &written); err != nil || written.Metadata.ResourceVersion != "7" ||
+		written.Spec.Tomorrow != "kept" {
 		t.Errorf("written: %s (%v)", u.put, err)
 	}
 	if want := []string{"PATCH", "GET", "PUT", "GET", "PUT"}; !slices.Equal(u.verbs, want) {
@@ -101,7 +104,8 @@ func TestPatchIsTriedAgainAfterUpdates(t *testing.T) {
 	write := func() {
 		t.Helper()
 		count++
-		if _, err := u.PatchClaim(t.Context(), observed("other"), patch.For(observed()).Set("/metadata/labels", map[string]string{"count": strconv.Itoa(count)})); err != nil {
+		if _, err := u.PatchClaim(t.Context(), observed("other"), patch.For(observed()).
+			Set("/metadata/labels", map[string]string{"count": strconv.Itoa(count)})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,7 +151,8 @@ func TestUpdateFallbackSaysThatObjectIsGone(t *testing.T) {
 	t.Cleanup(server.Close)
 	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "1"}}
-	if _, err := NewWriter(client, NewVersions()).PatchClaim(t.Context(), claim, patch.For(claim).Set("/a", "b")); !errors.Is(err, ErrGone) {
+	if _, err := NewWriter(client, NewVersions()).PatchClaim(t.Context(), claim,
+		patch.For(claim).Set("/a", "b")); !errors.Is(err, ErrGone) {
 		t.Errorf("error %v, want that the claim is gone", err)
 	}
 }

@@ -79,7 +79,8 @@ func (v *Versions) ExpectChange(object metav1.Object) {
 }
 
 func (v *Versions) record(object metav1.Object, expected bool) {
-	v.written[object.GetUID()] = ownWrite{version: object.GetResourceVersion(), confirmed: time.Now(), key: Key(object), expected: expected}
+	v.written[object.GetUID()] = ownWrite{version: object.GetResourceVersion(), confirmed: time.Now(), key: Key(object),
+		expected: expected}
 	v.checkLater()
 }
 
@@ -130,7 +131,8 @@ func (v *Versions) requeue(requeues []requeue, uid types.UID, written ownWrite) 
 		cached, ok := object.(metav1.Object)
 		switch {
 		case !ok || cached.GetUID() != uid:
-		case written.expected && cached.GetResourceVersion() != written.version && !older(cached.GetResourceVersion(), written.version):
+		case written.expected && cached.GetResourceVersion() != written.version &&
+			!older(cached.GetResourceVersion(), written.version):
 		case written.expected:
 			r.enqueue(written.key)
 		case !v.IsFresh(cached):
@@ -164,13 +166,15 @@ func (v *Versions) AwaitVolume(ctx context.Context, client kubernetes.Interface,
 }
 
 // AwaitClaim is [AwaitWrite] for a claim.
-func (v *Versions) AwaitClaim(ctx context.Context, client kubernetes.Interface, cached *v1.PersistentVolumeClaim) error {
+func (v *Versions) AwaitClaim(ctx context.Context, client kubernetes.Interface,
+	cached *v1.PersistentVolumeClaim) error {
 	return AwaitWrite(ctx, v, cached, client.CoreV1().PersistentVolumeClaims(cached.Namespace).Get)
 }
 
 // AwaitWrite returns [ErrStaleCache] for a cached object that is not fresh. A write that was lost with a restore of etcd
 // has no event: after [overdueWrite] the object is read, and a write that the API server does not have is forgotten.
-func AwaitWrite[T metav1.Object](ctx context.Context, v *Versions, cached T, get func(context.Context, string, metav1.GetOptions) (T, error)) error {
+func AwaitWrite[T metav1.Object](ctx context.Context, v *Versions, cached T,
+	get func(context.Context, string, metav1.GetOptions) (T, error)) error {
 	written := v.overdue(cached.GetUID())
 	if written == "" {
 		return ErrStaleCache
@@ -269,10 +273,12 @@ func TrimNode(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels}}, nil
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
+		Labels: node.Labels}}, nil
 }
 
 // NodeRule decodes what [TrimNode] keeps.
 func NodeRule() partial.Rule {
-	return partial.Rule{Fields: partial.Only(v1.Node{}, "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.labels")}
+	return partial.Rule{Fields: partial.Only(v1.Node{}, "metadata.name", "metadata.uid", "metadata.resourceVersion",
+		"metadata.labels")}
 }

@@ -14,9 +14,10 @@ import (
 
 func TestPartialNodeIsCachedAsWholeNode(t *testing.T) {
 	node := controllertest.WithManagedFields(&v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "uid", ResourceVersion: "7", Labels: map[string]string{"zone": "a", "host": "node"}, Annotations: map[string]string{"a": "b"}},
-		Spec:       v1.NodeSpec{PodCIDR: "10.0.0.0/24"},
-		Status:     v1.NodeStatus{Images: []v1.ContainerImage{{Names: []string{"image"}, SizeBytes: 1}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "uid", ResourceVersion: "7",
+			Labels: map[string]string{"zone": "a", "host": "node"}, Annotations: map[string]string{"a": "b"}},
+		Spec:   v1.NodeSpec{PodCIDR: "10.0.0.0/24"},
+		Status: v1.NodeStatus{Images: []v1.ContainerImage{{Names: []string{"image"}, SizeBytes: 1}}},
 	})
 	part := controllertest.Decode(t, partial.Rules{"Node": controller.NodeRule()}, node)
 	if len(part.Status.Images) != 0 || part.Annotations != nil {

@@ -22,7 +22,8 @@ type Writer struct {
 
 // NewWriter returns a writer that records its writes in versions.
 func NewWriter(client kubernetes.Interface, versions *Versions) *Writer {
-	return &Writer{client: client, versions: versions, claims: NewUpdateFallback(client.CoreV1().RESTClient(), v1.Resource("persistentvolumeclaims"))}
+	return &Writer{client: client, versions: versions, claims: NewUpdateFallback(client.CoreV1().RESTClient(),
+		v1.Resource("persistentvolumeclaims"))}
 }
 
 // RequirePhase adds a test for the observed phase to the patch. An empty phase is absent
@@ -37,7 +38,8 @@ func RequirePhase(change *patch.Patch, volume *v1.PersistentVolume) *patch.Patch
 // PatchVolume patches a volume and returns the result. The subresource is none or
 // "status". An empty patch is not sent. The error says what a live read proved of a refusal ([CheckRefusal]), or
 // that the patch was undone ([RevertedError]).
-func (w *Writer) PatchVolume(ctx context.Context, volume *v1.PersistentVolume, p *patch.Patch, subresource ...string) (*v1.PersistentVolume, error) {
+func (w *Writer) PatchVolume(ctx context.Context, volume *v1.PersistentVolume, p *patch.Patch,
+	subresource ...string) (*v1.PersistentVolume, error) {
 	if p.Empty() {
 		return volume, nil
 	}
@@ -82,7 +84,8 @@ func send[T metav1.Object](w *Writer, object T, p *patch.Patch, request func() (
 
 // PatchClaim patches a claim and returns the result. Where patches are forbidden, as by
 // the RBAC rules of upstream's sidecar, it sends an update with the read version. Errors are those of PatchVolume.
-func (w *Writer) PatchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *patch.Patch, subresource ...string) (*v1.PersistentVolumeClaim, error) {
+func (w *Writer) PatchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, p *patch.Patch,
+	subresource ...string) (*v1.PersistentVolumeClaim, error) {
 	if p.Empty() {
 		return claim, nil
 	}
@@ -90,10 +93,12 @@ func (w *Writer) PatchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim
 	if err != nil {
 		return nil, fmt.Errorf("encode patch of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	now, err := send(w, claim, p, func() (*v1.PersistentVolumeClaim, error) { return w.patchOrUpdateClaim(ctx, claim, body, subresource) })
+	now, err := send(w, claim, p,
+		func() (*v1.PersistentVolumeClaim, error) { return w.patchOrUpdateClaim(ctx, claim, body, subresource) })
 	if err != nil {
 		claims := w.client.CoreV1().PersistentVolumeClaims(claim.Namespace)
-		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name, CheckRefusal(ctx, err, "claim", claim, claims.Get))
+		return nil, fmt.Errorf("patch claim %s/%s: %w", claim.Namespace, claim.Name,
+			CheckRefusal(ctx, err, "claim", claim, claims.Get))
 	}
 	return now, nil
 }

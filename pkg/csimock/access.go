@@ -48,7 +48,8 @@ func parseAccess(on Capabilities, capability *csi.VolumeCapability) (Access, err
 		return access, status.Error(codes.InvalidArgument, "volume_capability must have the access type mount or block")
 	}
 	if capability.GetMount().GetVolumeMountGroup() != "" && !on.Has(MountGroup) {
-		return access, status.Error(codes.InvalidArgument, "volume_mount_group is set, but the driver does not have VOLUME_MOUNT_GROUP")
+		return access, status.Error(codes.InvalidArgument,
+			"volume_mount_group is set, but the driver does not have VOLUME_MOUNT_GROUP")
 	}
 	return access, checkMode(on, capability.GetAccessMode().GetMode())
 }
@@ -62,7 +63,8 @@ func checkMode(on Capabilities, mode csi.VolumeCapability_AccessMode_Mode) error
 	case mode == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
 		mode == csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:
 		if !on.Has(SingleWriter) {
-			return status.Errorf(codes.InvalidArgument, "access mode %v is set, but the driver does not have SINGLE_NODE_MULTI_WRITER", mode)
+			return status.Errorf(codes.InvalidArgument,
+				"access mode %v is set, but the driver does not have SINGLE_NODE_MULTI_WRITER", mode)
 		}
 	}
 	return nil

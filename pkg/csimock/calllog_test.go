@@ -87,12 +87,14 @@ func TestCallIsLoggedBeforeItsResponse(t *testing.T) {
 
 func TestSecretsAreNotStored(t *testing.T) {
 	directory := t.TempDir()
-	_, driver := start(t, csimock.Config{CallLog: filepath.Join(directory, "calls.jsonl"), StateFile: filepath.Join(directory, "state.json")})
+	_, driver := start(t, csimock.Config{CallLog: filepath.Join(directory, "calls.jsonl"),
+		StateFile: filepath.Join(directory, "state.json")})
 	request := volumeRequest("one")
 	request.Secrets = map[string]string{"password": "swordfish"}
 	request.Parameters = map[string]string{"tier": "platinum"}
 	create(t, driver, request)
-	for file, words := range map[string][]string{"calls.jsonl": {"swordfish", "password", "platinum", "tier"}, "state.json": {"swordfish", "password"}} {
+	for file, words := range map[string][]string{"calls.jsonl": {"swordfish", "password", "platinum", "tier"},
+		"state.json": {"swordfish", "password"}} {
 		content, err := os.ReadFile(filepath.Join(directory, file))
 		if err != nil {
 			t.Fatal(err)

@@ -49,13 +49,15 @@ var switches = map[csimock.Capability]struct {
 }{
 	csimock.CreateDelete: {
 		[]string{
-			"plugin GROUP_CONTROLLER_SERVICE", "plugin SNAPSHOT_ACCESSIBILITY_CONSTRAINTS", "controller CREATE_DELETE_VOLUME", "controller CREATE_DELETE_SNAPSHOT",
+			"plugin GROUP_CONTROLLER_SERVICE", "plugin SNAPSHOT_ACCESSIBILITY_CONSTRAINTS", "controller CREATE_DELETE_VOLUME",
+			"controller CREATE_DELETE_SNAPSHOT",
 			"controller LIST_SNAPSHOTS", "controller GET_SNAPSHOT", "controller CLONE_VOLUME",
 		},
 		[]string{"Controller/CreateVolume", "Controller/DeleteVolume", "Controller/CreateSnapshot"},
 	},
 	csimock.List: {
-		[]string{"controller LIST_VOLUMES", "controller LIST_VOLUMES_PUBLISHED_NODES", "controller LIST_SNAPSHOTS", "controller LIST_VOLUME_HEALTH"},
+		[]string{"controller LIST_VOLUMES", "controller LIST_VOLUMES_PUBLISHED_NODES", "controller LIST_SNAPSHOTS",
+			"controller LIST_VOLUME_HEALTH"},
 		[]string{"Controller/ListVolumes", "Controller/ListSnapshots", "Controller/ControllerListVolumeHealth"},
 	},
 	csimock.Capacity: {[]string{"controller GET_CAPACITY"}, []string{"Controller/GetCapacity"}},
@@ -64,7 +66,8 @@ var switches = map[csimock.Capability]struct {
 			"plugin GROUP_CONTROLLER_SERVICE", "plugin SNAPSHOT_ACCESSIBILITY_CONSTRAINTS", "controller CREATE_DELETE_SNAPSHOT",
 			"controller LIST_SNAPSHOTS", "controller GET_SNAPSHOT",
 		},
-		[]string{"Controller/GetSnapshot", "Controller/CreateSnapshot", "Controller/DeleteSnapshot", "Controller/ListSnapshots", "GroupController/CreateVolumeGroupSnapshot"},
+		[]string{"Controller/GetSnapshot", "Controller/CreateSnapshot", "Controller/DeleteSnapshot",
+			"Controller/ListSnapshots", "GroupController/CreateVolumeGroupSnapshot"},
 	},
 	csimock.GroupSnapshots: {
 		[]string{"plugin GROUP_CONTROLLER_SERVICE"},
@@ -80,20 +83,25 @@ var switches = map[csimock.Capability]struct {
 	},
 	csimock.Modify: {[]string{"controller MODIFY_VOLUME"}, []string{"Controller/ControllerModifyVolume"}},
 	csimock.Publish: {
-		[]string{"controller PUBLISH_UNPUBLISH_VOLUME", "controller PUBLISH_READONLY", "controller LIST_VOLUMES_PUBLISHED_NODES"},
+		[]string{"controller PUBLISH_UNPUBLISH_VOLUME", "controller PUBLISH_READONLY",
+			"controller LIST_VOLUMES_PUBLISHED_NODES"},
 		[]string{"Controller/ControllerPublishVolume", "Controller/ControllerUnpublishVolume"},
 	},
-	csimock.Topology:         {[]string{"plugin VOLUME_ACCESSIBILITY_CONSTRAINTS", "plugin SNAPSHOT_ACCESSIBILITY_CONSTRAINTS"}, nil},
+	csimock.Topology: {[]string{"plugin VOLUME_ACCESSIBILITY_CONSTRAINTS",
+		"plugin SNAPSHOT_ACCESSIBILITY_CONSTRAINTS"}, nil},
 	csimock.SnapshotTopology: {[]string{"plugin SNAPSHOT_ACCESSIBILITY_CONSTRAINTS"}, nil},
-	csimock.Get:              {[]string{"controller GET_VOLUME", "controller GET_SNAPSHOT"}, []string{"Controller/ControllerGetVolume", "Controller/GetSnapshot"}},
+	csimock.Get: {[]string{"controller GET_VOLUME", "controller GET_SNAPSHOT"},
+		[]string{"Controller/ControllerGetVolume", "Controller/GetSnapshot"}},
 	csimock.Health: {
-		[]string{"controller GET_VOLUME_HEALTH", "controller LIST_VOLUME_HEALTH", "node GET_VOLUME_HEALTH", "node GET_STORAGE_HEALTH"},
+		[]string{"controller GET_VOLUME_HEALTH", "controller LIST_VOLUME_HEALTH", "node GET_VOLUME_HEALTH",
+			"node GET_STORAGE_HEALTH"},
 		[]string{
 			"Controller/ControllerGetVolumeHealth", "Controller/ControllerListVolumeHealth",
 			"Node/NodeGetVolumeHealth", "Node/NodeGetStorageHealth",
 		},
 	},
-	csimock.Stage:        {[]string{"node STAGE_UNSTAGE_VOLUME"}, []string{"Node/NodeStageVolume", "Node/NodeUnstageVolume"}},
+	csimock.Stage: {[]string{"node STAGE_UNSTAGE_VOLUME"},
+		[]string{"Node/NodeStageVolume", "Node/NodeUnstageVolume"}},
 	csimock.Stats:        {[]string{"node GET_VOLUME_STATS"}, []string{"Node/NodeGetVolumeStats"}},
 	csimock.SingleWriter: {[]string{"controller SINGLE_NODE_MULTI_WRITER", "node SINGLE_NODE_MULTI_WRITER"}, nil},
 	csimock.MountGroup:   {[]string{"node VOLUME_MOUNT_GROUP"}, nil},
@@ -172,7 +180,8 @@ func TestParseCapabilities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := fmt.Sprint(csimock.Capabilities{}.With(parsed...)), fmt.Sprint(csimock.AllCapabilities()); got != want {
+	if got, want := fmt.Sprint(csimock.Capabilities{}.With(parsed...)),
+		fmt.Sprint(csimock.AllCapabilities()); got != want {
 		t.Errorf("parsing all names gives %s, want %s", got, want)
 	}
 }

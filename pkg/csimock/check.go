@@ -91,7 +91,8 @@ func (d *Driver) checkMutable(parameters map[string]string) error {
 	}
 	for key, value := range parameters {
 		if !slices.Contains(d.config.MutableParameters, key) {
-			return status.Errorf(codes.InvalidArgument, "mutable parameter %q is not known, known are %s", key, strings.Join(d.config.MutableParameters, ", "))
+			return status.Errorf(codes.InvalidArgument, "mutable parameter %q is not known, known are %s", key,
+				strings.Join(d.config.MutableParameters, ", "))
 		}
 		if value == "" {
 			return status.Errorf(codes.InvalidArgument, "mutable parameter %q has no value", key)
@@ -107,11 +108,13 @@ func checkRange(wanted *csi.CapacityRange) error {
 	case wanted == nil:
 		return nil
 	case required < 0 || limit < 0:
-		return status.Errorf(codes.InvalidArgument, "capacity_range must not be negative, got %d to %d bytes", required, limit)
+		return status.Errorf(codes.InvalidArgument, "capacity_range must not be negative, got %d to %d bytes", required,
+			limit)
 	case required == 0 && limit == 0:
 		return status.Error(codes.InvalidArgument, "capacity_range must have required_bytes or limit_bytes")
 	case limit > 0 && limit < required:
-		return status.Errorf(codes.InvalidArgument, "capacity_range has a limit of %d bytes below the required %d", limit, required)
+		return status.Errorf(codes.InvalidArgument, "capacity_range has a limit of %d bytes below the required %d", limit,
+			required)
 	}
 	return nil
 }

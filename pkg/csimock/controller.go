@@ -17,7 +17,8 @@ type controllerServer struct {
 }
 
 // ControllerGetCapabilities returns the capabilities of the Controller service.
-func (s *controllerServer) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+func (s *controllerServer) ControllerGetCapabilities(context.Context,
+	*csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	return &csi.ControllerGetCapabilitiesResponse{
 		Capabilities: advertised(s.config.Capabilities, controllerRPCs, controllerRPC),
 	}, nil
@@ -32,11 +33,13 @@ func controllerRPC(kind csi.ControllerServiceCapability_RPC_Type) *csi.Controlle
 
 // GetCapacity returns the available capacity of the pool, 0 for a topology that the driver
 // does not serve.
-func (s *controllerServer) GetCapacity(_ context.Context, request *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
+func (s *controllerServer) GetCapacity(_ context.Context,
+	request *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	if err := s.checkGetCapacity(request); err != nil {
 		return nil, err
 	}
-	if wanted := request.GetAccessibleTopology(); wanted != nil && findTopology(s.config.Topologies, wanted.GetSegments()) == nil {
+	if wanted := request.GetAccessibleTopology(); wanted != nil &&
+		findTopology(s.config.Topologies, wanted.GetSegments()) == nil {
 		return &csi.GetCapacityResponse{}, nil
 	}
 	s.store.Lock()
@@ -47,7 +50,8 @@ func (s *controllerServer) GetCapacity(_ context.Context, request *csi.GetCapaci
 // checkGetCapacity refuses an invalid request.
 func (s *controllerServer) checkGetCapacity(request *csi.GetCapacityRequest) error {
 	if request.GetAccessibleTopology() != nil && !s.config.Capabilities.Has(Topology) {
-		return status.Error(codes.InvalidArgument, "accessible_topology is set, but the driver does not have VOLUME_ACCESSIBILITY_CONSTRAINTS")
+		return status.Error(codes.InvalidArgument,
+			"accessible_topology is set, but the driver does not have VOLUME_ACCESSIBILITY_CONSTRAINTS")
 	}
 	for _, capability := range request.GetVolumeCapabilities() {
 		if _, err := parseAccess(s.config.Capabilities, capability); err != nil {
@@ -65,7 +69,8 @@ func (d *Driver) available() int64 {
 
 // ValidateVolumeCapabilities confirms the capabilities of a volume, or returns the reason
 // why they do not match.
-func (s *controllerServer) ValidateVolumeCapabilities(_ context.Context, request *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+func (s *controllerServer) ValidateVolumeCapabilities(_ context.Context,
+	request *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	if err := checkText("volume_id", request.GetVolumeId()); err != nil {
 		return nil, err
 	}

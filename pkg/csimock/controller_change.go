@@ -11,7 +11,8 @@ import (
 
 // ControllerExpandVolume expands a volume, also in use. NodeExpandVolume expands the file
 // system of a mounted volume.
-func (s *controllerServer) ControllerExpandVolume(_ context.Context, request *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
+func (s *controllerServer) ControllerExpandVolume(_ context.Context,
+	request *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
 	if err := checkExpand(request); err != nil {
 		return nil, err
 	}
@@ -59,14 +60,16 @@ func (d *Driver) checkUse(volume *Volume, capability *csi.VolumeCapability, code
 // checkServes returns the code for an access that the volume lacks.
 func checkServes(volume *Volume, access Access, code codes.Code) error {
 	if !volume.serves(access) {
-		return status.Errorf(code, "volume %q was not created for access type %s with access mode %s", volume.ID, access.Type, access.Mode)
+		return status.Errorf(code, "volume %q was not created for access type %s with access mode %s", volume.ID, access.Type,
+			access.Mode)
 	}
 	return nil
 }
 
 // ControllerModifyVolume changes the mutable parameters in the request and keeps the
 // others.
-func (s *controllerServer) ControllerModifyVolume(_ context.Context, request *csi.ControllerModifyVolumeRequest) (*csi.ControllerModifyVolumeResponse, error) {
+func (s *controllerServer) ControllerModifyVolume(_ context.Context,
+	request *csi.ControllerModifyVolumeRequest) (*csi.ControllerModifyVolumeResponse, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),
 		s.checkMutable(request.GetMutableParameters()),
@@ -89,7 +92,8 @@ func (s *controllerServer) ControllerModifyVolume(_ context.Context, request *cs
 }
 
 // ControllerGetVolume returns a volume and the nodes that it is published to.
-func (s *controllerServer) ControllerGetVolume(_ context.Context, request *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
+func (s *controllerServer) ControllerGetVolume(_ context.Context,
+	request *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
 	if err := checkText("volume_id", request.GetVolumeId()); err != nil {
 		return nil, err
 	}

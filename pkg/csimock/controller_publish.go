@@ -10,7 +10,8 @@ import (
 )
 
 // ControllerPublishVolume publishes a volume to a node.
-func (s *controllerServer) ControllerPublishVolume(_ context.Context, request *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+func (s *controllerServer) ControllerPublishVolume(_ context.Context,
+	request *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
 	wanted, err := s.checkPublish(request)
 	if err != nil {
 		return nil, err
@@ -48,7 +49,8 @@ func (s *controllerServer) checkPublish(request *csi.ControllerPublishVolumeRequ
 func (d *Driver) publish(volume *Volume, node string, wanted Publication) error {
 	if existing, published := volume.Published[node]; published {
 		if existing != wanted {
-			return status.Errorf(codes.AlreadyExists, "volume %q is already published to node %q in another way", volume.ID, node)
+			return status.Errorf(codes.AlreadyExists, "volume %q is already published to node %q in another way", volume.ID,
+				node)
 		}
 		return nil
 	}
@@ -57,7 +59,8 @@ func (d *Driver) publish(volume *Volume, node string, wanted Publication) error 
 	}
 	for other, existing := range volume.Published {
 		if !existing.sharesWith(wanted) {
-			return status.Errorf(codes.FailedPrecondition, "volume %q is published to node %q and cannot be at node %q as well", volume.ID, other, node)
+			return status.Errorf(codes.FailedPrecondition, "volume %q is published to node %q and cannot be at node %q as well",
+				volume.ID, other, node)
 		}
 	}
 	if limit := d.config.MaxVolumesPerNode; limit > 0 && d.store.attached[node] >= limit {
@@ -78,7 +81,8 @@ func (p Publication) sharesWith(other Publication) bool {
 
 // ControllerUnpublishVolume unpublishes a volume from one node, without a node ID from all
 // nodes. A missing or unpublished volume is a success.
-func (s *controllerServer) ControllerUnpublishVolume(_ context.Context, request *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+func (s *controllerServer) ControllerUnpublishVolume(_ context.Context,
+	request *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),
 		checkOptionalText("node_id", request.GetNodeId(), maxNodeIDBytes),

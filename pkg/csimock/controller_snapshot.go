@@ -14,7 +14,8 @@ import (
 
 // CreateSnapshot creates a snapshot of a volume, or returns the existing snapshot with the
 // name.
-func (s *controllerServer) CreateSnapshot(_ context.Context, request *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
+func (s *controllerServer) CreateSnapshot(_ context.Context,
+	request *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	if err := cmp.Or(
 		checkText("name", request.GetName()),
 		checkText("source_volume_id", request.GetSourceVolumeId()),
@@ -54,7 +55,8 @@ func (s *controllerServer) CreateSnapshot(_ context.Context, request *csi.Create
 func sameSnapshot(existing *Snapshot, request *csi.CreateSnapshotRequest) error {
 	switch {
 	case existing.Volume != request.GetSourceVolumeId():
-		return status.Errorf(codes.AlreadyExists, "snapshot %q already exists and is one of volume %q", existing.Name, existing.Volume)
+		return status.Errorf(codes.AlreadyExists, "snapshot %q already exists and is one of volume %q", existing.Name,
+			existing.Volume)
 	case !accessibleFrom(existing.Topology, request.GetAccessibilityRequirements()):
 		return status.Errorf(codes.AlreadyExists, "snapshot %q already exists with different topology", existing.Name)
 	}
@@ -74,7 +76,8 @@ func (d *Driver) snapshotTopology(source *Volume, wanted *csi.TopologyRequiremen
 }
 
 // DeleteSnapshot deletes a snapshot without a group. A missing snapshot is a success.
-func (s *controllerServer) DeleteSnapshot(_ context.Context, request *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
+func (s *controllerServer) DeleteSnapshot(_ context.Context,
+	request *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	if err := checkText("snapshot_id", request.GetSnapshotId()); err != nil {
 		return nil, err
 	}
@@ -85,14 +88,16 @@ func (s *controllerServer) DeleteSnapshot(_ context.Context, request *csi.Delete
 		return &csi.DeleteSnapshotResponse{}, nil
 	}
 	if snapshot.Group != "" {
-		return nil, status.Errorf(codes.InvalidArgument, "snapshot %q can only be deleted with its group %q", snapshot.ID, snapshot.Group)
+		return nil, status.Errorf(codes.InvalidArgument, "snapshot %q can only be deleted with its group %q", snapshot.ID,
+			snapshot.Group)
 	}
 	s.store.removeSnapshot(snapshot)
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
 // GetSnapshot returns a snapshot, with or without a group.
-func (s *controllerServer) GetSnapshot(_ context.Context, request *csi.GetSnapshotRequest) (*csi.GetSnapshotResponse, error) {
+func (s *controllerServer) GetSnapshot(_ context.Context,
+	request *csi.GetSnapshotRequest) (*csi.GetSnapshotResponse, error) {
 	if err := checkText("snapshot_id", request.GetSnapshotId()); err != nil {
 		return nil, err
 	}

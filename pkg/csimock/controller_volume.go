@@ -11,7 +11,8 @@ import (
 )
 
 // CreateVolume creates a volume, or returns the existing volume with the name.
-func (s *controllerServer) CreateVolume(_ context.Context, request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+func (s *controllerServer) CreateVolume(_ context.Context,
+	request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
 	wanted, err := s.checkCreateVolume(request)
 	if err != nil {
 		return nil, err
@@ -55,12 +56,14 @@ func (s *controllerServer) checkSource(source *csi.VolumeContentSource) error {
 		return nil
 	case source.GetSnapshot() != nil:
 		if !s.config.Capabilities.Has(Snapshots) {
-			return status.Error(codes.InvalidArgument, "volume_content_source is a snapshot, but the driver does not have CREATE_DELETE_SNAPSHOT")
+			return status.Error(codes.InvalidArgument,
+				"volume_content_source is a snapshot, but the driver does not have CREATE_DELETE_SNAPSHOT")
 		}
 		return checkText("snapshot_id", source.GetSnapshot().GetSnapshotId())
 	case source.GetVolume() != nil:
 		if !s.config.Capabilities.Has(Clones) {
-			return status.Error(codes.InvalidArgument, "volume_content_source is a volume, but the driver does not have CLONE_VOLUME")
+			return status.Error(codes.InvalidArgument,
+				"volume_content_source is a volume, but the driver does not have CLONE_VOLUME")
 		}
 		return checkText("volume_id", source.GetVolume().GetVolumeId())
 	}
@@ -73,7 +76,8 @@ func (s *controllerServer) checkTopology(wanted *csi.TopologyRequirement, needed
 	case wanted == nil:
 		return nil
 	case !s.config.Capabilities.Has(needed):
-		return status.Errorf(codes.InvalidArgument, "accessibility_requirements is set, but the driver does not have the capability %s", needed)
+		return status.Errorf(codes.InvalidArgument,
+			"accessibility_requirements is set, but the driver does not have the capability %s", needed)
 	case len(wanted.GetRequisite())+len(wanted.GetPreferred()) == 0:
 		return status.Error(codes.InvalidArgument, "accessibility_requirements must have requisite or preferred topologies")
 	}
@@ -173,7 +177,8 @@ func (s *controllerServer) topologiesFor(source Source) []map[string]string {
 }
 
 // DeleteVolume deletes a volume that is not in use. A missing volume is a success.
-func (s *controllerServer) DeleteVolume(_ context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+func (s *controllerServer) DeleteVolume(_ context.Context,
+	request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	id := resolve(request.GetVolumeId())
 	if err := checkText("volume_id", id); err != nil {
 		return nil, err
@@ -185,7 +190,8 @@ func (s *controllerServer) DeleteVolume(_ context.Context, request *csi.DeleteVo
 		return &csi.DeleteVolumeResponse{}, nil
 	}
 	if volume.inUse() {
-		return nil, status.Errorf(codes.FailedPrecondition, "volume %q is in use: it is published to %d nodes, staged at %d paths and published at %d paths",
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"volume %q is in use: it is published to %d nodes, staged at %d paths and published at %d paths",
 			volume.ID, len(volume.Published), len(volume.Staged), len(volume.Targets))
 	}
 	s.store.removeVolume(volume)

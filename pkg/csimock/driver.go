@@ -145,7 +145,8 @@ func (d *Driver) newCapacity(wanted *csi.CapacityRange, least int64) (int64, err
 // store is locked.
 func (d *Driver) checkPool(capacity, more int64) error {
 	if capacity > d.config.Capacity {
-		return status.Errorf(codes.OutOfRange, "a volume of %d bytes is larger than the pool of %d", capacity, d.config.Capacity)
+		return status.Errorf(codes.OutOfRange, "a volume of %d bytes is larger than the pool of %d", capacity,
+			d.config.Capacity)
 	}
 	if more > d.available() {
 		return status.Errorf(codes.ResourceExhausted, "the pool has %d bytes available, %d are needed", d.available(), more)
@@ -157,7 +158,8 @@ func (d *Driver) checkPool(capacity, more int64) error {
 func (d *Driver) expand(v *Volume, wanted *csi.CapacityRange) error {
 	required, limit := wanted.GetRequiredBytes(), wanted.GetLimitBytes()
 	if limit > 0 && v.Capacity > limit {
-		return status.Errorf(codes.OutOfRange, "volume %q has %d bytes already, more than the limit of %d", v.ID, v.Capacity, limit)
+		return status.Errorf(codes.OutOfRange, "volume %q has %d bytes already, more than the limit of %d", v.ID, v.Capacity,
+			limit)
 	}
 	if required <= v.Capacity {
 		return nil

@@ -78,7 +78,8 @@ func (f Fault) validate() error {
 	case f.Code > codes.Unauthenticated:
 		return fmt.Errorf("unknown code %d", f.Code)
 	case f.Response != "" && !slices.Contains(wrongResponses[f.Method], f.Response):
-		return fmt.Errorf("unknown response %q of %s, CreateVolume has %v, ListVolumes has %v", f.Response, f.Method, wrongResponses["CreateVolume"], wrongResponses["ListVolumes"])
+		return fmt.Errorf("unknown response %q of %s, CreateVolume has %v, ListVolumes has %v", f.Response, f.Method,
+			wrongResponses["CreateVolume"], wrongResponses["ListVolumes"])
 	case f.Code == codes.OK && f.Latency == 0 && !f.Hang && !f.Disconnect && f.Response == "":
 		return fmt.Errorf("fault on %s has no effect, it needs a code, a latency, hang, disconnect or a response", f.Method)
 	}
@@ -132,7 +133,8 @@ func interruption(ctx context.Context) error {
 
 // matches reports whether a request has the fault's volume or snapshot.
 func (f Fault) matches(request any) bool {
-	return f.Volume == "" || slices.Contains([]string{volumeOf(request, nil), snapshotOf(request, nil), nameOf(request)}, f.Volume)
+	return f.Volume == "" || slices.Contains([]string{volumeOf(request, nil), snapshotOf(request, nil), nameOf(request)},
+		f.Volume)
 }
 
 // script is the list of faults.

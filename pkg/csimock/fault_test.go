@@ -45,14 +45,16 @@ func TestFaultAppliesToEachNthCall(t *testing.T) {
 		{Method: "CreateVolume", Code: codes.Aborted, Every: 2, Times: 1},
 	}})
 	// The second fault counts the calls that the first one leaves: 1, 3 and 5.
-	for _, want := range []codes.Code{codes.OK, codes.Unavailable, codes.Aborted, codes.Unavailable, codes.OK, codes.Unavailable, codes.OK} {
+	for _, want := range []codes.Code{codes.OK, codes.Unavailable, codes.Aborted, codes.Unavailable, codes.OK,
+		codes.Unavailable, codes.OK} {
 		_, err := driver.CreateVolume(t.Context(), volumeRequest("one"))
 		expectCode(t, err, want)
 	}
 }
 
 func TestFaultAfterTheHandler(t *testing.T) {
-	server, driver := start(t, csimock.Config{Faults: []csimock.Fault{{Method: "CreateVolume", Code: codes.Unavailable, Times: 1, After: true}}})
+	server, driver := start(t,
+		csimock.Config{Faults: []csimock.Fault{{Method: "CreateVolume", Code: codes.Unavailable, Times: 1, After: true}}})
 	_, err := driver.CreateVolume(t.Context(), volumeRequest("one"))
 	expectCode(t, err, codes.Unavailable)
 	volumes := server.Volumes()
@@ -250,7 +252,8 @@ func TestDisconnectAfterTheHandler(t *testing.T) {
 	if len(volumes) != 1 {
 		t.Fatalf("there are %d volumes, want 1", len(volumes))
 	}
-	if applied, call := <-struck, <-answered; applied != fault || call != server.Calls()[0] || call.Seq != 1 || call.Volume != volumes[0].ID || call.Volumes != 1 {
+	if applied, call := <-struck, <-answered; applied != fault || call != server.Calls()[0] || call.Seq != 1 ||
+		call.Volume != volumes[0].ID || call.Volumes != 1 {
 		t.Errorf("applied fault %+v to call %+v", applied, call)
 	}
 	if id := create(t, driver, volumeRequest("one")); id != volumes[0].ID { // over a new connection

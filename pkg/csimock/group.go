@@ -20,7 +20,8 @@ type groupServer struct {
 }
 
 // GroupControllerGetCapabilities returns the capabilities of the GroupController service.
-func (*groupServer) GroupControllerGetCapabilities(context.Context, *csi.GroupControllerGetCapabilitiesRequest) (*csi.GroupControllerGetCapabilitiesResponse, error) {
+func (*groupServer) GroupControllerGetCapabilities(context.Context,
+	*csi.GroupControllerGetCapabilitiesRequest) (*csi.GroupControllerGetCapabilitiesResponse, error) {
 	return &csi.GroupControllerGetCapabilitiesResponse{Capabilities: []*csi.GroupControllerServiceCapability{{
 		Type: &csi.GroupControllerServiceCapability_Rpc{Rpc: &csi.GroupControllerServiceCapability_RPC{
 			Type: csi.GroupControllerServiceCapability_RPC_CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT,
@@ -30,7 +31,8 @@ func (*groupServer) GroupControllerGetCapabilities(context.Context, *csi.GroupCo
 
 // CreateVolumeGroupSnapshot creates snapshots of several volumes at one moment, or returns
 // the existing group with the name.
-func (s *groupServer) CreateVolumeGroupSnapshot(_ context.Context, request *csi.CreateVolumeGroupSnapshotRequest) (*csi.CreateVolumeGroupSnapshotResponse, error) {
+func (s *groupServer) CreateVolumeGroupSnapshot(_ context.Context,
+	request *csi.CreateVolumeGroupSnapshotRequest) (*csi.CreateVolumeGroupSnapshotResponse, error) {
 	sources, err := checkCreateGroup(request)
 	if err != nil {
 		return nil, err
@@ -57,7 +59,8 @@ func (s *groupServer) findGroup(request *csi.CreateVolumeGroupSnapshotRequest, s
 		return nil, nil
 	}
 	if !slices.Equal(group.Volumes, sources) || !maps.Equal(group.Parameters, request.GetParameters()) {
-		return nil, status.Errorf(codes.AlreadyExists, "group snapshot %q already exists with other source volumes or parameters", group.Name)
+		return nil, status.Errorf(codes.AlreadyExists,
+			"group snapshot %q already exists with other source volumes or parameters", group.Name)
 	}
 	return group, nil
 }
@@ -120,7 +123,8 @@ func (s *groupServer) createGroup(request *csi.CreateVolumeGroupSnapshotRequest,
 }
 
 // GetVolumeGroupSnapshot returns a group of snapshots.
-func (s *groupServer) GetVolumeGroupSnapshot(_ context.Context, request *csi.GetVolumeGroupSnapshotRequest) (*csi.GetVolumeGroupSnapshotResponse, error) {
+func (s *groupServer) GetVolumeGroupSnapshot(_ context.Context,
+	request *csi.GetVolumeGroupSnapshotRequest) (*csi.GetVolumeGroupSnapshotResponse, error) {
 	if err := checkText("group_snapshot_id", request.GetGroupSnapshotId()); err != nil {
 		return nil, err
 	}
@@ -138,7 +142,8 @@ func (s *groupServer) GetVolumeGroupSnapshot(_ context.Context, request *csi.Get
 
 // DeleteVolumeGroupSnapshot deletes a group and its snapshots. A missing group is a
 // success.
-func (s *groupServer) DeleteVolumeGroupSnapshot(_ context.Context, request *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
+func (s *groupServer) DeleteVolumeGroupSnapshot(_ context.Context,
+	request *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
 	if err := checkText("group_snapshot_id", request.GetGroupSnapshotId()); err != nil {
 		return nil, err
 	}
@@ -158,7 +163,8 @@ func (s *groupServer) DeleteVolumeGroupSnapshot(_ context.Context, request *csi.
 // checkMembers refuses a list other than the snapshots of the group.
 func (g *Group) checkMembers(ids []string) error {
 	if !slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(slices.Values(g.Snapshots))) {
-		return status.Errorf(codes.InvalidArgument, "snapshot_ids does not list the %d snapshots of group %q", len(g.Snapshots), g.ID)
+		return status.Errorf(codes.InvalidArgument, "snapshot_ids does not list the %d snapshots of group %q",
+			len(g.Snapshots), g.ID)
 	}
 	return nil
 }

@@ -71,7 +71,8 @@ func statuses(known map[string]int32) []string {
 // withCondition returns the conditions with one more, unless its status and reason exist
 // already.
 func withCondition(conditions []Condition, more Condition) []Condition {
-	if slices.ContainsFunc(conditions, func(c Condition) bool { return c.Status == more.Status && c.Reason == more.Reason }) {
+	if slices.ContainsFunc(conditions,
+		func(c Condition) bool { return c.Status == more.Status && c.Reason == more.Reason }) {
 		return conditions
 	}
 	return append(slices.Clone(conditions), more)
@@ -118,7 +119,8 @@ func (d *Driver) SetStorageHealth(conditions ...Condition) error {
 // controllerHealth returns the conditions of a volume that the controller reports. The
 // store is locked.
 func (d *Driver) controllerHealth(v *Volume) []Condition {
-	served := !d.config.Capabilities.Has(Topology) || len(v.Topology) == 0 || findTopology(d.config.Topologies, v.Topology) != nil
+	served := !d.config.Capabilities.Has(Topology) || len(v.Topology) == 0 ||
+		findTopology(d.config.Topologies, v.Topology) != nil
 	if served {
 		return v.Health
 	}
@@ -171,7 +173,8 @@ func backendHealth(conditions []Condition) []*csi.NodeGetStorageHealthResponse_S
 }
 
 // ControllerGetVolumeHealth returns the conditions of a volume.
-func (s *controllerServer) ControllerGetVolumeHealth(_ context.Context, request *csi.ControllerGetVolumeHealthRequest) (*csi.ControllerGetVolumeHealthResponse, error) {
+func (s *controllerServer) ControllerGetVolumeHealth(_ context.Context,
+	request *csi.ControllerGetVolumeHealthRequest) (*csi.ControllerGetVolumeHealthResponse, error) {
 	if err := checkText("volume_id", request.GetVolumeId()); err != nil {
 		return nil, err
 	}
@@ -185,14 +188,16 @@ func (s *controllerServer) ControllerGetVolumeHealth(_ context.Context, request 
 }
 
 // ControllerListVolumeHealth returns a page of the unhealthy volumes, oldest first.
-func (s *controllerServer) ControllerListVolumeHealth(_ context.Context, request *csi.ControllerListVolumeHealthRequest) (*csi.ControllerListVolumeHealthResponse, error) {
+func (s *controllerServer) ControllerListVolumeHealth(_ context.Context,
+	request *csi.ControllerListVolumeHealthRequest) (*csi.ControllerListVolumeHealthResponse, error) {
 	s.store.Lock()
 	defer s.store.Unlock()
 	wanted, err := parseWindow(request.GetStartingToken(), request.GetMaxEntries(), s.store.sequence)
 	if err != nil {
 		return nil, err
 	}
-	unhealthy := slices.DeleteFunc(s.store.volumes.sorted(), func(v *Volume) bool { return len(s.controllerHealth(v)) == 0 })
+	unhealthy := slices.DeleteFunc(s.store.volumes.sorted(),
+		func(v *Volume) bool { return len(s.controllerHealth(v)) == 0 })
 	volumes, next := page(unhealthy, wanted)
 	response := &csi.ControllerListVolumeHealthResponse{NextToken: next}
 	for _, v := range volumes {
@@ -203,7 +208,8 @@ func (s *controllerServer) ControllerListVolumeHealth(_ context.Context, request
 
 // NodeGetVolumeHealth returns the conditions of a volume that the node reports. The volume
 // need not be staged or published.
-func (s *nodeServer) NodeGetVolumeHealth(_ context.Context, request *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
+func (s *nodeServer) NodeGetVolumeHealth(_ context.Context,
+	request *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),
 		checkOptionalPath("volume_publish_path", request.GetVolumePublishPath()),
@@ -221,7 +227,8 @@ func (s *nodeServer) NodeGetVolumeHealth(_ context.Context, request *csi.NodeGet
 }
 
 // NodeGetStorageHealth returns the conditions of the storage backend.
-func (s *nodeServer) NodeGetStorageHealth(context.Context, *csi.NodeGetStorageHealthRequest) (*csi.NodeGetStorageHealthResponse, error) {
+func (s *nodeServer) NodeGetStorageHealth(context.Context,
+	*csi.NodeGetStorageHealthRequest) (*csi.NodeGetStorageHealthResponse, error) {
 	s.store.Lock()
 	defer s.store.Unlock()
 	return &csi.NodeGetStorageHealthResponse{BackendHealth: backendHealth(s.storageHealth())}, nil

@@ -166,7 +166,8 @@ func TestListingHealthOmitsHealthyVolumes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("volumes listed (-want +got):\n%s", diff)
 	}
-	_, err := driver.ControllerListVolumeHealth(t.Context(), &csi.ControllerListVolumeHealthRequest{StartingToken: "nonsense"})
+	_, err := driver.ControllerListVolumeHealth(t.Context(),
+		&csi.ControllerListVolumeHealthRequest{StartingToken: "nonsense"})
 	expectCode(t, err, codes.Aborted)
 	_, err = driver.ControllerListVolumeHealth(t.Context(), &csi.ControllerListVolumeHealthRequest{MaxEntries: -1})
 	expectCode(t, err, codes.InvalidArgument)
@@ -234,10 +235,14 @@ func TestInvalidConditionIsRefused(t *testing.T) {
 	create(t, driver, volumeRequest("one"))
 	for want, err := range map[string]error{
 		"does not exist": server.SetVolumeHealth("two", degraded),
-		`unknown status "STORAGE_UNREACHABLE", known are DATA_LOSS, DEGRADED, INACCESSIBLE`: server.SetVolumeHealth("one", unreachable),
-		`unknown status "UNKNOWN_VOLUME_HEALTH_TYPE"`:                                       server.SetVolumeHealth("one", csimock.Condition{Status: "UNKNOWN_VOLUME_HEALTH_TYPE", Reason: "A"}),
-		"DEGRADED with reason ReplicaMissing is given twice":                                server.SetVolumeHealth("one", degraded, degraded),
-		`reason "not one word"`: server.SetStorageHealth(csimock.Condition{Status: "STORAGE_DEGRADED", Reason: "not one word"}),
+		`unknown status "STORAGE_UNREACHABLE", known are DATA_LOSS, DEGRADED, INACCESSIBLE`: server.SetVolumeHealth("one",
+			unreachable),
+		`unknown status "UNKNOWN_VOLUME_HEALTH_TYPE"`: server.SetVolumeHealth("one",
+			csimock.Condition{Status: "UNKNOWN_VOLUME_HEALTH_TYPE", Reason: "A"}),
+		"DEGRADED with reason ReplicaMissing is given twice": server.SetVolumeHealth("one",
+			degraded, degraded),
+		`reason "not one word"`: server.SetStorageHealth(csimock.Condition{Status: "STORAGE_DEGRADED",
+			Reason: "not one word"}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %q", err, want)
@@ -268,7 +273,8 @@ func TestLoadHealthNamesTheEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]csimock.HealthEntry{{Volume: "a", Condition: degraded}, {Condition: unreachable}}, got); diff != "" {
+	if diff := cmp.Diff([]csimock.HealthEntry{{Volume: "a", Condition: degraded}, {Condition: unreachable}},
+		got); diff != "" {
 		t.Errorf("health (-want +got):\n%s", diff)
 	}
 }

@@ -48,7 +48,8 @@ func (d *Driver) intercept(serving context.Context) grpc.UnaryServerInterceptor 
 // for the log only.
 func (d *Driver) handle(ctx context.Context, method string, request any, handler grpc.UnaryHandler) (any, error) {
 	if !d.config.Capabilities.hasAll(gates[method]) {
-		return nil, status.Errorf(codes.Unimplemented, "%s is switched off, it needs the capabilities %v", method, gates[method])
+		return nil, status.Errorf(codes.Unimplemented, "%s is switched off, it needs the capabilities %v", method,
+			gates[method])
 	}
 	if err := d.checkSecrets(request); err != nil {
 		return nil, err

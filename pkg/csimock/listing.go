@@ -54,7 +54,8 @@ func page[T interface{ record() *Record }](sorted []T, w window) ([]T, string) {
 }
 
 // ListVolumes returns a page of all volumes, oldest first.
-func (s *controllerServer) ListVolumes(_ context.Context, request *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+func (s *controllerServer) ListVolumes(_ context.Context,
+	request *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	s.store.Lock()
 	defer s.store.Unlock()
 	wanted, err := parseWindow(request.GetStartingToken(), request.GetMaxEntries(), s.store.sequence)
@@ -75,7 +76,8 @@ func (s *controllerServer) ListVolumes(_ context.Context, request *csi.ListVolum
 }
 
 // ListSnapshots returns a page of all matching snapshots, oldest first.
-func (s *controllerServer) ListSnapshots(_ context.Context, request *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
+func (s *controllerServer) ListSnapshots(_ context.Context,
+	request *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	s.store.Lock()
 	defer s.store.Unlock()
 	wanted, err := parseWindow(request.GetStartingToken(), request.GetMaxEntries(), s.store.sequence)

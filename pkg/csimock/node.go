@@ -20,7 +20,8 @@ type nodeServer struct {
 }
 
 // NodeGetCapabilities returns the capabilities of the Node service.
-func (s *nodeServer) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+func (s *nodeServer) NodeGetCapabilities(context.Context,
+	*csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	return &csi.NodeGetCapabilitiesResponse{
 		Capabilities: advertised(s.config.Capabilities, nodeRPCs, nodeRPC),
 	}, nil
@@ -47,7 +48,8 @@ func (s *nodeServer) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi
 
 // NodeGetVolumeStats returns the usage of a volume that is staged or published at the path.
 // Volumes are always empty: the driver stores no data.
-func (s *nodeServer) NodeGetVolumeStats(_ context.Context, request *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+func (s *nodeServer) NodeGetVolumeStats(_ context.Context,
+	request *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if err := checkVolumePath(request.GetVolumeId(), request.GetVolumePath()); err != nil {
 		return nil, err
 	}
@@ -66,7 +68,8 @@ func (s *nodeServer) NodeGetVolumeStats(_ context.Context, request *csi.NodeGetV
 
 // NodeExpandVolume confirms that a volume staged or published at the path has the requested
 // capacity, which ControllerExpandVolume has set.
-func (s *nodeServer) NodeExpandVolume(_ context.Context, request *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+func (s *nodeServer) NodeExpandVolume(_ context.Context,
+	request *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
 	if err := cmp.Or(
 		checkVolumePath(request.GetVolumeId(), request.GetVolumePath()),
 		checkRange(request.GetCapacityRange()),
@@ -84,7 +87,8 @@ func (s *nodeServer) NodeExpandVolume(_ context.Context, request *csi.NodeExpand
 	}
 	required, limit := request.GetCapacityRange().GetRequiredBytes(), request.GetCapacityRange().GetLimitBytes()
 	if required > volume.Capacity || limit > 0 && limit < volume.Capacity {
-		return nil, status.Errorf(codes.OutOfRange, "volume %q has %d bytes, which ControllerExpandVolume can change", volume.ID, volume.Capacity)
+		return nil, status.Errorf(codes.OutOfRange, "volume %q has %d bytes, which ControllerExpandVolume can change",
+			volume.ID, volume.Capacity)
 	}
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: volume.Capacity}, nil
 }

@@ -15,7 +15,8 @@ import (
 
 // NodePublishVolume creates the target path of a volume: a directory, or a file for a block
 // volume.
-func (s *nodeServer) NodePublishVolume(_ context.Context, request *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (s *nodeServer) NodePublishVolume(_ context.Context,
+	request *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	wanted, err := s.checkNodePublish(request)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,8 @@ func (d *Driver) nodePublish(volume *Volume, path string, wanted Publication) er
 	}
 	for other, existing := range volume.Targets {
 		if !existing.multiTarget() || !wanted.multiTarget() {
-			return status.Errorf(codes.FailedPrecondition, "volume %q is published at %q and cannot be at %q as well", volume.ID, other, path)
+			return status.Errorf(codes.FailedPrecondition, "volume %q is published at %q and cannot be at %q as well", volume.ID,
+				other, path)
 		}
 	}
 	if err := createTarget(path, wanted.Type); err != nil {
@@ -131,7 +133,8 @@ func isEmptyTarget(path, accessType string) bool {
 
 // NodeUnpublishVolume removes the target path of a volume with its contents. Other paths
 // are not touched.
-func (s *nodeServer) NodeUnpublishVolume(_ context.Context, request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (s *nodeServer) NodeUnpublishVolume(_ context.Context,
+	request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),
 		checkPath("target_path", request.GetTargetPath()),

@@ -12,7 +12,8 @@ import (
 
 // NodeStageVolume records that a volume is staged at a path. The path is an existing
 // directory and is not changed.
-func (s *nodeServer) NodeStageVolume(_ context.Context, request *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+func (s *nodeServer) NodeStageVolume(_ context.Context,
+	request *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	wanted, err := s.checkStage(request)
 	if err != nil {
 		return nil, err
@@ -67,14 +68,16 @@ func (d *Driver) stage(volume *Volume, path string, wanted Access) error {
 // applies with the capability Publish only.
 func (d *Driver) checkAttached(volume *Volume) error {
 	if _, published := volume.Published[d.config.NodeID]; !published && d.config.Capabilities.Has(Publish) {
-		return status.Errorf(codes.FailedPrecondition, "volume %q is not published to node %q by the controller", volume.ID, d.config.NodeID)
+		return status.Errorf(codes.FailedPrecondition, "volume %q is not published to node %q by the controller", volume.ID,
+			d.config.NodeID)
 	}
 	return nil
 }
 
 // NodeUnstageVolume records that a volume is no longer staged at a path. A volume that is
 // not staged there is a success; a published volume is refused.
-func (s *nodeServer) NodeUnstageVolume(_ context.Context, request *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+func (s *nodeServer) NodeUnstageVolume(_ context.Context,
+	request *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	if err := cmp.Or(
 		checkText("volume_id", request.GetVolumeId()),
 		checkPath("staging_target_path", request.GetStagingTargetPath()),
@@ -92,7 +95,8 @@ func (s *nodeServer) NodeUnstageVolume(_ context.Context, request *csi.NodeUnsta
 		return &csi.NodeUnstageVolumeResponse{}, nil
 	}
 	if len(volume.Targets) > 0 {
-		return nil, status.Errorf(codes.FailedPrecondition, "volume %q is still published at %d paths", volume.ID, len(volume.Targets))
+		return nil, status.Errorf(codes.FailedPrecondition, "volume %q is still published at %d paths", volume.ID,
+			len(volume.Targets))
 	}
 	s.store.unstageVolume(volume, path)
 	return &csi.NodeUnstageVolumeResponse{}, nil

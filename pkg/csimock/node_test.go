@@ -49,7 +49,8 @@ func TestTargetPathIsCreatedAndRemoved(t *testing.T) {
 			if err != nil || info.IsDir() != (how.GetMount() != nil) {
 				t.Errorf("the target is %v (%v)", info, err)
 			}
-			if _, err := driver.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}); err != nil {
+			if _, err := driver.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id,
+				TargetPath: target}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(target); !os.IsNotExist(err) {
@@ -111,7 +112,8 @@ func TestNodePublishVolumeRefuses(t *testing.T) {
 			_, driver := start(t, everything())
 			id, staging := staged(t, driver, single())
 			request := &csi.NodePublishVolumeRequest{
-				VolumeId: id, StagingTargetPath: staging, TargetPath: filepath.Join(t.TempDir(), "target"), VolumeCapability: single(),
+				VolumeId: id, StagingTargetPath: staging, TargetPath: filepath.Join(t.TempDir(), "target"),
+				VolumeCapability: single(),
 			}
 			tc.change(t, request)
 			_, err := driver.NodePublishVolume(t.Context(), request)
@@ -185,7 +187,8 @@ func TestStatsAndExpansionNeedThePath(t *testing.T) {
 	}
 	_, err = driver.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: "/nowhere"})
 	expectCode(t, err, codes.NotFound)
-	expand := &csi.NodeExpandVolumeRequest{VolumeId: id, VolumePath: staging, CapacityRange: &csi.CapacityRange{RequiredBytes: 2 * gib}}
+	expand := &csi.NodeExpandVolumeRequest{VolumeId: id, VolumePath: staging,
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 2 * gib}}
 	_, err = driver.NodeExpandVolume(t.Context(), expand)
 	expectCode(t, err, codes.OutOfRange) // the controller has not expanded it
 }

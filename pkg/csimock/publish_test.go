@@ -64,7 +64,8 @@ func TestPublishedVolumeIsNotDeleted(t *testing.T) {
 	publish(t, driver, id)
 	_, err := driver.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id})
 	expectCode(t, err, codes.FailedPrecondition)
-	if _, err := driver.ControllerUnpublishVolume(t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: id}); err != nil {
+	if _, err := driver.ControllerUnpublishVolume(t.Context(),
+		&csi.ControllerUnpublishVolumeRequest{VolumeId: id}); err != nil {
 		t.Fatal(err)
 	}
 	deleteVolume(t, driver, id)
@@ -94,7 +95,8 @@ func TestVolumeLimitOfNode(t *testing.T) {
 	request.VolumeId = second
 	_, err := driver.ControllerPublishVolume(t.Context(), request)
 	expectCode(t, err, codes.ResourceExhausted)
-	if _, err := driver.ControllerUnpublishVolume(t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: first}); err != nil {
+	if _, err := driver.ControllerUnpublishVolume(t.Context(),
+		&csi.ControllerUnpublishVolumeRequest{VolumeId: first}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, driver, second)
@@ -120,7 +122,8 @@ func TestListingNamesTheNodes(t *testing.T) {
 	expectCode(t, err, codes.OK)
 	get, err := driver.ControllerGetVolume(t.Context(), &csi.ControllerGetVolumeRequest{VolumeId: id})
 	expectCode(t, err, codes.OK)
-	for _, nodes := range [][]string{list.GetEntries()[0].GetStatus().GetPublishedNodeIds(), get.GetStatus().GetPublishedNodeIds()} {
+	for _, nodes := range [][]string{list.GetEntries()[0].GetStatus().GetPublishedNodeIds(),
+		get.GetStatus().GetPublishedNodeIds()} {
 		if len(nodes) != 1 || nodes[0] != csimock.DefaultNodeID {
 			t.Errorf("the volume is at nodes %v, want %s", nodes, csimock.DefaultNodeID)
 		}

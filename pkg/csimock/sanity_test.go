@@ -81,7 +81,8 @@ func runSanity(socket string) bool {
 	config.TestVolumeMutableParameters = map[string]string{"iops": "3000"}
 	specs := sanity.GinkgoTest(&config)
 	connection, err := grpc.NewClient("unix:"+socket,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(sizeCaching{encoding.GetCodecV2("proto")})))
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(sizeCaching{encoding.GetCodecV2("proto")})))
 	if err != nil {
 		panic(err)
 	}

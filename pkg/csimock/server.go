@@ -85,7 +85,8 @@ func (d *Driver) Serve(ctx context.Context, listener net.Listener) error {
 	csi.RegisterGroupControllerServer(server, &groupServer{Driver: d})
 	csi.RegisterNodeServer(server, &nodeServer{Driver: d})
 	defer context.AfterFunc(ctx, func() { stop(server) })()
-	if err := server.Serve(&countingListener{Listener: listener, open: &d.connections}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := server.Serve(&countingListener{Listener: listener, open: &d.connections}); err != nil &&
+		!errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve CSI: %w", err)
 	}
 	return nil
@@ -153,7 +154,8 @@ func (s *identityServer) GetPluginInfo(context.Context, *csi.GetPluginInfoReques
 }
 
 // GetPluginCapabilities returns the capabilities of the plugin.
-func (s *identityServer) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+func (s *identityServer) GetPluginCapabilities(context.Context,
+	*csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	capabilities := advertised(s.config.Capabilities, pluginServices, pluginService)
 	if s.config.Capabilities.Has(Expansion) {
 		capabilities = append(capabilities, onlineExpansion())

@@ -47,7 +47,8 @@ func TestGetSnapshot(t *testing.T) {
 	}
 	server, driver = start(t, config)
 	for _, id := range append(members(group), id) {
-		if got := getSnapshot(t, driver, id, codes.OK); got.GetSnapshotId() != id || got.GetSizeBytes() != gib || !got.GetReadyToUse() {
+		if got := getSnapshot(t, driver, id, codes.OK); got.GetSnapshotId() != id || got.GetSizeBytes() != gib ||
+			!got.GetReadyToUse() {
 			t.Errorf("snapshot %s is %v", id, got)
 		}
 	}
@@ -115,7 +116,8 @@ func TestGroupIsDeletedWithItsSnapshots(t *testing.T) {
 	_, group := takeGroup(t, driver)
 	_, err := driver.DeleteSnapshot(t.Context(), &csi.DeleteSnapshotRequest{SnapshotId: members(group)[0]})
 	expectCode(t, err, codes.InvalidArgument)
-	request := &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: group.GetGroupSnapshotId(), SnapshotIds: members(group)[:1]}
+	request := &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: group.GetGroupSnapshotId(),
+		SnapshotIds: members(group)[:1]}
 	_, err = driver.DeleteVolumeGroupSnapshot(t.Context(), request)
 	expectCode(t, err, codes.InvalidArgument)
 	request.SnapshotIds = members(group)

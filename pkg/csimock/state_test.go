@@ -105,8 +105,9 @@ func TestCorruptStateFileIsRefusedAndKept(t *testing.T) {
 		"negative capacity":              `{` + driver + `, "volumes": [{"id": "vol-1", "sequence": 1, "capacity": -1}]}`,
 		"null volume":                    `{` + driver + `, "volumes": [null]}`,
 		"snapshot without ID":            `{` + driver + `, "snapshots": [{"sequence": 1}]}`,
-		"duplicate group":                `{` + driver + `, "groups": [{"id": "g", "sequence": 1}, {"id": "g", "sequence": 1}]}`,
-		"group without its snapshot":     `{` + driver + `, "groups": [{"id": "g", "sequence": 1, "snapshots": ["s"]}]}`,
+		"duplicate group": `{` + driver +
+			`, "groups": [{"id": "g", "sequence": 1}, {"id": "g", "sequence": 1}]}`,
+		"group without its snapshot": `{` + driver + `, "groups": [{"id": "g", "sequence": 1, "snapshots": ["s"]}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "state.json")

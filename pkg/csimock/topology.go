@@ -48,7 +48,8 @@ func validateSegment(key, value string) error {
 		return fmt.Errorf("topology key %q must look like zone or example.com/zone", key)
 	}
 	if !topologyName.MatchString(value) {
-		return fmt.Errorf("value %q of topology key %q must have 1 to 63 letters, digits, dashes, underscores and dots", value, key)
+		return fmt.Errorf("value %q of topology key %q must have 1 to 63 letters, digits, dashes, underscores and dots",
+			value, key)
 	}
 	return nil
 }
@@ -79,7 +80,8 @@ func selectTopology(own []map[string]string, wanted *csi.TopologyRequirement) (m
 		}
 	}
 	if len(wanted.GetRequisite()) > 0 {
-		return nil, status.Errorf(codes.ResourceExhausted, "the driver serves none of the %d requisite topologies", len(wanted.GetRequisite()))
+		return nil, status.Errorf(codes.ResourceExhausted, "the driver serves none of the %d requisite topologies",
+			len(wanted.GetRequisite()))
 	}
 	return maps.Clone(own[0]), nil
 }

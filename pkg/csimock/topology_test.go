@@ -67,12 +67,14 @@ func TestSnapshotTopology(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, driver := start(t, everything())
-			request := &csi.CreateSnapshotRequest{Name: "snapshot", SourceVolumeId: createIn(t, driver, "b"), AccessibilityRequirements: tc.wanted}
+			request := &csi.CreateSnapshotRequest{Name: "snapshot", SourceVolumeId: createIn(t, driver, "b"),
+				AccessibilityRequirements: tc.wanted}
 			response, err := driver.CreateSnapshot(t.Context(), request)
 			expectCode(t, err, tc.code)
 			if tc.code == codes.OK {
 				expectZone(t, response.GetSnapshot().GetAccessibleTopology(), tc.zone)
-				expectZone(t, getSnapshot(t, driver, response.GetSnapshot().GetSnapshotId(), codes.OK).GetAccessibleTopology(), tc.zone)
+				expectZone(t, getSnapshot(t, driver, response.GetSnapshot().GetSnapshotId(), codes.OK).GetAccessibleTopology(),
+					tc.zone)
 			}
 		})
 	}
@@ -137,7 +139,8 @@ func TestSnapshotTopologyOffIsIgnored(t *testing.T) {
 	config.Capabilities = csimock.AllCapabilities().Without(csimock.SnapshotTopology)
 	_, driver := start(t, config)
 	source := createIn(t, driver, "b")
-	_, err := driver.CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{Name: "one", SourceVolumeId: source, AccessibilityRequirements: requisite("b")})
+	_, err := driver.CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{Name: "one", SourceVolumeId: source,
+		AccessibilityRequirements: requisite("b")})
 	expectCode(t, err, codes.InvalidArgument)
 	snapshot := takeSnapshot(t, driver, "two", source)
 	if got := getSnapshot(t, driver, snapshot, codes.OK).GetAccessibleTopology(); got != nil {

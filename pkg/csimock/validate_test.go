@@ -78,7 +78,8 @@ func TestPublishWithoutAttachAndStage(t *testing.T) {
 			if err := os.WriteFile(target, []byte(tc.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := driver.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{VolumeId: id, TargetPath: target, VolumeCapability: tc.how})
+			_, err := driver.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{VolumeId: id, TargetPath: target,
+				VolumeCapability: tc.how})
 			expectCode(t, err, tc.want)
 			_, err = driver.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target})
 			expectCode(t, err, codes.OK)

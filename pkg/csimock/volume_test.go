@@ -189,7 +189,8 @@ func TestExpandVolume(t *testing.T) {
 			_, driver := start(t, everything())
 			create(t, driver, volumeRequest("other"))
 			id := create(t, driver, volumeRequest("one"))
-			_, err := driver.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: id, CapacityRange: tc.wanted})
+			_, err := driver.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: id,
+				CapacityRange: tc.wanted})
 			expectCode(t, err, tc.code)
 		})
 	}

@@ -84,7 +84,8 @@ func TestCallWithoutRequiredSecretsFails(t *testing.T) {
 
 func TestWrongPageOfVolumes(t *testing.T) {
 	server, driver := start(t, csimock.Config{Volumes: 3})
-	for name, want := range map[csimock.WrongResponse]int{csimock.MissingEntry: 2, csimock.DuplicateEntry: 4, csimock.RepeatToken: 3} {
+	for name, want := range map[csimock.WrongResponse]int{csimock.MissingEntry: 2, csimock.DuplicateEntry: 4,
+		csimock.RepeatToken: 3} {
 		if err := server.Inject(csimock.Fault{Method: "ListVolumes", Times: 1, Response: name}); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +106,8 @@ func TestDriverStartsWithVolumes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if volumes := driver.Volumes(); len(volumes) != 3 || volumes[0].Name != "volume-000001" || volumes[0].Capacity != 1<<20 {
+		if volumes := driver.Volumes(); len(volumes) != 3 || volumes[0].Name != "volume-000001" ||
+			volumes[0].Capacity != 1<<20 {
 			t.Errorf("volumes: %+v", volumes)
 		}
 	}

@@ -34,7 +34,8 @@ func on(node string) *v1.PersistentVolume {
 		return volume
 	}
 	volume.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-		MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
+		MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn,
+			Values: []string{node}}},
 	}}}}
 	return volume
 }
@@ -107,7 +108,8 @@ func TestVolumesOnSeparateNodes(t *testing.T) {
 				t.Errorf("OnSeparateNodes = %v, want %v", got, tc.want)
 			}
 			volume.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRecycle // by a pod on a node of the volume
-			if got, want := disk.OnSeparateNodes(tc.node, volume, on(tc.other)), tc.volume != "" && tc.other != "" && tc.volume != tc.other; got != want {
+			if got, want := disk.OnSeparateNodes(tc.node, volume, on(tc.other)), tc.volume != "" && tc.other != "" &&
+				tc.volume != tc.other; got != want {
 				t.Errorf("OnSeparateNodes of a recycled volume = %v, want %v", got, want)
 			}
 		})

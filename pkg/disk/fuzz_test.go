@@ -22,7 +22,8 @@ func (fuzzTranslator) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume,
 		return nil, errors.New("not an in-tree volume")
 	}
 	volume = volume.DeepCopy()
-	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: fuzzobj.Driver, VolumeHandle: volume.Spec.GCEPersistentDisk.PDName}
+	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: fuzzobj.Driver,
+		VolumeHandle: volume.Spec.GCEPersistentDisk.PDName}
 	return volume, nil
 }
 

@@ -30,7 +30,8 @@ func (d Driver) Handle(volume *v1.PersistentVolume) (string, error) {
 	case err != nil:
 		return "", err
 	case source.Driver != d.Name:
-		return "", fmt.Errorf("the volume is reclaimed by driver %s and has a handle of driver %s, so no driver deletes it", d.Name, source.Driver)
+		return "", fmt.Errorf("the volume is reclaimed by driver %s and has a handle of driver %s, so no driver deletes it",
+			d.Name, source.Driver)
 	case source.VolumeHandle == "":
 		return "", errors.New("the volume has no volume handle")
 	default:

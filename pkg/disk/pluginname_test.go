@@ -19,20 +19,24 @@ var sourceCases = map[string]struct {
 		v1.PersistentVolumeSource{AWSElasticBlockStore: &v1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://us-east-1a/vol-1"}}, "ebs.csi.aws.com", "vol-1", nil,
 	},
 	"GCE": {
-		v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}}, "pd.csi.storage.gke.io", "projects/p/zones/z/disks/disk", nil,
+		v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}},
+		"pd.csi.storage.gke.io", "projects/p/zones/z/disks/disk", nil,
 	},
 	"OpenStack Cinder": {
-		v1.PersistentVolumeSource{Cinder: &v1.CinderPersistentVolumeSource{VolumeID: "id"}}, "cinder.csi.openstack.org", "id", nil,
+		v1.PersistentVolumeSource{Cinder: &v1.CinderPersistentVolumeSource{VolumeID: "id"}}, "cinder.csi.openstack.org", "id",
+		nil,
 	},
 	"Azure disk, other capitals": {
 		v1.PersistentVolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DataDiskURI: "/subscriptions/S/resourceGroups/G/providers/Microsoft.Compute/disks/d"}},
 		"disk.csi.azure.com", "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/d", nil,
 	},
 	"Azure file": {
-		v1.PersistentVolumeSource{AzureFile: &v1.AzureFilePersistentVolumeSource{ShareName: "share", SecretName: "some-secret"}}, "file.csi.azure.com", "group#account#share#", nil,
+		v1.PersistentVolumeSource{AzureFile: &v1.AzureFilePersistentVolumeSource{ShareName: "share",
+			SecretName: "some-secret"}}, "file.csi.azure.com", "group#account#share#", nil,
 	},
 	"vSphere": {
-		v1.PersistentVolumeSource{VsphereVolume: &v1.VsphereVirtualDiskVolumeSource{VolumePath: "[store] path"}}, "csi.vsphere.vmware.com", "id",
+		v1.PersistentVolumeSource{VsphereVolume: &v1.VsphereVirtualDiskVolumeSource{VolumePath: "[store] path"}},
+		"csi.vsphere.vmware.com", "id",
 		map[string]string{"initialvolumefilepath": "[store] path"},
 	},
 }

@@ -46,7 +46,8 @@ func TestErrorForUnknownGateListsKnownGates(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = features.Set(gate, map[string]bool{"HonourPVReclaimPolicy": true})
-	if err == nil || !strings.Contains(err.Error(), "HonourPVReclaimPolicy") || !strings.Contains(err.Error(), "HonorPVReclaimPolicy=") {
+	if err == nil || !strings.Contains(err.Error(), "HonourPVReclaimPolicy") ||
+		!strings.Contains(err.Error(), "HonorPVReclaimPolicy=") {
 		t.Errorf("Set = %v", err)
 	}
 }
@@ -67,17 +68,20 @@ func TestKnownListsEveryGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"Done": {Default: true, PreRelease: featuregate.GA}, "New": {PreRelease: featuregate.Alpha}}); err != nil {
+	if err := gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"Done": {Default: true, PreRelease: featuregate.GA},
+		"New": {PreRelease: featuregate.Alpha}}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"AllAlpha=true|false (ALPHA - default=false)", "AllBeta=true|false (BETA - default=false)", "Done=true|false (GA - default=true)",
+		"AllAlpha=true|false (ALPHA - default=false)", "AllBeta=true|false (BETA - default=false)",
+		"Done=true|false (GA - default=true)",
 		"HonorPVReclaimPolicy=true|false (GA - default=true)", "New=true|false (ALPHA - default=false)",
 	}
 	if known := features.Known(gate); !slices.Equal(known, want) {
 		t.Errorf("Known = %q, want %q", known, want)
 	}
-	if err := features.Set(gate, map[string]bool{"Nope": true}); err == nil || !strings.Contains(err.Error(), "Done=true|false (GA") {
+	if err := features.Set(gate, map[string]bool{"Nope": true}); err == nil ||
+		!strings.Contains(err.Error(), "Done=true|false (GA") {
 		t.Errorf("Set = %v", err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 func BenchmarkEdit(b *testing.B) {
-	volume := &metav1.ObjectMeta{UID: "1b4e28ba-2fa1-11d2-883f-0016d3cca427", Finalizers: []string{string(finalizer.External), string(finalizer.VolumeProtection)}}
+	volume := &metav1.ObjectMeta{UID: "1b4e28ba-2fa1-11d2-883f-0016d3cca427",
+		Finalizers: []string{string(finalizer.External), string(finalizer.VolumeProtection)}}
 	change := finalizer.Change{Remove: []finalizer.Name{finalizer.External}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -54,7 +54,8 @@ func TestEditTestsListAndChangesOnlyOurs(t *testing.T) {
 	}{
 		"add to others": {
 			[]string{foreign}, finalizer.Change{Add: []finalizer.Name{finalizer.External}},
-			`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/finalizers","value":["` + foreign + `"]},{"op":"add","path":"/metadata/finalizers","value":["` + foreign + `","` + ours + `"]}]`,
+			`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/finalizers","value":["` + foreign +
+				`"]},{"op":"add","path":"/metadata/finalizers","value":["` + foreign + `","` + ours + `"]}]`,
 		},
 		"add to none": {
 			nil, finalizer.Change{Add: []finalizer.Name{finalizer.External}},
@@ -62,18 +63,22 @@ func TestEditTestsListAndChangesOnlyOurs(t *testing.T) {
 		},
 		"remove the last": {
 			[]string{ours}, finalizer.Change{Remove: []finalizer.Name{finalizer.External}},
-			`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/finalizers","value":["` + ours + `"]},{"op":"remove","path":"/metadata/finalizers"}]`,
+			`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/finalizers","value":["` + ours +
+				`"]},{"op":"remove","path":"/metadata/finalizers"}]`,
 		},
 		"exchange": {
-			[]string{ours}, finalizer.Change{Add: []finalizer.Name{finalizer.InTree}, Remove: []finalizer.Name{finalizer.External}},
-			`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/finalizers","value":["` + ours + `"]},{"op":"add","path":"/metadata/finalizers","value":["kubernetes.io/pv-controller"]}]`,
+			[]string{ours}, finalizer.Change{Add: []finalizer.Name{finalizer.InTree},
+				Remove: []finalizer.Name{finalizer.External}},
+			`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/finalizers","value":["` + ours +
+				`"]},{"op":"add","path":"/metadata/finalizers","value":["kubernetes.io/pv-controller"]}]`,
 		},
 		"foreign finalizer is ignored": {
 			[]string{foreign}, finalizer.Change{Add: []finalizer.Name{other}, Remove: []finalizer.Name{foreign}},
 			`[{"op":"test","path":"/metadata/uid","value":"u"}]`,
 		},
 		"present finalizer is not added": {
-			[]string{ours}, finalizer.Change{Add: []finalizer.Name{finalizer.External}, Remove: []finalizer.Name{finalizer.InTree}},
+			[]string{ours}, finalizer.Change{Add: []finalizer.Name{finalizer.External},
+				Remove: []finalizer.Name{finalizer.InTree}},
 			`[{"op":"test","path":"/metadata/uid","value":"u"}]`,
 		},
 	} {
@@ -88,7 +93,8 @@ func TestEditTestsListAndChangesOnlyOurs(t *testing.T) {
 }
 
 func TestEveryFinalizerHasHolder(t *testing.T) {
-	for _, name := range []finalizer.Name{finalizer.External, finalizer.InTree, finalizer.VolumeProtection, finalizer.ClaimProtection, finalizer.CloneSource, finalizer.SnapshotSource} {
+	for _, name := range []finalizer.Name{finalizer.External, finalizer.InTree, finalizer.VolumeProtection,
+		finalizer.ClaimProtection, finalizer.CloneSource, finalizer.SnapshotSource} {
 		if holder, known := finalizer.HolderOf(string(name)); !known || holder.Component == "" || holder.Until == "" {
 			t.Errorf("HolderOf(%s) = %+v, %v", name, holder, known)
 		}

@@ -20,34 +20,38 @@ func TestDecide(t *testing.T) {
 		state State
 		want  Decision
 	}{
-		"an object without owners stays":                               {State{}, Decision{Wait, NoOwner}},
-		"an object with a live owner stays":                            {State{Live: true}, Decision{Wait, OwnerLives}},
-		"an object whose owners are absent is deleted":                 {State{Absent: true}, Decision{DeleteBackground, OwnersAbsent}},
-		"its dependents do not matter then":                            {State{Absent: true, Dependents: true}, Decision{DeleteBackground, OwnersAbsent}},
-		"a finalizer orphan selects the policy":                        {State{Absent: true, Orphan: true}, Decision{DeleteOrphan, OwnersAbsent}},
-		"a finalizer foregroundDeletion selects the policy":            {State{Absent: true, Foreground: true}, Decision{DeleteForeground, OwnersAbsent}},
-		"references to absent owners go if another owner lives":        {State{Absent: true, Live: true}, Decision{RemoveReferences, OwnerLives}},
-		"references to waiting owners go if another owner lives":       {State{Waiting: true, Live: true}, Decision{RemoveReferences, OwnerLives}},
-		"an unresolvable owner keeps the object":                       {State{Absent: true, Unresolvable: true}, Decision{Wait, OwnerUnresolvable}},
-		"an unverified owner is read first":                            {State{Absent: true, Unverified: true}, Decision{VerifyOwners, OwnerUnverified}},
-		"a dependent with dependents is deleted in the foreground":     {State{Waiting: true, Dependents: true}, Decision{DeleteForeground, OwnersWait}},
-		"a dependent is judged childless after the barrier":            {State{Waiting: true}, Decision{AwaitBarrier, KindsUnseen}},
-		"an owner without a verdict is read":                           {State{Unverified: true}, Decision{VerifyOwners, OwnerUnverified}},
-		"a childless dependent is deleted in the background":           {State{Waiting: true, Seen: true}, Decision{DeleteBackground, OwnersWait}},
-		"an orphaned object loses the reference":                       {State{Orphaning: true}, Decision{RemoveReferences, OwnerOrphans}},
-		"an orphaned object that is being deleted too":                 {State{Orphaning: true, Deleting: true}, Decision{RemoveReferences, OwnerOrphans}},
-		"a deletion that was sent is not repeated":                     {State{Absent: true, Sent: true}, Decision{Wait, DeleteSent}},
-		"a foreground deletion has the barrier begin at once":          {State{Deleting: true, Foreground: true, Blocking: true, Dependents: true}, Decision{AwaitBarrier, KindsUnseen}},
-		"a foreground deletion waits for blocking dependents":          {State{Deleting: true, Foreground: true, Blocking: true, Dependents: true, Seen: true}, Decision{Wait, DependentsBlock}},
-		"a foreground deletion waits for the barrier":                  {State{Deleting: true, Foreground: true}, Decision{AwaitBarrier, KindsUnseen}},
-		"a foreground deletion ends in spite of dependents":            {State{Deleting: true, Foreground: true, Seen: true, Dependents: true}, Decision{RemoveForeground, DependentsGone}},
-		"an orphaning deletion waits for the barrier":                  {State{Deleting: true, Orphan: true}, Decision{AwaitBarrier, KindsUnseen}},
-		"an orphaning deletion waits for dependents that do not block": {State{Deleting: true, Orphan: true, Seen: true, Dependents: true}, Decision{Wait, DependentsRefer}},
-		"an orphaning deletion ends":                                   {State{Deleting: true, Orphan: true, Seen: true}, Decision{RemoveOrphan, DependentsGone}},
-		"other finalizers are none of its business":                    {State{Deleting: true}, Decision{Wait, Terminating}},
-		"an object of unresolvable owners alone stays":                 {State{Unresolvable: true}, Decision{Wait, OwnerUnresolvable}},
-		"owners of an object that is being deleted are read first":     {State{Deleting: true, Unverified: true}, Decision{VerifyOwners, OwnerUnverified}},
-		"an object that a list lacks is read":                          {State{Missing: true, Absent: true}, Decision{VerifyObject, MissingInList}},
+		"an object without owners stays":                           {State{}, Decision{Wait, NoOwner}},
+		"an object with a live owner stays":                        {State{Live: true}, Decision{Wait, OwnerLives}},
+		"an object whose owners are absent is deleted":             {State{Absent: true}, Decision{DeleteBackground, OwnersAbsent}},
+		"its dependents do not matter then":                        {State{Absent: true, Dependents: true}, Decision{DeleteBackground, OwnersAbsent}},
+		"a finalizer orphan selects the policy":                    {State{Absent: true, Orphan: true}, Decision{DeleteOrphan, OwnersAbsent}},
+		"a finalizer foregroundDeletion selects the policy":        {State{Absent: true, Foreground: true}, Decision{DeleteForeground, OwnersAbsent}},
+		"references to absent owners go if another owner lives":    {State{Absent: true, Live: true}, Decision{RemoveReferences, OwnerLives}},
+		"references to waiting owners go if another owner lives":   {State{Waiting: true, Live: true}, Decision{RemoveReferences, OwnerLives}},
+		"an unresolvable owner keeps the object":                   {State{Absent: true, Unresolvable: true}, Decision{Wait, OwnerUnresolvable}},
+		"an unverified owner is read first":                        {State{Absent: true, Unverified: true}, Decision{VerifyOwners, OwnerUnverified}},
+		"a dependent with dependents is deleted in the foreground": {State{Waiting: true, Dependents: true}, Decision{DeleteForeground, OwnersWait}},
+		"a dependent is judged childless after the barrier":        {State{Waiting: true}, Decision{AwaitBarrier, KindsUnseen}},
+		"an owner without a verdict is read":                       {State{Unverified: true}, Decision{VerifyOwners, OwnerUnverified}},
+		"a childless dependent is deleted in the background":       {State{Waiting: true, Seen: true}, Decision{DeleteBackground, OwnersWait}},
+		"an orphaned object loses the reference":                   {State{Orphaning: true}, Decision{RemoveReferences, OwnerOrphans}},
+		"an orphaned object that is being deleted too":             {State{Orphaning: true, Deleting: true}, Decision{RemoveReferences, OwnerOrphans}},
+		"a deletion that was sent is not repeated":                 {State{Absent: true, Sent: true}, Decision{Wait, DeleteSent}},
+		"a foreground deletion has the barrier begin at once": {State{Deleting: true, Foreground: true,
+			Blocking: true, Dependents: true}, Decision{AwaitBarrier, KindsUnseen}},
+		"a foreground deletion waits for blocking dependents": {State{Deleting: true, Foreground: true,
+			Blocking: true, Dependents: true, Seen: true}, Decision{Wait, DependentsBlock}},
+		"a foreground deletion waits for the barrier": {State{Deleting: true, Foreground: true}, Decision{AwaitBarrier, KindsUnseen}},
+		"a foreground deletion ends in spite of dependents": {State{Deleting: true, Foreground: true, Seen: true,
+			Dependents: true}, Decision{RemoveForeground, DependentsGone}},
+		"an orphaning deletion waits for the barrier": {State{Deleting: true, Orphan: true}, Decision{AwaitBarrier, KindsUnseen}},
+		"an orphaning deletion waits for dependents that do not block": {State{Deleting: true, Orphan: true, Seen: true,
+			Dependents: true}, Decision{Wait, DependentsRefer}},
+		"an orphaning deletion ends":                               {State{Deleting: true, Orphan: true, Seen: true}, Decision{RemoveOrphan, DependentsGone}},
+		"other finalizers are none of its business":                {State{Deleting: true}, Decision{Wait, Terminating}},
+		"an object of unresolvable owners alone stays":             {State{Unresolvable: true}, Decision{Wait, OwnerUnresolvable}},
+		"owners of an object that is being deleted are read first": {State{Deleting: true, Unverified: true}, Decision{VerifyOwners, OwnerUnverified}},
+		"an object that a list lacks is read":                      {State{Missing: true, Absent: true}, Decision{VerifyObject, MissingInList}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Decide(tc.state); got != tc.want {
@@ -59,7 +63,8 @@ func TestDecide(t *testing.T) {
 
 func TestDeletedOnlyWithoutOwner(t *testing.T) {
 	for s := range states[State]() {
-		if Decide(s).Action.Deletes() && (s.Live || s.Orphaning || s.Unresolvable || s.Unverified || s.Missing || s.Deleting || !s.Absent && !s.Waiting) {
+		if Decide(s).Action.Deletes() && (s.Live || s.Orphaning || s.Unresolvable || s.Unverified || s.Missing ||
+			s.Deleting || !s.Absent && !s.Waiting) {
 			t.Errorf("deleted: %+v", s)
 		}
 	}

@@ -83,13 +83,15 @@ func (s *apiServer) count(request string) int {
 
 // failure returns the status of a failed request for the object.
 func failure(code int, reason metav1.StatusReason, resource, name string) *metav1.Status {
-	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason,
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: int32(code), Reason: reason,
 		Details: &metav1.StatusDetails{Name: name, Kind: resource}}
 }
 
 // partial returns the metadata as an API server answers them.
 func partial(object metav1.ObjectMeta) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: object}
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1",
+		Kind: "PartialObjectMetadata"}, ObjectMeta: object}
 }
 
 // fakeDiscovery is what the API server serves.
@@ -112,7 +114,8 @@ func (d *fakeDiscovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav
 // serveWidgets has the API server serve the kind Widget of the group g in the version.
 func (d *fakeDiscovery) serveWidgets(version string, namespaced bool) {
 	served := metav1.GroupVersionForDiscovery{GroupVersion: "g/" + version, Version: version}
-	d.groups = []*metav1.APIGroup{{Name: "g", PreferredVersion: served, Versions: []metav1.GroupVersionForDiscovery{served}}}
+	d.groups = []*metav1.APIGroup{{Name: "g", PreferredVersion: served,
+		Versions: []metav1.GroupVersionForDiscovery{served}}}
 	d.lists = []*metav1.APIResourceList{{GroupVersion: "g/" + version, APIResources: []metav1.APIResource{
 		{Name: "widgets", Kind: "Widget", Namespaced: namespaced, Verbs: metav1.Verbs{"get", "list", "watch", "delete"}},
 	}}}
@@ -152,7 +155,8 @@ func connected(t *testing.T, s *apiServer, config Config) *Collector {
 // eventually waits until the condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return holds(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true,
+		func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -160,6 +164,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 
 // aggregatedWidgets returns a kind that an aggregated API server may serve, and the path of its object dependent.
 func aggregatedWidgets() (*graph.Kind, string) {
-	return &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "aggregated", Version: "v1", Kind: "Widget"}, Resource: "widgets", Namespaced: true},
+	return &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "aggregated", Version: "v1", Kind: "Widget"},
+			Resource: "widgets", Namespaced: true},
 		"/apis/aggregated/v1/namespaces/ns/widgets/dependent"
 }

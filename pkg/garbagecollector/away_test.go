@@ -19,7 +19,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-var secrets = &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets", Namespaced: true, Collected: true}
+var secrets = &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets",
+	Namespaced: true, Collected: true}
 
 // leavingReads are the reads of an API server that answers one list of ConfigMaps, is away for a time, and answers
 // again. Its other lists have one dependent.
@@ -55,12 +56,16 @@ func (r leavingRead) List(context.Context, metav1.ListOptions) (*metav1.PartialO
 
 // The API server goes away once a barrier has read one kind, for longer than --unreadable-kind-timeout.
 func TestBarrierAwaitsAPIServerThatLeft(t *testing.T) {
-	for name, away := range map[string]time.Duration{"until the limit": 10 * time.Second, "shorter": 9500 * time.Millisecond, "longer": 25 * time.Second, "a moment": time.Millisecond} {
-		for excused, unread := range map[string][]*graph.Kind{"": nil, ", the former barrier passed without the kind": {services}} {
+	for name, away := range map[string]time.Duration{"until the limit": 10 * time.Second,
+		"shorter": 9500 * time.Millisecond, "longer": 25 * time.Second, "a moment": time.Millisecond} {
+		for excused, unread := range map[string][]*graph.Kind{"": nil,
+			", the former barrier passed without the kind": {services}} {
 			t.Run(name+excused, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					client := &leavingReads{left: time.Now(), back: time.Now().Add(away), dependent: configMap("dependent", "6", "owner")}
-					c := New(Config{Clock: clock.RealClock{}, Barriers: client, UnreadableAfter: 10 * time.Second, Recorder: record.NewFakeRecorder(10)})
+					client := &leavingReads{left: time.Now(), back: time.Now().Add(away),
+						dependent: configMap("dependent", "6", "owner")}
+					c := New(Config{Clock: clock.RealClock{}, Barriers: client, UnreadableAfter: 10 * time.Second,
+						Recorder: record.NewFakeRecorder(10)})
 					defer c.worker.queue.ShutDown()
 					for _, kind := range []*graph.Kind{configMaps, secrets} {
 						c.graph.Serve(kind)
@@ -71,7 +76,8 @@ func TestBarrierAwaitsAPIServerThatLeft(t *testing.T) {
 					c.barriers.await([]types.UID{"owner"})
 					c.barriers.runBarrier(t.Context(), c.barriers.takePending())
 					if !c.graph.HasPassed("owner", time.Now()) || !c.graph.Has("dependent") || len(c.barriers.unread) > 0 {
-						t.Errorf("passed %v without having read the dependent, unread %v, after %v", c.graph.HasPassed("owner", time.Now()), c.barriers.unread, time.Since(client.left))
+						t.Errorf("passed %v without having read the dependent, unread %v, after %v",
+							c.graph.HasPassed("owner", time.Now()), c.barriers.unread, time.Since(client.left))
 					}
 				})
 			})
@@ -91,7 +97,8 @@ func TestBarrierAwaitsDiscoveryWhileAPIServerIsAway(t *testing.T) {
 				discovery.err = errors.New("connection refused")
 			}
 		}
-		c := New(Config{Clock: clock.RealClock{}, Barriers: client, Discovery: discovery, UnreadableAfter: 10 * time.Second, Recorder: record.NewFakeRecorder(10)})
+		c := New(Config{Clock: clock.RealClock{}, Barriers: client, Discovery: discovery, UnreadableAfter: 10 * time.Second,
+			Recorder: record.NewFakeRecorder(10)})
 		defer c.worker.queue.ShutDown()
 		c.graph.Serve(configMaps)
 		c.watches.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps}
@@ -116,7 +123,8 @@ func TestBarrierPassesWithoutAggregatedKindAfterLimit(t *testing.T) {
 		began := time.Now()
 		widgets, _ := aggregatedWidgets()
 		client := &refusingReads{refused: widgets.Resource}
-		c := New(Config{Clock: clock.RealClock{}, Barriers: client, UnreadableAfter: 10 * time.Second, Recorder: record.NewFakeRecorder(10)})
+		c := New(Config{Clock: clock.RealClock{}, Barriers: client, UnreadableAfter: 10 * time.Second,
+			Recorder: record.NewFakeRecorder(10)})
 		defer c.worker.queue.ShutDown()
 		for _, kind := range []*graph.Kind{configMaps, widgets} {
 			c.graph.Serve(kind)

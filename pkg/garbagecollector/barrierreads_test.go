@@ -24,8 +24,10 @@ func (c *Collector) readsSince(kind *graph.Kind, reached string) *reads {
 // Discovery may replace the watch of a kind, or end it, while a barrier lists the kind. The barrier must
 // not take its list for what the graph has.
 func TestListOfKindThatIsWatchedOtherwiseIsNotTaken(t *testing.T) {
-	listed := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"}, Resource: "widgets"}
-	other := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v2", Kind: "Widget"}, Resource: "widgets"}
+	listed := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"},
+		Resource: "widgets"}
+	other := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v2", Kind: "Widget"},
+		Resource: "widgets"}
 	for name, tc := range map[string]struct {
 		watched *monitor
 		want    error
@@ -46,7 +48,8 @@ func TestListOfKindThatIsWatchedOtherwiseIsNotTaken(t *testing.T) {
 				tc.watched.watches, reached = c.watches, tc.watched.reached
 			}
 			r := c.readsSince(listed, reached)
-			err := r.record(listed, "7", []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one", ResourceVersion: "6"}}})
+			err := r.record(listed, "7",
+				[]metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "one", ResourceVersion: "6"}}})
 			if !errors.Is(err, tc.want) || r.graph.Has("one") != tc.known {
 				t.Errorf("record = %v, in the graph: %v", err, r.graph.Has("one"))
 			}
@@ -66,7 +69,8 @@ func TestListDoesNotPutBackWhatTheWatchRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := m.collector.readsSince(m.kind, "5")
-	if err := r.record(m.kind, "7", []metav1.PartialObjectMetadata{*metadataOf("one", 4)}); !errors.Is(err, errAhead) || m.graph.Has("one") {
+	if err := r.record(m.kind, "7", []metav1.PartialObjectMetadata{*metadataOf("one", 4)}); !errors.Is(err, errAhead) ||
+		m.graph.Has("one") {
 		t.Errorf("record = %v, in the graph: %v", err, m.graph.Has("one"))
 	}
 }

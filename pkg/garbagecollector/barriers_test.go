@@ -173,7 +173,8 @@ func runPaged(t *testing.T, kinds, atOnce int) bool {
 	served := []*graph.Kind{definitions}
 	for i := range kinds {
 		name := fmt.Sprintf("widget%d", i)
-		served = append(served, &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: name}, Resource: name, Namespaced: true})
+		served = append(served, &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: name},
+			Resource: name, Namespaced: true})
 	}
 	for _, kind := range served {
 		c.graph.Serve(kind)

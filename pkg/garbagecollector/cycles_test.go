@@ -54,7 +54,8 @@ func TestNoEventAboutMemberThatChanged(t *testing.T) {
 // A write that is always refused is not repeated four times a second.
 func TestRefusedReleaseIsDelayedLongerEachTime(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
-	c, s := cycle(t, Config{Clock: clock}, http.StatusForbidden, refusedWith(http.StatusForbidden, metav1.StatusReasonForbidden))
+	c, s := cycle(t, Config{Clock: clock}, http.StatusForbidden,
+		refusedWith(http.StatusForbidden, metav1.StatusReasonForbidden))
 	delays := newCycleDelays()
 	for range 240 {
 		c.cycles.releaseFound(t.Context(), delays)
@@ -70,7 +71,8 @@ func TestRefusedReleaseIsDelayedLongerEachTime(t *testing.T) {
 
 // A dependent may come while a rate limit delays the release of a cycle, or of an owner without dependents.
 func TestDependentThatCameDuringDelayIsAwaited(t *testing.T) {
-	for finalizer, owners := range map[string][]types.UID{metav1.FinalizerDeleteDependents: {"one"}, metav1.FinalizerOrphanDependents: {"one"}} {
+	for finalizer, owners := range map[string][]types.UID{metav1.FinalizerDeleteDependents: {"one"},
+		metav1.FinalizerOrphanDependents: {"one"}} {
 		s := newAPIServer(t)
 		s.answer("PATCH "+configMapPath+"one", http.StatusOK, partial(configMap("one", "9")))
 		var c *Collector

@@ -51,7 +51,9 @@ func (s *apiServer) listWidgets(released <-chan struct{}) {
 		default:
 			select {
 			case <-released:
-				respond(w, http.StatusOK, &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}})
+				respond(w, http.StatusOK,
+					&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1",
+						Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}})
 			case <-r.Context().Done():
 			}
 		}
@@ -121,7 +123,8 @@ func TestKindChangesScope(t *testing.T) {
 			serve(s)
 			c, d := watchingWidgets(t, s)
 			c.change(func(g *graph.Graph) {
-				g.Observe(g.Kind(widgetKind), &metav1.ObjectMeta{Namespace: "ns", Name: "former", UID: "former", ResourceVersion: "1"})
+				g.Observe(g.Kind(widgetKind), &metav1.ObjectMeta{Namespace: "ns", Name: "former", UID: "former",
+					ResourceVersion: "1"})
 			})
 			d.serveWidgets("v1", false)
 			if err := c.discovery.discover(t.Context()); err != nil {
@@ -148,7 +151,10 @@ func TestScopeThatCouldNotBeReadIsReadAgain(t *testing.T) {
 	s.mu.Lock()
 	before := maps.Clone(s.handlers)
 	for request := range s.handlers {
-		s.handlers[request] = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }
+		s.handlers[request] = func(w http.ResponseWriter,
+			_ *http.Request) {
+			http.Error(w, "no", http.StatusInternalServerError)
+		}
 	}
 	s.mu.Unlock()
 	if err := c.discovery.discover(t.Context()); err == nil {
@@ -189,11 +195,14 @@ func TestScopeIsReadLive(t *testing.T) {
 // Version v1 was withdrawn while version v2 cannot be discovered: the kind exists.
 func TestKindOfGroupThatCannotBeDiscoveredIsKept(t *testing.T) {
 	s := newAPIServer(t)
-	s.answer(definitionOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "customresourcedefinitions", "widgets.g"))
-	s.answer(serviceOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "apiservices", "v1.g"))
+	s.answer(definitionOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"customresourcedefinitions", "widgets.g"))
+	s.answer(serviceOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"apiservices", "v1.g"))
 	c, d := watchingWidgets(t, s)
 	d.lists = []*metav1.APIResourceList{{GroupVersion: "v1"}}
-	d.err = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "g", Version: "v2"}: http.ErrServerClosed}}
+	d.err = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "g",
+		Version: "v2"}: http.ErrServerClosed}}
 	if err := c.discovery.discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +219,8 @@ func TestKindDefinedUnderOtherName(t *testing.T) {
 	s.define(apiextensionsv1.NamespaceScoped)
 	c, d := watchingWidgets(t, s)
 	c.change(func(g *graph.Graph) {
-		g.Observe(g.Kind(widgetKind), &metav1.ObjectMeta{Namespace: "ns", Name: "former", UID: "former", ResourceVersion: "1"})
+		g.Observe(g.Kind(widgetKind), &metav1.ObjectMeta{Namespace: "ns", Name: "former", UID: "former",
+			ResourceVersion: "1"})
 	})
 	s.defineKind("Gadget", apiextensionsv1.NamespaceScoped)
 	d.lists[0].APIResources[0].Kind = "Gadget"
@@ -246,8 +256,10 @@ func TestKindThatIsDefinedIsKept(t *testing.T) {
 // The API server removes the APIService of a group with its last definition.
 func TestKindIsGoneWithLastDefinitionOfItsGroup(t *testing.T) {
 	s := newAPIServer(t)
-	s.answer(definitionOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "customresourcedefinitions", "widgets.g"))
-	s.answer(serviceOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "apiservices", "v1.g"))
+	s.answer(definitionOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"customresourcedefinitions", "widgets.g"))
+	s.answer(serviceOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"apiservices", "v1.g"))
 	c, d := watchingWidgets(t, s)
 	d.groups, d.lists = nil, []*metav1.APIResourceList{{GroupVersion: "v1"}}
 	if err := c.discovery.discover(t.Context()); err != nil {
@@ -263,7 +275,8 @@ func TestKindIsGoneWithLastDefinitionOfItsGroup(t *testing.T) {
 // An API server of another version may serve a kind of Kubernetes no longer. Nothing waits for it. An API server that
 // starts deletes the APIServices of versions that it does not know, also if a newer one runs beside it.
 func TestKindOfKubernetesOutlivesItsAPIService(t *testing.T) {
-	kind := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "resource.k8s.io", Version: "v1alpha3", Kind: "PodSchedulingContext"}, Resource: "podschedulingcontexts"}
+	kind := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "resource.k8s.io", Version: "v1alpha3",
+		Kind: "PodSchedulingContext"}, Resource: "podschedulingcontexts"}
 	const path = "GET /apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.resource.k8s.io"
 	for name, tc := range map[string]struct {
 		status int

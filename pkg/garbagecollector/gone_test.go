@@ -11,7 +11,8 @@ import (
 
 // answered returns the metadata of the object with the UID u, as a write is answered.
 func answered(change func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "u", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}, DeletionGracePeriodSeconds: new(int64)}}
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "u",
+		DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}, DeletionGracePeriodSeconds: new(int64)}}
 	change(object)
 	return object
 }

@@ -16,8 +16,10 @@ import (
 
 // aggregated answers that another API server serves the group of widgets.
 func (s *apiServer) aggregated() {
-	s.answer(definitionOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "customresourcedefinitions", "widgets.g"))
-	s.answer(serviceOfWidgets, http.StatusOK, map[string]any{"spec": map[string]any{"service": map[string]any{"name": "g"}}})
+	s.answer(definitionOfWidgets, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"customresourcedefinitions", "widgets.g"))
+	s.answer(serviceOfWidgets, http.StatusOK,
+		map[string]any{"spec": map[string]any{"service": map[string]any{"name": "g"}}})
 }
 
 // discoverFor has discoveries follow each other for the time.
@@ -76,9 +78,12 @@ func TestKindWhosePathAnswersIsKept(t *testing.T) {
 		status int
 		object any
 	}{
-		"with a list":                      {http.StatusOK, &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}},
+		"with a list": {http.StatusOK,
+			&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1",
+				Kind: "PartialObjectMetadataList"}}},
 		"that another object is not found": {http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "namespaces", "ns")},
-		"that it is overloaded":            {http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "widgets", "")},
+		"that it is overloaded": {http.StatusServiceUnavailable,
+			failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "widgets", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -109,7 +114,8 @@ func TestKindThatDiscoveryLacksNowAndThenIsKept(t *testing.T) {
 	for name, interrupt := range map[string]func(*fakeDiscovery){
 		"discovery fails": func(d *fakeDiscovery) { d.err = http.ErrServerClosed },
 		"its group fails": func(d *fakeDiscovery) {
-			d.err = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "g", Version: "v1"}: http.ErrServerClosed}}
+			d.err = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "g",
+				Version: "v1"}: http.ErrServerClosed}}
 		},
 		"it is served": func(d *fakeDiscovery) { d.serveWidgets("v1", true) },
 	} {

@@ -14,7 +14,8 @@ import (
 )
 
 func TestOnlyNamedObjectIsAbsent(t *testing.T) {
-	kind := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"}, Resource: "widgets"}
+	kind := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"},
+		Resource: "widgets"}
 	widgets := schema.GroupResource{Group: "g", Resource: "widgets"}
 	for name, tc := range map[string]struct {
 		err  error

@@ -27,7 +27,8 @@ func newMonitor() monitored {
 }
 
 func metadataOf(name string, version int) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: strconv.Itoa(version)}}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name),
+		ResourceVersion: strconv.Itoa(version)}}
 }
 
 // A reflector collects the objects of a list in a store that has the transformer.
@@ -54,7 +55,8 @@ func TestListIsRecordedWhileItIsReceived(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !m.graph.Has("one") || m.graph.Has("two") || !m.listed || m.position != "3" {
-		t.Errorf("one: %v, two, which is gone: %v, listed: %v up to %s", m.graph.Has("one"), m.graph.Has("two"), m.listed, m.position)
+		t.Errorf("one: %v, two, which is gone: %v, listed: %v up to %s", m.graph.Has("one"), m.graph.Has("two"), m.listed,
+			m.position)
 	}
 }
 
@@ -79,7 +81,9 @@ func TestListOfReplacedMonitorIsNotRecorded(t *testing.T) {
 
 // monitorOf serves a kind of the core group, and returns its monitor.
 func (c *Collector) monitorOf(kind, resource string) *monitor {
-	m := &monitor{watches: c.watches, kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: resource, Namespaced: true}}
+	m := &monitor{watches: c.watches,
+		kind: &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Resource: resource,
+			Namespaced: true}}
 	c.graph.Serve(m.kind)
 	c.watches.monitors[m.kind.GroupKind()] = m
 	return m
@@ -91,14 +95,17 @@ func TestReceivedListBringsRestoredReferences(t *testing.T) {
 	c := New(Config{Clock: clock.RealClock{}})
 	owners, dependents := c.monitorOf("ConfigMap", "configmaps"), c.aggregatedMonitor()
 	owner := metadataOf("owner", 400)
-	owner.DeletionTimestamp, owner.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{metav1.FinalizerOrphanDependents}
+	owner.DeletionTimestamp, owner.Finalizers = &metav1.Time{Time: time.Unix(1, 0)},
+		[]string{metav1.FinalizerOrphanDependents}
 	restored := metadataOf("dependent", 450)
 	restored.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "owner"}}
-	if err := errors.Join(owners.Replace([]any{owner}, "500"), dependents.Replace([]any{metadataOf("dependent", 590)}, "1000")); err != nil {
+	if err := errors.Join(owners.Replace([]any{owner}, "500"), dependents.Replace([]any{metadataOf("dependent", 590)},
+		"1000")); err != nil {
 		t.Fatal(err)
 	}
 	store := cache.NewStore(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.WithTransformer(dependents.Transformer()))
-	if err := errors.Join(store.Add(restored), store.Add(metadataOf("new", 510)), dependents.Replace(store.List(), "520")); err != nil {
+	if err := errors.Join(store.Add(restored), store.Add(metadataOf("new", 510)),
+		dependents.Replace(store.List(), "520")); err != nil {
 		t.Fatal(err)
 	}
 	if waiting, found := c.graph.WaitingOwner("owner"); !found || waiting.Remaining != 1 {
@@ -143,7 +150,8 @@ func TestListShowsObjectThatWasAbsent(t *testing.T) {
 			m := newMonitor()
 			dependent := metadataOf("dependent", 2)
 			dependent.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "owner", UID: "owner"}}
-			if err := errors.Join(m.Add(metadataOf("owner", 1)), m.Add(dependent), m.Delete(metadataOf("owner", 3)), m.Add(metadataOf("owner", 1))); err != nil {
+			if err := errors.Join(m.Add(metadataOf("owner", 1)), m.Add(dependent), m.Delete(metadataOf("owner", 3)),
+				m.Add(metadataOf("owner", 1))); err != nil {
 				t.Fatal(err)
 			}
 			if j, _ := m.judge("dependent"); j.State.Absent || !j.State.Unverified {
@@ -174,7 +182,8 @@ func TestDefinitionCreatedAgainStaysKnown(t *testing.T) {
 	c.graph.Serve(m.kind)
 	c.watches.monitors[m.kind.GroupKind()] = m
 	definition := func(uid types.UID, version string) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "widgets.g", UID: uid, ResourceVersion: version}}
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "widgets.g", UID: uid,
+			ResourceVersion: version}}
 	}
 	if err := m.Add(definition("first", "50")); err != nil {
 		t.Fatal(err)

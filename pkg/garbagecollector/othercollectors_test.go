@@ -52,8 +52,10 @@ func detecting(t *testing.T, objects ...runtime.Object) (*otherCollectors, *fake
 		return false, nil, nil
 	})
 	t.Helper()
-	detection := &Detection{Client: client.CoordinationV1().Leases("kube-system"), Namespace: "kube-system", LeaderLease: "garbage-collector"}
-	return newOtherCollectors(&Config{Clock: clock.RealClock{}, Recorder: recorder, Detection: detection}), client, recorder
+	detection := &Detection{Client: client.CoordinationV1().Leases("kube-system"), Namespace: "kube-system",
+		LeaderLease: "garbage-collector"}
+	return newOtherCollectors(&Config{Clock: clock.RealClock{}, Recorder: recorder, Detection: detection}), client,
+		recorder
 }
 
 // detectFor looks for others for the time.
@@ -66,12 +68,14 @@ func (o *otherCollectors) detectFor(t *testing.T, duration time.Duration) {
 
 // verbs returns the number of requests with the verb.
 func verbs(client *fake.Clientset, verb string) int {
-	return len(slices.DeleteFunc(slices.Clone(client.Actions()), func(a clienttesting.Action) bool { return a.GetVerb() != verb }))
+	return len(slices.DeleteFunc(slices.Clone(client.Actions()),
+		func(a clienttesting.Action) bool { return a.GetVerb() != verb }))
 }
 
 func expectNoLeases(t *testing.T, client *fake.Clientset) {
 	t.Helper()
-	list, err := client.CoordinationV1().Leases("kube-system").List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+	list, err := client.CoordinationV1().Leases("kube-system").
+		List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
 	if err != nil || len(list.Items) > 0 {
 		t.Errorf("leases: %v, %v", list.Items, err)
 	}
@@ -97,7 +101,8 @@ func TestOtherCollectorIsReported(t *testing.T) {
 		if !o.hasFound() || len(recorder.Events) != 2 {
 			t.Fatalf("found %v, %d events", o.hasFound(), len(recorder.Events))
 		}
-		if text := <-recorder.Events; !strings.HasPrefix(text, "Warning OtherGarbageCollector Another garbage collector is at work") {
+		if text := <-recorder.Events; !strings.HasPrefix(text,
+			"Warning OtherGarbageCollector Another garbage collector is at work") {
 			t.Errorf("event: %s", text)
 		}
 		stop()
@@ -140,7 +145,8 @@ func TestChangedTestLeaseMeansOtherCollector(t *testing.T) {
 					change(lease)
 					return true, lease, nil
 				})
-				if found, err := o.awaitDeletion(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "test-lease"}}); !found || err != nil {
+				if found, err := o.awaitDeletion(t.Context(),
+					&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "test-lease"}}); !found || err != nil {
 					t.Errorf("found %v, %v", found, err)
 				}
 			})
@@ -156,14 +162,17 @@ func TestRefusedCheckIsRepeatedUntilItSucceeds(t *testing.T) {
 				o, client, recorder := detecting(t)
 				lifted := time.Now().Add(time.Hour)
 				client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return time.Now().Before(lifted), nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "", errors.New("denied"))
+					return time.Now().Before(lifted), nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "",
+						errors.New("denied"))
 				})
 				o.detectFor(t, time.Hour-time.Minute)
 				// after 0, 1, 3, 7, 15, 25, 35, 45 and 55 minutes
-				if got := verbs(client, verb); !o.hasCheckFailed() || o.hasFound() || got < 6 || got > 10 || verbs(client, "create") > 10 {
+				if got := verbs(client, verb); !o.hasCheckFailed() || o.hasFound() || got < 6 || got > 10 ||
+					verbs(client, "create") > 10 {
 					t.Errorf("failed %v, %d requests, %d test Leases", o.hasCheckFailed(), got, verbs(client, "create"))
 				}
-				list, _ := client.CoordinationV1().Leases("kube-system").List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
+				list, _ := client.CoordinationV1().Leases("kube-system").
+					List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
 				if list != nil && len(list.Items) > 1 {
 					t.Errorf("%d test Leases are left", len(list.Items))
 				}
@@ -221,7 +230,8 @@ func TestTestLeaseOfKilledProcessIsDeleted(t *testing.T) {
 		if !is {
 			continue
 		}
-		if conditions := deletion.GetDeleteOptions().Preconditions; conditions == nil || conditions.UID == nil || *conditions.UID != old.UID {
+		if conditions := deletion.GetDeleteOptions().Preconditions; conditions == nil || conditions.UID == nil ||
+			*conditions.UID != old.UID {
 			t.Errorf("deleted with the preconditions %v", conditions)
 		}
 	}
@@ -235,7 +245,8 @@ func TestOwnTestLeaseIsNotCollected(t *testing.T) {
 	absent := graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"}
 	path := "/apis/coordination.k8s.io/v1/namespaces/ns/leases/"
 	for _, name := range []string{"test-lease", "other"} {
-		s.answer("DELETE "+path+name, 200, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: types.UID(name)}})
+		s.answer("DELETE "+path+name, 200, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: types.UID(name)}})
 		object := configMap(name, "2", "absent")
 		c.change(func(g *graph.Graph) {
 			g.Serve(leaseKind)
@@ -245,7 +256,9 @@ func TestOwnTestLeaseIsNotCollected(t *testing.T) {
 	}
 	object := configMap("namesake", "2", "absent")
 	object.Name = "test-lease"
-	s.answer("DELETE "+configMapPath+"test-lease", 200, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: "namesake"}})
+	s.answer("DELETE "+configMapPath+"test-lease", 200,
+		&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
+			Details: &metav1.StatusDetails{UID: "namesake"}})
 	c.observe(object)
 	c.others.keep("test-lease")
 	for _, uid := range []types.UID{"test-lease", "other", "namesake"} {
@@ -253,7 +266,8 @@ func TestOwnTestLeaseIsNotCollected(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if s.count("DELETE "+path+"test-lease") != 0 || s.count("DELETE "+path+"other") != 1 || s.count("DELETE "+configMapPath+"test-lease") != 1 {
+	if s.count("DELETE "+path+"test-lease") != 0 || s.count("DELETE "+path+"other") != 1 ||
+		s.count("DELETE "+configMapPath+"test-lease") != 1 {
 		t.Errorf("requests: %v", s.requests)
 	}
 	c.others.keep("")
@@ -273,7 +287,8 @@ func TestTestLeaseWhoseDeletionWasDeniedIsReported(t *testing.T) {
 	if err := o.deleteTestLease(t.Context(), left); err == nil {
 		t.Error("the test Lease that exists counts as deleted")
 	}
-	if err := client.Tracker().Delete(coordinationv1.SchemeGroupVersion.WithResource("leases"), "kube-system", left.Name); err != nil {
+	if err := client.Tracker().Delete(coordinationv1.SchemeGroupVersion.WithResource("leases"), "kube-system",
+		left.Name); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.deleteTestLease(t.Context(), left); err != nil {

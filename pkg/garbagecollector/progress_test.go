@@ -15,15 +15,19 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
 
-var configMaps = &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true, Collected: true}
+var configMaps = &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+	Resource: "configmaps", Namespaced: true, Collected: true}
 
 // waiting returns a collector with an owner that waits for a dependent.
 func waiting(clock *clocktesting.FakeClock) (*Collector, *record.FakeRecorder) {
 	recorder := record.NewFakeRecorder(10)
 	c := New(Config{Clock: clock, Recorder: recorder})
 	blocks := true
-	owner := &metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: "o", ResourceVersion: "1", DeletionTimestamp: &metav1.Time{Time: clock.Now()}, Finalizers: []string{metav1.FinalizerDeleteDependents}}
-	dependent := &metav1.ObjectMeta{Namespace: "ns", Name: "dependent", UID: "d", ResourceVersion: "2", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "o", BlockOwnerDeletion: &blocks}}}
+	owner := &metav1.ObjectMeta{Namespace: "ns", Name: "owner", UID: "o", ResourceVersion: "1",
+		DeletionTimestamp: &metav1.Time{Time: clock.Now()}, Finalizers: []string{metav1.FinalizerDeleteDependents}}
+	dependent := &metav1.ObjectMeta{Namespace: "ns", Name: "dependent", UID: "d", ResourceVersion: "2",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "o",
+			BlockOwnerDeletion: &blocks}}}
 	c.change(func(g *graph.Graph) {
 		g.Serve(configMaps)
 		g.Observe(configMaps, owner)
@@ -45,7 +49,8 @@ func TestProgressIsReportedEachHalfMinute(t *testing.T) {
 			t.Fatalf("after %v: %d events, want %d", step.after, got, step.want)
 		}
 		for range step.want {
-			if text := <-recorder.Events; !strings.HasPrefix(text, v1.EventTypeNormal+" DeletionWaiting Waiting for 1 dependents to be deleted: ConfigMap dependent") {
+			if text := <-recorder.Events; !strings.HasPrefix(text, v1.EventTypeNormal+
+				" DeletionWaiting Waiting for 1 dependents to be deleted: ConfigMap dependent") {
 				t.Errorf("event: %s", text)
 			}
 		}
@@ -93,7 +98,8 @@ func TestEventsAboutOneOwnerGoOn(t *testing.T) {
 	limits.Clock = clock
 	correlator := record.NewEventCorrelatorWithOptions(limits)
 	for i := range 100 {
-		event := &v1.Event{InvolvedObject: v1.ObjectReference{Kind: "ConfigMap", UID: "owner"}, Reason: "DeletionWaiting", Message: "Waiting"}
+		event := &v1.Event{InvolvedObject: v1.ObjectReference{Kind: "ConfigMap", UID: "owner"}, Reason: "DeletionWaiting",
+			Message: "Waiting"}
 		if result, err := correlator.EventCorrelate(event); err != nil || result.Skip {
 			t.Fatalf("event %d: left out: %v, error %v", i, result.Skip, err)
 		}

@@ -17,7 +17,8 @@ import (
 // lack answers that there are no ConfigMaps of these names.
 func (s *apiServer) lack(names ...string) {
 	for _, name := range names {
-		s.answer("GET "+configMapPath+name, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", name))
+		s.answer("GET "+configMapPath+name, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"configmaps", name))
 	}
 }
 
@@ -32,7 +33,8 @@ func (c *Collector) deleted(name string) {
 func (c *Collector) readAbsent(name string) {
 	c.deleted(name)
 	c.change(func(g *graph.Graph) {
-		g.ReadAbsent(types.UID(name), graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: name}, c.clock.Now())
+		g.ReadAbsent(types.UID(name), graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: name},
+			c.clock.Now())
 	})
 }
 
@@ -97,7 +99,8 @@ func TestPausedWriteReadsNoOwner(t *testing.T) {
 		_ = c.worker.reconcile(t.Context(), "dependent")
 		clock.Step(graph.ReadLifetime)
 	}
-	if reads, writes := s.count("GET "+configMapPath+"absent"), s.count("DELETE "+dependentPath); writes > 5 || reads > writes {
+	if reads, writes := s.count("GET "+configMapPath+"absent"), s.count("DELETE "+dependentPath); writes > 5 ||
+		reads > writes {
 		t.Errorf("%d reads of the owner for %d writes", reads, writes)
 	}
 }
@@ -112,7 +115,8 @@ func TestOwnerOfWithdrawnKindIsReadBeforeDeletion(t *testing.T) {
 	}{
 		"the path is not served": {http.StatusNotFound, nil, true},
 		"the owner exists":       {http.StatusOK, partial(configMap("owner", "1")), false},
-		"the read fails":         {http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "widgets", "owner"), false},
+		"the read fails": {http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable,
+			metav1.StatusReasonServiceUnavailable, "widgets", "owner"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			widgets, _ := aggregatedWidgets()
@@ -123,7 +127,8 @@ func TestOwnerOfWithdrawnKindIsReadBeforeDeletion(t *testing.T) {
 			s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
 			c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 			dependent := configMap("dependent", "5")
-			dependent.OwnerReferences = []metav1.OwnerReference{{APIVersion: "aggregated/v1", Kind: "Widget", Name: "owner", UID: "owner"}}
+			dependent.OwnerReferences = []metav1.OwnerReference{{APIVersion: "aggregated/v1", Kind: "Widget", Name: "owner",
+				UID: "owner"}}
 			c.observe(dependent)
 			c.change(func(g *graph.Graph) {
 				g.Serve(widgets)
@@ -148,7 +153,8 @@ func TestOwnerOfReinstalledAPIServiceKeepsDependent(t *testing.T) {
 	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
 	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	dependent := configMap("dependent", "5")
-	dependent.OwnerReferences = []metav1.OwnerReference{{APIVersion: "aggregated/v1", Kind: "Widget", Name: "owner", UID: "owner"}}
+	dependent.OwnerReferences = []metav1.OwnerReference{{APIVersion: "aggregated/v1", Kind: "Widget", Name: "owner",
+		UID: "owner"}}
 	c.observe(dependent)
 	at := graph.Coordinates{GroupKind: widgets.GroupKind(), Namespace: "ns", Name: "owner"}
 	c.change(func(g *graph.Graph) {
@@ -160,7 +166,8 @@ func TestOwnerOfReinstalledAPIServiceKeepsDependent(t *testing.T) {
 	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) > 0 {
 		t.Errorf("reconcile = %v: deleted although the owner exists again: %v", err, s.requests)
 	}
-	s.answer("GET "+path, http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "widgets", "owner"))
+	s.answer("GET "+path, http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable,
+		metav1.StatusReasonServiceUnavailable, "widgets", "owner"))
 	c.change(func(g *graph.Graph) { g.Deleted("owner", at) })
 	if err := c.worker.reconcile(t.Context(), "dependent"); err == nil || s.count("DELETE "+dependentPath) > 0 {
 		t.Errorf("reconcile = %v: deleted although the owner cannot be read: %v", err, s.requests)

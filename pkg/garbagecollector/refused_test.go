@@ -36,7 +36,8 @@ func withMiddle(t *testing.T, write string, status int, answer any, owners ...st
 	s := newAPIServer(t)
 	middle := configMap("middle", "5", owners...)
 	s.answer("GET "+configMapPath+"middle", http.StatusOK, partial(middle))
-	s.answer("GET "+configMapPath+"absent", http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "absent"))
+	s.answer("GET "+configMapPath+"absent", http.StatusNotFound,
+		failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "absent"))
 	s.answer(write+" "+configMapPath+"middle", status, answer)
 	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
 	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
@@ -69,7 +70,8 @@ func TestRefusedWriteIsNoAbsence(t *testing.T) {
 func TestObjectGoneAtRefusedWriteIsForgotten(t *testing.T) {
 	status := denials["404"]
 	s, c := withMiddle(t, "DELETE", int(status.Code), status, "absent")
-	s.answer("GET "+configMapPath+"middle", http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "middle"))
+	s.answer("GET "+configMapPath+"middle", http.StatusNotFound,
+		failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "middle"))
 	if err := c.worker.reconcile(t.Context(), "middle"); err != nil || c.graph.Has("middle") {
 		t.Errorf("reconcile = %v, known %v", err, c.graph.Has("middle"))
 	}
@@ -98,8 +100,10 @@ func TestAnswerOfAggregatedAPIServerIsNoAbsence(t *testing.T) {
 	s := newAPIServer(t)
 	middle := configMap("dependent", "5", "absent")
 	s.answer("GET "+path, http.StatusOK, partial(middle))
-	s.answer("GET "+configMapPath+"absent", http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "absent"))
-	s.answer("DELETE "+path, http.StatusOK, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: "dependent"}})
+	s.answer("GET "+configMapPath+"absent", http.StatusNotFound,
+		failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "absent"))
+	s.answer("DELETE "+path, http.StatusOK, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: "dependent"}})
 	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	c.change(func(g *graph.Graph) {
 		g.Serve(widgets)

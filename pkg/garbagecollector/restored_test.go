@@ -74,7 +74,8 @@ func TestOlderStateEndsCollector(t *testing.T) {
 				t.Fatal("the collector goes on with what it remembers")
 			}
 			m.collector.discovery.client = &fakeDiscovery{err: errors.New("the API server is away")}
-			for name, run := range map[string]func() error{"watch": func() error { return m.collector.Watch(t.Context()) }, "collect": func() error { return m.collector.Collect(t.Context()) }} {
+			for name, run := range map[string]func() error{"watch": func() error { return m.collector.Watch(t.Context()) },
+				"collect": func() error { return m.collector.Collect(t.Context()) }} {
 				if err := run(); !errors.Is(err, ErrRestored) {
 					t.Errorf("%s = %v", name, err)
 				}
@@ -95,7 +96,8 @@ func TestNewerStateIsNoRestore(t *testing.T) {
 		},
 		"a list of a barrier that the watch passed": func(m monitored) error {
 			m.UpdateResourceVersion("2000")
-			if err := m.collector.readsSince(m.kind, "1000").record(m.kind, "1500", []metav1.PartialObjectMetadata{*metadataOf("one", 900)}); !errors.Is(err, errAhead) {
+			if err := m.collector.readsSince(m.kind, "1000").record(m.kind, "1500",
+				[]metav1.PartialObjectMetadata{*metadataOf("one", 900)}); !errors.Is(err, errAhead) {
 				return err
 			}
 			return nil
@@ -139,8 +141,10 @@ func TestListOfAggregatedKindReplacesNewerState(t *testing.T) {
 			c := New(Config{Clock: clock.RealClock{}})
 			m := c.aggregatedMonitor()
 			restored := metadataOf("one", 400)
-			restored.DeletionTimestamp, restored.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{metav1.FinalizerDeleteDependents}
-			if err := errors.Join(m.Replace([]any{metadataOf("one", 900)}, "1000"), m.receive(t, []any{restored}, version)); err != nil {
+			restored.DeletionTimestamp, restored.Finalizers = &metav1.Time{Time: time.Unix(1, 0)},
+				[]string{metav1.FinalizerDeleteDependents}
+			if err := errors.Join(m.Replace([]any{metadataOf("one", 900)}, "1000"),
+				m.receive(t, []any{restored}, version)); err != nil {
 				t.Fatal(err)
 			}
 			if _, waits := c.graph.WaitingOwner("one"); !waits {
@@ -153,12 +157,14 @@ func TestListOfAggregatedKindReplacesNewerState(t *testing.T) {
 // The storage of an aggregated API server was restored and its watch says nothing, or its objects have no versions,
 // or always the same. The live read shows an owner that lives.
 func TestLiveReadOfAggregatedKindKeepsDependent(t *testing.T) {
-	for name, versions := range map[string][2]string{"versions went back": {"5000", "12"}, "no versions": {"", ""}, "constant versions": {"1", "1"}} {
+	for name, versions := range map[string][2]string{"versions went back": {"5000", "12"}, "no versions": {"", ""},
+		"constant versions": {"1", "1"}} {
 		t.Run(name, func(t *testing.T) {
 			widgets, path := aggregatedWidgets()
 			s := newAPIServer(t)
 			s.answer("GET "+path, http.StatusOK, partial(configMap("dependent", versions[1], "live")))
-			s.answer("GET "+configMapPath+"absent", http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "absent"))
+			s.answer("GET "+configMapPath+"absent", http.StatusNotFound,
+				failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "absent"))
 			s.answer("DELETE "+path, http.StatusOK, &metav1.Status{})
 			c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 			c.observe(configMap("live", "1"))
@@ -169,7 +175,8 @@ func TestLiveReadOfAggregatedKindKeepsDependent(t *testing.T) {
 			})
 			err := c.worker.reconcile(t.Context(), "dependent")
 			if s.count("DELETE "+path) > 0 || len(s.requests) > 5 {
-				t.Errorf("deleted, or read again and again, although the live read shows an owner that lives: %v, %v", err, s.requests)
+				t.Errorf("deleted, or read again and again, although the live read shows an owner that lives: %v, %v", err,
+					s.requests)
 			}
 		})
 	}
@@ -179,7 +186,8 @@ func TestEventWithTheSameVersionIsRecorded(t *testing.T) {
 	for name, version := range map[string]string{"none": "", "constant": "1"} {
 		t.Run(name, func(t *testing.T) {
 			m := newMonitor()
-			if err := errors.Join(m.Add(partial(configMap("dependent", version, "absent"))), m.Update(partial(configMap("dependent", version, "live")))); err != nil {
+			if err := errors.Join(m.Add(partial(configMap("dependent", version, "absent"))),
+				m.Update(partial(configMap("dependent", version, "live")))); err != nil {
 				t.Fatal(err)
 			}
 			if _, edges := m.graph.Dump("dependent"); len(edges) != 1 || edges[0].To != "live" {
@@ -191,13 +199,16 @@ func TestEventWithTheSameVersionIsRecorded(t *testing.T) {
 
 func TestNothingIsWrittenAfterRestore(t *testing.T) {
 	s, c := withMiddle(t, "DELETE", http.StatusOK, &metav1.Status{}, "absent")
-	if err := c.live.verifyOwners(t.Context(), []graph.Question{{Owner: "absent", Kind: configMaps, At: graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "absent"}}}); err != nil {
+	if err := c.live.verifyOwners(t.Context(),
+		[]graph.Question{{Owner: "absent", Kind: configMaps, At: graph.Coordinates{GroupKind: configMaps.GroupKind(),
+			Namespace: "ns", Name: "absent"}}}); err != nil {
 		t.Fatal(err)
 	}
 	c.mu.Lock()
 	c.restore.end(configMaps)
 	c.mu.Unlock()
-	if err := c.worker.reconcile(t.Context(), "middle"); !errors.Is(err, ErrRestored) || s.count("DELETE "+configMapPath+"middle") > 0 {
+	if err := c.worker.reconcile(t.Context(), "middle"); !errors.Is(err, ErrRestored) ||
+		s.count("DELETE "+configMapPath+"middle") > 0 {
 		t.Errorf("reconcile = %v after %v", err, s.requests)
 	}
 }
@@ -205,13 +216,17 @@ func TestNothingIsWrittenAfterRestore(t *testing.T) {
 // Another server behind the address of the API server may answer with an empty list, which has no version.
 func TestBarrierTakesNoListWithoutVersion(t *testing.T) {
 	s := newAPIServer(t)
-	s.answer("GET /api/v1/namespaces/ns/configmaps", http.StatusOK, metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}})
+	s.answer("GET /api/v1/namespaces/ns/configmaps", http.StatusOK,
+		metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1",
+			Kind: "PartialObjectMetadataList"}})
 	c := connected(t, s, Config{})
-	c.watches.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps, position: "1", reached: "1", listed: true}
+	c.watches.monitors[configMaps.GroupKind()] = &monitor{watches: c.watches, kind: configMaps, position: "1",
+		reached: "1", listed: true}
 	run := barrier.Begin[*graph.Kind](time.Hour)
 	run.Add(configMaps)
 	r := c.barriers.newReads(run, "ns")
-	for name, read := range map[string]error{"probe": r.probe(t.Context(), configMaps), "list": r.list(t.Context(), configMaps, pageTimeout)} {
+	for name, read := range map[string]error{"probe": r.probe(t.Context(), configMaps),
+		"list": r.list(t.Context(), configMaps, pageTimeout)} {
 		if read == nil || !strings.Contains(read.Error(), "version") || run.Saw(configMaps) {
 			t.Errorf("%s = %v, seen %v", name, read, run.Saw(configMaps))
 		}
@@ -222,7 +237,8 @@ func TestBarrierTakesNoListWithoutVersion(t *testing.T) {
 // came: the object has the version that the graph knows.
 func TestUndoneWriteIsRepeatedAfterList(t *testing.T) {
 	for name, object := range map[string]metav1.ObjectMeta{
-		"owner": terminating(configMap("owner", "900"), metav1.FinalizerOrphanDependents), "dependent": configMap("dependent", "900", "absent"),
+		"owner":     terminating(configMap("owner", "900"), metav1.FinalizerOrphanDependents),
+		"dependent": configMap("dependent", "900", "absent"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := New(Config{Clock: clock.RealClock{}})

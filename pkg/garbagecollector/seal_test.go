@@ -163,7 +163,8 @@ func TestVersionThatWasNeverDiscoveredIsAwaited(t *testing.T) {
 			c := connected(t, newAPIServer(t), Config{Discovery: d})
 			second := schema.GroupVersion{Group: "g", Version: "v2"}
 			if tc.before {
-				d.groups[0].Versions = append(d.groups[0].Versions, metav1.GroupVersionForDiscovery{GroupVersion: second.String(), Version: second.Version})
+				d.groups[0].Versions = append(d.groups[0].Versions, metav1.GroupVersionForDiscovery{GroupVersion: second.String(),
+					Version: second.Version})
 				d.lists = append(d.lists, &metav1.APIResourceList{GroupVersion: second.String()})
 			}
 			if err := c.discovery.discover(t.Context()); err != nil {
@@ -223,8 +224,10 @@ func TestBarrierAwaitsDiscoveryUnderWay(t *testing.T) {
 func TestUnreadKindOutsideNamespaceIsRemembered(t *testing.T) {
 	client := &awaitingReads{podsRead: make(chan struct{})}
 	c := New(Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0)), Barriers: client, UnreadableAfter: time.Hour})
-	cluster := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Zone"}, Resource: "zones"}
-	gone := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Gone"}, Resource: "gone"}
+	cluster := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Zone"},
+		Resource: "zones"}
+	gone := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Gone"},
+		Resource: "gone"}
 	for _, kind := range []*graph.Kind{configMaps, cluster} {
 		c.graph.Serve(kind)
 		c.watches.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, listed: true}

@@ -13,10 +13,12 @@ func TestKindIsCollectedInAVersionThatCanBe(t *testing.T) {
 	version := func(name string) metav1.GroupVersionForDiscovery {
 		return metav1.GroupVersionForDiscovery{GroupVersion: "g/" + name, Version: name}
 	}
-	found := kindsOf([]*metav1.APIGroup{{Name: "g", PreferredVersion: version("v2"), Versions: []metav1.GroupVersionForDiscovery{version("v2"), version("v1")}}}, []*metav1.APIResourceList{
+	found := kindsOf([]*metav1.APIGroup{{Name: "g", PreferredVersion: version("v2"),
+		Versions: []metav1.GroupVersionForDiscovery{version("v2"), version("v1")}}}, []*metav1.APIResourceList{
 		{GroupVersion: "g/v2", APIResources: []metav1.APIResource{
 			{Name: "both", Kind: "Both", Verbs: all}, {Name: "readable", Kind: "Readable", Verbs: metav1.Verbs{"get"}}, {Name: "both/status", Kind: "Both", Verbs: all},
-			{Name: "late", Kind: "Late", Verbs: metav1.Verbs{"get"}}, {Name: "ignored", Kind: "Ignored", Verbs: all}, {Name: "hidden", Kind: "Hidden", Verbs: metav1.Verbs{"create"}},
+			{Name: "late", Kind: "Late", Verbs: metav1.Verbs{"get"}}, {Name: "ignored", Kind: "Ignored", Verbs: all},
+			{Name: "hidden", Kind: "Hidden", Verbs: metav1.Verbs{"create"}},
 		}},
 		{GroupVersion: "g/v1", APIResources: []metav1.APIResource{{Name: "both", Kind: "Both", Verbs: all}, {Name: "late", Kind: "Late", Verbs: all}}},
 	}, ignored)
@@ -37,7 +39,8 @@ func TestKindIsCollectedInAVersionThatCanBe(t *testing.T) {
 
 func TestEventsAreNotCollected(t *testing.T) {
 	for resource, want := range map[schema.GroupResource]bool{
-		{Resource: "events"}: false, {Group: "events.k8s.io", Resource: "events"}: false, {Group: "g", Resource: "events"}: true,
+		{Resource: "events"}: false, {Group: "events.k8s.io", Resource: "events"}: false,
+		{Group: "g", Resource: "events"}: true,
 	} {
 		if got := collects(resource, metav1.Verbs{"delete", "list", "watch"}, nil); got != want {
 			t.Errorf("collects(%s) = %v", resource, got)

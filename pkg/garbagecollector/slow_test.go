@@ -41,7 +41,8 @@ func TestSlowKindKeepsOneWorker(t *testing.T) {
 			t.Errorf("while a slow kind is read: %v", err)
 		}
 	}
-	for _, read := range []func() (time.Time, error){taking(slowAnswer, quick), taking(slowAnswer, refused), taking(0, refused), taking(0, quick)} {
+	for _, read := range []func() (time.Time, error){taking(slowAnswer, quick), taking(slowAnswer, refused),
+		taking(0, refused), taking(0, quick)} {
 		if err := c.live.slow.limit(configMaps, read); err != nil {
 			t.Error(err)
 		}
@@ -99,9 +100,11 @@ func TestSlowDeletionsKeepOneWorker(t *testing.T) {
 		both.Done()
 		both.Wait()
 		clock.Step(slowAnswer)
-		respond(w, http.StatusInternalServerError, failure(http.StatusInternalServerError, metav1.StatusReasonInternalError, "widgets", ""))
+		respond(w, http.StatusInternalServerError, failure(http.StatusInternalServerError, metav1.StatusReasonInternalError,
+			"widgets", ""))
 	}
-	widgets := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"}, Resource: "widgets", Namespaced: true}
+	widgets := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"},
+		Resource: "widgets", Namespaced: true}
 	c := connected(t, s, Config{Clock: clock})
 	c.watches.definitions["widgets.g"] = "definition"
 	c.working = true
@@ -127,7 +130,8 @@ func TestSlowDeletionsKeepOneWorker(t *testing.T) {
 func TestDeletionOfSlowKindTakesNoTokenAndReadsNothing(t *testing.T) {
 	s := newAPIServer(t)
 	limiter := &countingLimiter{}
-	widgets := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "aggregated", Version: "v1", Kind: "Widget"}, Resource: "widgets", Namespaced: true}
+	widgets := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "aggregated", Version: "v1", Kind: "Widget"},
+		Resource: "widgets", Namespaced: true}
 	c := connected(t, s, Config{Limiter: limiter})
 	c.writer.slow.sending[widgets.GroupResource()] = true // one is under way
 	object := configMap("widget", "1", "owner")

@@ -48,7 +48,8 @@ func TestRetryAfter(t *testing.T) {
 
 func TestOnlyReadsWaitInTransport(t *testing.T) {
 	for request, want := range map[string]bool{
-		"GET /api/v1/pods": true, "GET /api/v1/pods?watch=true": false, "GET /api/v1/pods?watch=1": false, "GET /api/v1/pods?watch=false": true,
+		"GET /api/v1/pods": true, "GET /api/v1/pods?watch=true": false, "GET /api/v1/pods?watch=1": false,
+		"GET /api/v1/pods?watch=false":        true,
 		"DELETE /api/v1/namespaces/ns/pods/p": false, "PATCH /api/v1/namespaces/ns/pods/p": false,
 	} {
 		var method, path string
@@ -62,8 +63,10 @@ func TestOnlyReadsWaitInTransport(t *testing.T) {
 func TestOverloadOfOneGroupPausesNoOther(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/api/v1/pods?watch=true": false, // it begins anew each time
-		"/api/v1/pods":            true, "/apis/apps/v1/deployments": true, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions": true, "/healthz": true,
-		"/apis/example.com/v1/widgets": false, "/clusters/c-1/apis/example.com/v1/widgets": false, "/clusters/c-1/api/v1/pods": true,
+		"/api/v1/pods":            true, "/apis/apps/v1/deployments": true,
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions": true, "/healthz": true,
+		"/apis/example.com/v1/widgets": false, "/clusters/c-1/apis/example.com/v1/widgets": false,
+		"/clusters/c-1/api/v1/pods": true,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "5")
@@ -147,7 +150,9 @@ func TestOverloadPausesAllWorkers(t *testing.T) {
 	for i := range dependents {
 		name := fmt.Sprint("dependent-", i)
 		objects = append(objects, configMap(name, "2", "absent"))
-		s.answer("DELETE "+configMapPath+name, http.StatusOK, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: types.UID(name)}})
+		s.answer("DELETE "+configMapPath+name, http.StatusOK,
+			&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
+				Details: &metav1.StatusDetails{UID: types.UID(name)}})
 	}
 	c := connected(t, s, Config{Workers: workers, Throttle: NewThrottle(clock.RealClock{})})
 	c.observe(objects...)
@@ -181,7 +186,9 @@ func TestOverloadPausesReads(t *testing.T) {
 	o := &overload{apiServer: s, refused: time.Now()}
 	s.Config.Handler = o.serveHTTP(s.Config.Handler)
 	s.answer("GET "+configMapPath+"owner", http.StatusOK, partial(configMap("owner", "1")))
-	s.answer("GET /api/v1/configmaps", http.StatusOK, &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}})
+	s.answer("GET /api/v1/configmaps", http.StatusOK,
+		&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1",
+			Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}})
 	throttle := NewThrottle(clock.RealClock{})
 	c := connected(t, s, Config{Throttle: throttle})
 	throttle.pause(time.Now().Add(1100 * time.Millisecond))
@@ -191,7 +198,8 @@ func TestOverloadPausesReads(t *testing.T) {
 	}
 	throttle.pause(time.Now().Add(100 * time.Millisecond))
 	before := time.Now()
-	if _, err := c.watches.reads.Resource(configMaps.GroupVersionResource()).List(t.Context(), metav1.ListOptions{}); err != nil || time.Since(before) < 100*time.Millisecond {
+	if _, err := c.watches.reads.Resource(configMaps.GroupVersionResource()).
+		List(t.Context(), metav1.ListOptions{}); err != nil || time.Since(before) < 100*time.Millisecond {
 		t.Errorf("listed after %v: %v", time.Since(before), err)
 	}
 	if len(o.early) > 0 {
@@ -242,7 +250,8 @@ func TestOverloadOfDefinedKindIsNoUnreadableKind(t *testing.T) {
 			})
 			d := &fakeDiscovery{}
 			d.serveWidgets("v1", true)
-			c := connected(t, s, Config{Discovery: d, Throttle: NewThrottle(clock.RealClock{}), UnreadableAfter: time.Nanosecond})
+			c := connected(t, s, Config{Discovery: d, Throttle: NewThrottle(clock.RealClock{}),
+				UnreadableAfter: time.Nanosecond})
 			if err := c.discovery.discover(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -63,7 +63,8 @@ func TestOrphaningOwnerWaitsForUnreadKindUntilTimeout(t *testing.T) {
 	if len(recorder.Events) != 1 {
 		t.Fatalf("%d events", len(recorder.Events))
 	}
-	if text := <-recorder.Events; text != v1.EventTypeWarning+" DependentsUnread Dependents of these kinds may be deleted, although the policy is Orphan, because the kinds cannot be read: configmaps" {
+	if text := <-recorder.Events; text != v1.EventTypeWarning+
+		" DependentsUnread Dependents of these kinds may be deleted, although the policy is Orphan, because the kinds cannot be read: configmaps" {
 		t.Errorf("event: %s", text)
 	}
 }
@@ -73,7 +74,8 @@ func TestForgottenOwnerStartsAnew(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	c := New(Config{Clock: clock, Recorder: record.NewFakeRecorder(10)})
 	c.change(func(g *graph.Graph) { g.Serve(configMaps) })
-	c.observe(terminating(configMap("gone", "1"), metav1.FinalizerOrphanDependents), terminating(configMap("owner", "2"), metav1.FinalizerOrphanDependents))
+	c.observe(terminating(configMap("gone", "1"), metav1.FinalizerOrphanDependents),
+		terminating(configMap("owner", "2"), metav1.FinalizerOrphanDependents))
 	c.passesUnread(t, "gone")
 	c.change(func(g *graph.Graph) {
 		g.Deleted("gone", graph.Coordinates{GroupKind: configMaps.GroupKind(), Namespace: "ns", Name: "gone"})
@@ -92,7 +94,8 @@ func TestForegroundOwnerPassesUnreadKind(t *testing.T) {
 	if !c.passesUnread(t, "owner") {
 		t.Error("the owner waits")
 	}
-	if text := <-recorder.Events; !strings.HasSuffix(text, "are not waited for, because the kinds cannot be read: configmaps") {
+	if text := <-recorder.Events; !strings.HasSuffix(text,
+		"are not waited for, because the kinds cannot be read: configmaps") {
 		t.Errorf("event: %s", text)
 	}
 }
@@ -103,7 +106,8 @@ func TestUnreadKindsAreNamedOnce(t *testing.T) {
 		c.watches.monitors[kind.GroupKind()] = &monitor{watches: c.watches, kind: kind, listed: kind == services}
 	}
 	c.barriers.unread = []*graph.Kind{configMaps}
-	if got := c.barriers.unreadKinds(); !slices.Equal(got, []string{"configmaps", "customresourcedefinitions.apiextensions.k8s.io"}) {
+	if got := c.barriers.unreadKinds(); !slices.Equal(got, []string{"configmaps",
+		"customresourcedefinitions.apiextensions.k8s.io"}) {
 		t.Errorf("unread: %v", got)
 	}
 }
@@ -116,7 +120,8 @@ func TestNextDeletionOfOwnerStartsAnew(t *testing.T) {
 	c.observe(terminating(configMap("owner", "1"), metav1.FinalizerOrphanDependents))
 	c.passesUnread(t, "owner")
 	clock.Step(time.Hour)
-	c.observe(terminating(configMap("owner", "2"), metav1.FinalizerDeleteDependents), terminating(configMap("owner", "3"), metav1.FinalizerOrphanDependents))
+	c.observe(terminating(configMap("owner", "2"), metav1.FinalizerDeleteDependents),
+		terminating(configMap("owner", "3"), metav1.FinalizerOrphanDependents))
 	if c.passesUnread(t, "owner") {
 		t.Error("the second deletion with the policy Orphan did not wait")
 	}

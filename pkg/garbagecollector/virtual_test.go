@@ -35,7 +35,8 @@ type ownerRead struct {
 
 func (r ownerRead) Namespace(string) metadata.ResourceInterface { return r }
 
-func (r ownerRead) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*metav1.PartialObjectMetadata, error) {
+func (r ownerRead) Get(_ context.Context, name string, _ metav1.GetOptions,
+	_ ...string) (*metav1.PartialObjectMetadata, error) {
 	r.reads.Add(1)
 	if r.gone.Load() {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: configMaps.Resource}, name)
@@ -68,7 +69,8 @@ func TestOwnerOutsideGraphIsReadOnceForAllDependents(t *testing.T) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for i := range dependents {
-			if j, _ := c.graph.Judge("dependent-"+configMap(strconv.Itoa(i), "").UID, c.clock.Now()); !j.State.Absent || !j.State.Sent {
+			if j, _ := c.graph.Judge("dependent-"+configMap(strconv.Itoa(i), "").UID, c.clock.Now()); !j.State.Absent ||
+				!j.State.Sent {
 				t.Fatalf("%+v after the owner was gone for six minutes", j.State)
 			}
 		}

@@ -29,14 +29,16 @@ func configMap(name, version string, owners ...string) metav1.ObjectMeta {
 	object := metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: version}
 	for _, owner := range owners {
 		blocks := true
-		object.OwnerReferences = append(object.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID(owner), BlockOwnerDeletion: &blocks})
+		object.OwnerReferences = append(object.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap",
+			Name: owner, UID: types.UID(owner), BlockOwnerDeletion: &blocks})
 	}
 	return object
 }
 
 // terminating returns the object as it is being deleted.
 func terminating(object metav1.ObjectMeta, finalizers ...string) metav1.ObjectMeta {
-	object.DeletionTimestamp, object.Finalizers = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, finalizers
+	object.DeletionTimestamp, object.Finalizers = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		finalizers
 	return object
 }
 
@@ -66,7 +68,9 @@ func TestRateLimitDoesNotStopForegroundDeletion(t *testing.T) {
 	s := newAPIServer(t)
 	owner := terminating(configMap("owner", "1"), metav1.FinalizerDeleteDependents)
 	s.answer("GET "+configMapPath+"owner", http.StatusOK, partial(owner))
-	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: "dependent"}})
+	s.answer("DELETE "+dependentPath, http.StatusOK,
+		&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
+			Details: &metav1.StatusDetails{UID: "dependent"}})
 	clock := clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	limiter := slowLimiter{clock: clock, after: 4 * time.Second}
 	c := connected(t, s, Config{Clock: clock, Limiter: limiter, ReadLimiter: limiter})
@@ -118,7 +122,8 @@ func TestUnreadableOwnerDoesNotKeepOthersWaiting(t *testing.T) {
 			owner := terminating(configMap("owner", "1"), tc.finalizer)
 			s.answer("GET "+configMapPath+"owner", http.StatusOK, partial(owner))
 			s.answer("GET "+configMapPath+"live", http.StatusOK, partial(configMap("live", "2")))
-			s.answer("GET "+configMapPath+"unreadable", http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "configmaps", "unreadable"))
+			s.answer("GET "+configMapPath+"unreadable", http.StatusServiceUnavailable,
+				failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "configmaps", "unreadable"))
 			s.answer("PATCH "+dependentPath, http.StatusOK, partial(configMap("dependent", "9", "unreadable")))
 			c := connected(t, s, Config{})
 			c.observe(owner, configMap("live", "2"), configMap("dependent", "3", tc.owners...))
@@ -135,10 +140,12 @@ func TestUnreadableOwnerDoesNotKeepOthersWaiting(t *testing.T) {
 // An owner that orphans cannot be read. Its dependent has no dependents of its own left.
 func TestUnreadableOwnerDoesNotKeepDependentInForeground(t *testing.T) {
 	s := newAPIServer(t)
-	s.answer("GET "+configMapPath+"owner", http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "configmaps", "owner"))
+	s.answer("GET "+configMapPath+"owner", http.StatusServiceUnavailable,
+		failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "configmaps", "owner"))
 	s.answer("PATCH "+dependentPath, http.StatusOK, partial(configMap("dependent", "9", "owner")))
 	c := connected(t, s, Config{})
-	c.observe(terminating(configMap("owner", "1"), metav1.FinalizerOrphanDependents), terminating(configMap("dependent", "3", "owner"), metav1.FinalizerDeleteDependents))
+	c.observe(terminating(configMap("owner", "1"), metav1.FinalizerOrphanDependents),
+		terminating(configMap("dependent", "3", "owner"), metav1.FinalizerDeleteDependents))
 	pass(c, "dependent")
 	if err := c.worker.reconcile(t.Context(), "dependent"); err == nil {
 		t.Error("the unreadable owner is not read again")
@@ -153,8 +160,10 @@ func TestOwnerThatEndedUnseenFreesNoOther(t *testing.T) {
 	s := newAPIServer(t)
 	owner := terminating(configMap("owner", "1"), metav1.FinalizerDeleteDependents)
 	s.answer("GET "+configMapPath+"owner", http.StatusOK, partial(owner))
-	s.answer("GET "+configMapPath+"ended", http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "ended"))
-	s.answer("DELETE "+dependentPath, http.StatusOK, partial(terminating(configMap("dependent", "9", "owner", "ended"), "example.com/held")))
+	s.answer("GET "+configMapPath+"ended", http.StatusNotFound,
+		failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "ended"))
+	s.answer("DELETE "+dependentPath, http.StatusOK,
+		partial(terminating(configMap("dependent", "9", "owner", "ended"), "example.com/held")))
 	c := connected(t, s, Config{})
 	c.observe(owner, configMap("ended", "2"), configMap("dependent", "3", "owner", "ended"))
 	pass(c, "owner")
@@ -189,9 +198,11 @@ func TestReadThatEventOvertookIsNoVerdict(t *testing.T) {
 // After etcd was restored, the graph may be newer than the storage. No deletion may rest on it.
 func TestDeletionOfRestoredObjectEndsCollector(t *testing.T) {
 	s := newAPIServer(t)
-	s.answer("DELETE "+dependentPath, http.StatusConflict, failure(http.StatusConflict, metav1.StatusReasonConflict, "configmaps", "dependent"))
+	s.answer("DELETE "+dependentPath, http.StatusConflict, failure(http.StatusConflict, metav1.StatusReasonConflict,
+		"configmaps", "dependent"))
 	s.answer("GET "+dependentPath, http.StatusOK, partial(configMap("dependent", "5", "live")))
-	s.answer("GET "+configMapPath+"absent", http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "absent"))
+	s.answer("GET "+configMapPath+"absent", http.StatusNotFound,
+		failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", "absent"))
 	c := connected(t, s, Config{})
 	c.observe(configMap("live", "1"), configMap("dependent", "7", "absent"))
 	if err := c.worker.reconcile(t.Context(), "dependent"); !errors.Is(err, ErrRestored) {
@@ -208,7 +219,8 @@ func TestDeletionOfRestoredObjectEndsCollector(t *testing.T) {
 func TestOwnerNamedInTwoGroupsIsReleased(t *testing.T) {
 	s := newAPIServer(t)
 	owner := terminating(configMap("owner", "1"), metav1.FinalizerDeleteDependents)
-	other := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "other", Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true}
+	other := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "other", Version: "v1", Kind: "ConfigMap"},
+		Resource: "configmaps", Namespaced: true}
 	s.answer("GET "+configMapPath+"owner", http.StatusOK, partial(owner))
 	s.answer("GET /apis/other/v1/namespaces/ns/configmaps/owner", http.StatusOK, partial(owner))
 	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
@@ -231,13 +243,16 @@ func TestDependentMayNameOneUIDAtManyPlaces(t *testing.T) {
 	dependent := configMap("dependent", "3")
 	for i := range 300 {
 		name := "place-" + strconv.Itoa(i)
-		dependent.OwnerReferences = append(dependent.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: "owner"})
-		s.answer("GET "+configMapPath+name, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "configmaps", name))
+		dependent.OwnerReferences = append(dependent.OwnerReferences,
+			metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: "owner"})
+		s.answer("GET "+configMapPath+name, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"configmaps", name))
 	}
 	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{})
 	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	c.observe(dependent)
-	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 || len(s.requests) != 301 {
+	if err := c.worker.reconcile(t.Context(), "dependent"); err != nil || s.count("DELETE "+dependentPath) == 0 ||
+		len(s.requests) != 301 {
 		t.Errorf("not deleted after %d requests: %v", len(s.requests), err)
 	}
 }
@@ -250,7 +265,8 @@ func TestOwnersOfSlowKindAreReadTogether(t *testing.T) {
 	var once sync.Once
 	var reading sync.WaitGroup
 	reading.Add(2)
-	first, second := terminating(configMap("first", "1"), metav1.FinalizerDeleteDependents), terminating(configMap("second", "2"), metav1.FinalizerDeleteDependents)
+	first, second := terminating(configMap("first", "1"), metav1.FinalizerDeleteDependents),
+		terminating(configMap("second", "2"), metav1.FinalizerDeleteDependents)
 	for _, owner := range []metav1.ObjectMeta{first, second} {
 		s.handle("GET "+configMapPath+owner.Name, func(w http.ResponseWriter, _ *http.Request) {
 			reading.Done()

@@ -41,9 +41,11 @@ func TestDeletedObjectWithFinalizerIsNotRetried(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := New(Config{REST: client, Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
-			secrets := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets", Namespaced: true}
+			secrets := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets",
+				Namespaced: true}
 			c.graph.Serve(secrets)
-			c.graph.Observe(secrets, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "one", UID: "u", ResourceVersion: "7",
+			c.graph.Observe(secrets, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "one",
+				UID: "u", ResourceVersion: "7",
 				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "owner", UID: "o"}}}})
 			judged, _ := c.judge("u")
 			next, err := c.writer.delete(t.Context(), judged, garbage.DeleteBackground, &attempt{})
@@ -74,7 +76,8 @@ func (l hookLimiter) Wait(context.Context) error {
 // A rate limit, or an overloaded API server, may delay a deletion for a minute. Meanwhile the dependent may get
 // an owner that lives: a deletion whose version is not compared must rest on a read after the delay.
 func TestDeletionWithoutVersionRestsOnReadAfterDelay(t *testing.T) {
-	aggregated := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"}, Resource: "widgets", Namespaced: true}
+	aggregated := &graph.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Widget"},
+		Resource: "widgets", Namespaced: true}
 	for name, tc := range map[string]struct {
 		kind      *graph.Kind
 		path      string
@@ -110,13 +113,15 @@ func TestDeletionByUIDIsSentIfDecisionIsTheSame(t *testing.T) {
 	s := newAPIServer(t)
 	s.answer("GET "+dependentPath, http.StatusOK, partial(configMap("dependent", "6", "absent")))
 	// Also a pod that is being deleted within its grace period is answered so, and still exists.
-	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{UID: "dependent"}})
+	s.answer("DELETE "+dependentPath, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{UID: "dependent"}})
 	c := connected(t, s, Config{Clock: clocktesting.NewFakeClock(time.Unix(0, 0))})
 	c.observe(configMap("dependent", "5", "absent"))
 	c.readAbsent("absent")
 	judged, _ := c.judge("dependent")
 	next, err := c.writer.delete(t.Context(), judged, garbage.DeleteBackground, &attempt{conflicts: maxConflicts})
-	if next != done || err != nil || s.count("DELETE "+dependentPath) != 1 || strings.Contains(s.bodies[0], "resourceVersion") {
+	if next != done || err != nil || s.count("DELETE "+dependentPath) != 1 ||
+		strings.Contains(s.bodies[0], "resourceVersion") {
 		t.Errorf("delete = %v, %v after %v: %v", next, err, s.requests, s.bodies)
 	}
 	if !c.graph.Has("dependent") {

@@ -120,7 +120,8 @@ func allStates(yield func(State, Decision) bool) {
 
 func TestNoActionMovesDeadlineLater(t *testing.T) {
 	for state, decision := range allStates {
-		if decision.Action == SetDeadline && state.Existing != Live && (state.Existing != Graceful || state.Request != Earlier) {
+		if decision.Action == SetDeadline && state.Existing != Live &&
+			(state.Existing != Graceful || state.Request != Earlier) {
 			t.Errorf("%+v: %v moves the deadline later, or gives a plain deletion one", state, decision)
 		}
 		if state.Existing == Graceful && (decision.Action == Leave || decision.Action == SetPlain) {
@@ -144,7 +145,8 @@ func TestNoRequestChangesNothing(t *testing.T) {
 			t.Errorf("%+v: %v without a grace period in the request", state, decision)
 		}
 		if unnamed && decision.Accepted() || !unnamed != state.Request.NamesGrace() {
-			t.Errorf("%+v: %v, accepted %t, names a grace period %t", state, decision, decision.Accepted(), state.Request.NamesGrace())
+			t.Errorf("%+v: %v, accepted %t, names a grace period %t", state, decision, decision.Accepted(),
+				state.Request.NamesGrace())
 		}
 	}
 }

@@ -73,7 +73,8 @@ var writers = sync.Pool{New: func() any {
 // shortened to one segment per request. If the entry is still too large, the error is
 // [ErrTooLarge].
 func Encode(e Entry) (string, error) {
-	e.TopologyCut = e.TopologyCut || e.Request.TopologyCut || slices.ContainsFunc(e.Superseded, func(r Request) bool { return r.TopologyCut })
+	e.TopologyCut = e.TopologyCut || e.Request.TopologyCut || slices.ContainsFunc(e.Superseded,
+		func(r Request) bool { return r.TopologyCut })
 	text, err := encode(e)
 	if errors.Is(err, ErrTooLarge) {
 		text, err = encode(withCutTopology(e))

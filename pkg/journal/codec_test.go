@@ -79,7 +79,8 @@ func TestEntrySurvivesEncoding(t *testing.T) {
 			payload := func(data string) Request {
 				return Request{Payload: &Payload{Kind: "Provision", Volume: e.Volume.Name, Data: json.RawMessage(data)}}
 			}
-			e.Request, e.Superseded = payload(`{"class": {"parameters": {"<&>": "\u2028"}}}`), []Request{payload("null"), payload("")}
+			e.Request, e.Superseded = payload(`{"class": {"parameters": {"<&>": "\u2028"}}}`),
+				[]Request{payload("null"), payload("")}
 		},
 		"a volume of a snapshot": func(e *Entry) {
 			e.Request.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
@@ -124,7 +125,8 @@ func noise(length int) string {
 func manySegments(count int) *csi.TopologyRequirement {
 	var segments []*csi.Topology
 	for i := range count {
-		segments = append(segments, &csi.Topology{Segments: map[string]string{"kubernetes.io/hostname": fmt.Sprint(i, noise(40))}})
+		segments = append(segments,
+			&csi.Topology{Segments: map[string]string{"kubernetes.io/hostname": fmt.Sprint(i, noise(40))}})
 	}
 	return &csi.TopologyRequirement{Requisite: segments, Preferred: append(segments[1:], segments[0])}
 }
@@ -140,7 +142,8 @@ func TestLargeTopologyIsCutToTheFirstPreferred(t *testing.T) {
 	}
 	for i, request := range append(got.Superseded, got.Request) {
 		cut := request.GetAccessibilityRequirements()
-		if !got.TopologyCut || !request.TopologyCut || len(cut.GetPreferred()) != 1 || len(cut.GetRequisite()) != 1 || !proto.Equal(cut.Preferred[0], large.Request.AccessibilityRequirements.Preferred[0]) {
+		if !got.TopologyCut || !request.TopologyCut || len(cut.GetPreferred()) != 1 || len(cut.GetRequisite()) != 1 ||
+			!proto.Equal(cut.Preferred[0], large.Request.AccessibilityRequirements.Preferred[0]) {
 			t.Errorf("request %d: topology = %v, cut = %v; want the first preferred segment only", i, cut, got.TopologyCut)
 		}
 	}
@@ -191,7 +194,8 @@ func TestLargestEntryCanBecomeUnresolved(t *testing.T) {
 	e := largest(t)
 	e.CustodyBroken, e.Unresolved = true, &Unresolved{Reason: noise(4 << 10), Since: 1763805466, Finish: true}
 	got, err := Decode(e.UID, mustEncode(t, e))
-	if err != nil || !got.CustodyBroken || !got.Unresolved.Finish || !strings.HasPrefix(e.Unresolved.Reason, got.Unresolved.Reason[:64]) {
+	if err != nil || !got.CustodyBroken || !got.Unresolved.Finish ||
+		!strings.HasPrefix(e.Unresolved.Reason, got.Unresolved.Reason[:64]) {
 		t.Errorf("entry = %+v, %v; want its marks", got.Unresolved, err)
 	}
 }
@@ -269,17 +273,18 @@ func TestUnreadableTextIsAnError(t *testing.T) {
 	const volume = `"request":{"name":"pvc-1"},"volume":{"metadata":{"name":"pvc-1"}}`
 	whole := mustEncode(t, newEntry(1))
 	for name, text := range map[string]string{
-		"empty":                       "",
-		"another format":              "2" + whole[1:],
-		"not base64":                  "1***",
-		"nothing compressed":          "1",
-		"cut off":                     whole[:len(whole)-8],
-		"with something after it":     whole + "AAAA",
-		"not JSON":                    pack(t, "hello"),
-		"null":                        pack(t, "null"),
-		"no volume":                   pack(t, `{"namespace":"a","name":"b","request":{"name":"pvc-1"}}`),
-		"no request":                  pack(t, `{"namespace":"a","name":"b","volume":{"metadata":{"name":"pvc-1"}}}`),
-		"a request for another":       pack(t, `{"namespace":"a","name":"b","request":{"name":"pvc-2"},"volume":{"metadata":{"name":"pvc-1"}}}`),
+		"empty":                   "",
+		"another format":          "2" + whole[1:],
+		"not base64":              "1***",
+		"nothing compressed":      "1",
+		"cut off":                 whole[:len(whole)-8],
+		"with something after it": whole + "AAAA",
+		"not JSON":                pack(t, "hello"),
+		"null":                    pack(t, "null"),
+		"no volume":               pack(t, `{"namespace":"a","name":"b","request":{"name":"pvc-1"}}`),
+		"no request":              pack(t, `{"namespace":"a","name":"b","volume":{"metadata":{"name":"pvc-1"}}}`),
+		"a request for another": pack(t,
+			`{"namespace":"a","name":"b","request":{"name":"pvc-2"},"volume":{"metadata":{"name":"pvc-1"}}}`),
 		"an old request of another":   pack(t, `{"namespace":"a","name":"b","superseded":[{"name":"pvc-2"}],`+volume+`}`),
 		"an old request of none":      pack(t, `{"namespace":"a","name":"b","superseded":[null],`+volume+`}`),
 		"no claim":                    pack(t, `{`+volume+`}`),

@@ -74,12 +74,14 @@ func TestUnbrokenMeansNoOtherLeader(t *testing.T) {
 }
 
 func TestCustodySurvivesItsAnnotation(t *testing.T) {
-	for _, want := range []Custody{{LeaderLease: "a", Transitions: 5}, {LeaderLease: "a"}, {Written: 7}, {LeaderLease: "a", Transitions: 1, Written: 2}} {
+	for _, want := range []Custody{{LeaderLease: "a", Transitions: 5}, {LeaderLease: "a"}, {Written: 7},
+		{LeaderLease: "a", Transitions: 1, Written: 2}} {
 		if got := ParseCustody(want.String()); got != want {
 			t.Errorf("custody = %+v, want %+v", got, want)
 		}
 	}
-	for _, text := range []string{"", "{", "null", "{}", "[]", `{"leaderLease":7}`, `{"transitions":9}`, `{"written":1.5}`, `{"written":0}`, `{"leaderLease":"a","transitions":"9"}`} {
+	for _, text := range []string{"", "{", "null", "{}", "[]", `{"leaderLease":7}`, `{"transitions":9}`, `{"written":1.5}`,
+		`{"written":0}`, `{"leaderLease":"a","transitions":"9"}`} {
 		got := ParseCustody(text)
 		if got != (Custody{LeaderLease: "unknown"}) {
 			t.Errorf("custody %q = %+v, want an unknown leader Lease", text, got)

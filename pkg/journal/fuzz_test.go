@@ -75,16 +75,20 @@ func fuzzedEntry(dice *fuzzobj.Choices, node, handle string, size int64) Entry {
 			Name:          fuzzobj.Pick(dice, volume.Name, "another"),
 			CapacityRange: &csi.CapacityRange{RequiredBytes: size, LimitBytes: -size},
 			Parameters:    claim.Annotations, MutableParameters: claim.Labels,
-			VolumeCapabilities:        []*csi.VolumeCapability{{AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_Mode(dice.Below(256))}}},
-			AccessibilityRequirements: fuzzobj.Pick(dice, nil, &csi.TopologyRequirement{}, &csi.TopologyRequirement{Preferred: []*csi.Topology{{Segments: claim.Labels}}}),
-			VolumeContentSource: fuzzobj.Pick(dice, nil, &csi.VolumeContentSource{}, &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
-				Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: handle},
-			}}),
+			VolumeCapabilities: []*csi.VolumeCapability{{AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_Mode(dice.Below(256))}}},
+			AccessibilityRequirements: fuzzobj.Pick(dice, nil, &csi.TopologyRequirement{},
+				&csi.TopologyRequirement{Preferred: []*csi.Topology{{Segments: claim.Labels}}}),
+			VolumeContentSource: fuzzobj.Pick(dice, nil, &csi.VolumeContentSource{},
+				&csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
+					Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: handle},
+				}}),
 		}}
 	}
 	e := Entry{
-		UID: "uid", Namespace: claim.Namespace, Name: claim.Name, Node: node, State: fuzzobj.Pick(dice, Requested, Discarding, "melting"), Handle: handle,
-		Request: request(), Volume: volume, TopologyCut: dice.Below(2) == 1, CustodyBroken: dice.Below(2) == 1, Announced: dice.Below(2) == 1,
+		UID: "uid", Namespace: claim.Namespace, Name: claim.Name, Node: node,
+		State: fuzzobj.Pick(dice, Requested, Discarding, "melting"), Handle: handle,
+		Request: request(), Volume: volume, TopologyCut: dice.Below(2) == 1, CustodyBroken: dice.Below(2) == 1,
+		Announced:  dice.Below(2) == 1,
 		Secret:     fuzzobj.Pick(dice, nil, &Secret{Namespace: node, Name: node, UID: claim.UID}),
 		Unresolved: fuzzobj.Pick(dice, nil, &Unresolved{Reason: "said twice", Since: size, Finish: dice.Below(2) == 1}),
 	}

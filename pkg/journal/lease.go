@@ -114,7 +114,8 @@ func (j Journal) KindOf(lease *coordinationv1.Lease) (kind Kind, number int, our
 
 // Lease returns the object with these encoded entries. managedFields are cleared:
 // they would be as large as the entries.
-func (j Journal) Lease(kind Kind, number int, holder string, custody Custody, entries map[types.UID]string) *coordinationv1.Lease {
+func (j Journal) Lease(kind Kind, number int, holder string, custody Custody,
+	entries map[types.UID]string) *coordinationv1.Lease {
 	annotations := map[string]string{OwnerAnnotation: j.Owner(), CustodyAnnotation: custody.String()}
 	for uid, text := range entries {
 		annotations[EntryPrefix+string(uid)] = text

@@ -25,7 +25,8 @@ func FuzzCustody(f *testing.F) {
 		if utf8.ValidString(lease) && (lease != "" || written > 0) && ParseCustody(current.String()) != current {
 			t.Errorf("custody %v is %v after a round trip", current, ParseCustody(current.String()))
 		}
-		if Unbroken(read, current) && (read.LeaderLease != current.LeaderLease || read.Transitions > current.Transitions && lease != "") {
+		if Unbroken(read, current) && (read.LeaderLease != current.LeaderLease || read.Transitions > current.Transitions &&
+			lease != "") {
 			t.Errorf("custody from %v to %v is unbroken", read, current)
 		}
 		if read.Precedes(current) && (current.Precedes(read) || Unbroken(current, read)) {

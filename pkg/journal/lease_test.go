@@ -18,7 +18,8 @@ func journals() []Journal {
 	var all []Journal
 	long := strings.Repeat("long-name.", 24)
 	drivers := []string{
-		"ebs.csi.aws.com", "EBS.csi.aws.com", "ebs-csi-aws-com", "a", "a-b", "a.b", "a_b", "a-b-c", "a..b", "a.-b", "-a", "a-", ".", "a/b", "a/b/c", "rancher.io/local-path", "deadbeef", "a-deadbeef", "A", "a-journal-0", "a-unresolved",
+		"ebs.csi.aws.com", "EBS.csi.aws.com", "ebs-csi-aws-com", "a", "a-b", "a.b", "a_b", "a-b-c", "a..b", "a.-b", "-a",
+		"a-", ".", "a/b", "a/b/c", "rancher.io/local-path", "deadbeef", "a-deadbeef", "A", "a-journal-0", "a-unresolved",
 		long + "a", long + "b", "",
 	}
 	nodes := []string{"", "a", "b", "b-c", "c", "B", "node-1.example.com", "-", long, "journal-0"}
@@ -35,7 +36,8 @@ func TestJournalsNeverShareALease(t *testing.T) {
 	all := journals()
 	for _, j := range all { // a driver may be called like the Leases of another one
 		base := strings.TrimSuffix(j.LeaseName(KindActive, 0), "-journal-0")
-		all = append(all, Journal{Namespace: "ns", Driver: base}, Journal{Namespace: "ns", Driver: j.LeaseName(KindActive, 0)})
+		all = append(all, Journal{Namespace: "ns", Driver: base}, Journal{Namespace: "ns",
+			Driver: j.LeaseName(KindActive, 0)})
 	}
 	for _, j := range all {
 		for _, kind := range []Kind{KindActive, KindUnresolved} {
@@ -77,7 +79,8 @@ func TestEveryLeaseOfAJournalIsRecognized(t *testing.T) {
 func TestOtherLeasesAreNotOfTheJournal(t *testing.T) {
 	j := Journal{Namespace: "ns", Driver: "a"}
 	lease := func(namespace, name string, annotations map[string]string) *coordinationv1.Lease {
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: annotations}}
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			Annotations: annotations}}
 	}
 	entry := map[string]string{EntryPrefix + "uid": "x"}
 	for name, tc := range map[string]struct {
@@ -132,7 +135,8 @@ func TestJournalIsFoundByItsLease(t *testing.T) {
 
 func TestLeaseHasItsEntries(t *testing.T) {
 	j := Journal{Namespace: "ns", Driver: "a", Node: "n"}
-	texts := map[types.UID]string{claimUID(1): mustEncode(t, newEntry(1)), claimUID(2): mustEncode(t, newEntry(2)), "forged": "?"}
+	texts := map[types.UID]string{claimUID(1): mustEncode(t, newEntry(1)), claimUID(2): mustEncode(t, newEntry(2)),
+		"forged": "?"}
 	lease := j.Lease(KindActive, 0, "pod_exeunt", Custody{LeaderLease: "l", Transitions: 3}, texts)
 	if !maps.Equal(Encoded(lease), texts) {
 		t.Errorf("texts = %v", Encoded(lease))

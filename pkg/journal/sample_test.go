@@ -32,7 +32,8 @@ func newEntry(number int) Entry {
 func newRequest(volume, claim string) *csi.CreateVolumeRequest {
 	zones := []*csi.Topology{}
 	for _, zone := range []string{"c", "a", "b"} {
-		zones = append(zones, &csi.Topology{Segments: map[string]string{"topology.kubernetes.io/zone": "eu-central-1" + zone}})
+		zones = append(zones, &csi.Topology{Segments: map[string]string{"topology.kubernetes.io/zone": "eu-central-1" +
+			zone}})
 	}
 	return &csi.CreateVolumeRequest{
 		Name:          volume,
@@ -43,7 +44,8 @@ func newRequest(volume, claim string) *csi.CreateVolumeRequest {
 		}},
 		Parameters: map[string]string{
 			"type": "gp3", "encrypted": "true",
-			"csi.storage.k8s.io/pv/name": volume, "csi.storage.k8s.io/pvc/name": claim, "csi.storage.k8s.io/pvc/namespace": "production",
+			"csi.storage.k8s.io/pv/name": volume, "csi.storage.k8s.io/pvc/name": claim,
+			"csi.storage.k8s.io/pvc/namespace": "production",
 		},
 		AccessibilityRequirements: &csi.TopologyRequirement{Requisite: zones, Preferred: zones},
 	}
@@ -68,8 +70,9 @@ func newVolume(uid types.UID, claim string) *v1.PersistentVolume {
 				Driver: "ebs.csi.aws.com", FSType: "ext4",
 				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1763805466123-4711-ebs.csi.aws.com"},
 			}},
-			AccessModes:                   []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
-			ClaimRef:                      &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "production", Name: claim, UID: uid, ResourceVersion: "123456"},
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			ClaimRef: &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1",
+				Namespace: "production", Name: claim, UID: uid, ResourceVersion: "123456"},
 			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
 			StorageClassName:              "encrypted-gp3", VolumeMode: &mode,
 		},

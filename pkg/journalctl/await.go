@@ -25,24 +25,26 @@ func (r Resolver) await(ctx context.Context, item entryItem) error {
 		gone = err == nil && !there
 		return gone, err
 	}
-	_, err := watchtools.UntilWithSync(ctx, r.leaseSource(item.Lease), &coordinationv1.Lease{}, deleted, func(event watch.Event) (bool, error) {
-		lease, is := event.Object.(*coordinationv1.Lease)
-		switch {
-		case !is || lease.Name != item.Lease.Name:
-			return false, nil
-		case event.Type == watch.Deleted:
-			gone = true
-			return true, nil
-		case isOlder(lease, item.version): // from a cache that has not seen the patch yet
-			return false, nil
-		}
-		text, there := journal.Encoded(lease)[item.ClaimUID]
-		if entry, err := journal.Decode(item.ClaimUID, text); there && err == nil && entry.Unresolved != nil && !entry.Unresolved.Finish {
-			refusal = entry.Unresolved.Reason
-			return true, nil
-		}
-		return !there, nil
-	})
+	_, err := watchtools.UntilWithSync(ctx, r.leaseSource(item.Lease), &coordinationv1.Lease{}, deleted,
+		func(event watch.Event) (bool, error) {
+			lease, is := event.Object.(*coordinationv1.Lease)
+			switch {
+			case !is || lease.Name != item.Lease.Name:
+				return false, nil
+			case event.Type == watch.Deleted:
+				gone = true
+				return true, nil
+			case isOlder(lease, item.version): // from a cache that has not seen the patch yet
+				return false, nil
+			}
+			text, there := journal.Encoded(lease)[item.ClaimUID]
+			if entry, err := journal.Decode(item.ClaimUID, text); there && err == nil && entry.Unresolved != nil &&
+				!entry.Unresolved.Finish {
+				refusal = entry.Unresolved.Reason
+				return true, nil
+			}
+			return !there, nil
+		})
 	switch {
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return fmt.Errorf("no provisioner of %s has taken the entry of claim UID %s within %v; the request to finish the entry stays in the Lease, and the next leader acts on it: see kubectl get leases and the provisioner's log in namespace %s", item.Driver, item.ClaimUID, r.Timeout, item.Lease.Namespace)

@@ -50,7 +50,8 @@ func TestMayDelete(t *testing.T) {
 				})
 				unused := claim == storage.ClaimGone || claim == storage.ClaimElsewhere || live.deleting
 				if got, want := mayDelete(live, &entry), unused && (policy != kept || announced); got != want {
-					t.Errorf("claim %v, deleting %v, policy %q, announced %v: %v, want %v", claim, live.deleting, policy, announced, got, want)
+					t.Errorf("claim %v, deleting %v, policy %q, announced %v: %v, want %v", claim, live.deleting, policy, announced,
+						got, want)
 				}
 			}
 		}

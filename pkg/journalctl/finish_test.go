@@ -28,8 +28,10 @@ func TestFinishWaitsForProvisioner(t *testing.T) {
 			delete(lease.Annotations, journal.EntryPrefix+string(unresolved))
 			update(t, client, lease)
 		}, ""},
-		"takes nothing, and somebody deletes the Lease": {func(t *testing.T, client *fake.Clientset, lease *coordinationv1.Lease) {
-			if err := client.CoordinationV1().Leases("storage").Delete(t.Context(), lease.Name, metav1.DeleteOptions{}); err != nil {
+		"takes nothing, and somebody deletes the Lease": {func(t *testing.T, client *fake.Clientset,
+			lease *coordinationv1.Lease) {
+			if err := client.CoordinationV1().Leases("storage").Delete(t.Context(), lease.Name,
+				metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		}, "was deleted"},
@@ -42,7 +44,8 @@ func TestFinishWaitsForProvisioner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := newCluster(t)
 			client.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
-				lease, err := client.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "storage", unresolvedName)
+				lease, err := client.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "storage",
+					unresolvedName)
 				if err != nil {
 					t.Error(err)
 				}
@@ -68,12 +71,14 @@ func TestStaleLeaseIsNoAnswer(t *testing.T) {
 		copied.ResourceVersion = version
 		return copied
 	}
-	client.PrependReactor("patch", "leases", func(clienttesting.Action) (bool, runtime.Object, error) { return true, at("10"), nil })
+	client.PrependReactor("patch", "leases",
+		func(clienttesting.Action) (bool, runtime.Object, error) { return true, at("10"), nil })
 	client.PrependReactor("list", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.(clienttesting.ListAction).GetListRestrictions().Fields.Empty() {
 			return false, nil, nil
 		}
-		return true, &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []coordinationv1.Lease{*at("9")}}, nil
+		return true, &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "9"},
+			Items: []coordinationv1.Lease{*at("9")}}, nil
 	})
 	taken := at("11")
 	delete(taken.Annotations, journal.EntryPrefix+string(unresolved))
@@ -82,7 +87,8 @@ func TestStaleLeaseIsNoAnswer(t *testing.T) {
 		events.Modify(taken)
 		return true, events, nil
 	})
-	if out, err := end(t.Context(), client, finish, nil, false, unresolved); err != nil || !strings.Contains(out, "has taken the entry") {
+	if out, err := end(t.Context(), client, finish, nil, false, unresolved); err != nil ||
+		!strings.Contains(out, "has taken the entry") {
 		t.Errorf("printed %q, error %v", out, err)
 	}
 }
@@ -106,7 +112,8 @@ func TestFinishRefusesDiscardWithoutRequest(t *testing.T) {
 		e.State, e.Handle = journal.Discarding, "disk-1"
 	}))[unresolved]
 	update(t, client, lease)
-	err = Resolver{Client: client, Out: io.Discard, Yes: true, Timeout: time.Second}.Finish(t.Context(), []types.UID{unresolved})
+	err = Resolver{Client: client, Out: io.Discard, Yes: true, Timeout: time.Second}.Finish(t.Context(),
+		[]types.UID{unresolved})
 	if err == nil || !strings.Contains(err.Error(), "would delete a volume that a user may have kept") {
 		t.Errorf("Finish = %v", err)
 	}
@@ -141,11 +148,12 @@ func TestFinishAsksBeforeVolumeIsDeleted(t *testing.T) {
 		claim     *v1.PersistentVolumeClaim
 		want      string
 	}{
-		"claim gone, policy Delete":             {policy: v1.PersistentVolumeReclaimDelete, want: "and then deleted with its data"},
-		"claim gone, policy not recorded":       {want: "and then deleted with its data"},
-		"another claim of the name":             {policy: v1.PersistentVolumeReclaimDelete, claim: newClaim("8", v1.ClaimPending, ""), want: "is gone"},
-		"claim being deleted":                   {policy: v1.PersistentVolumeReclaimDelete, claim: leaving, want: "is being deleted"},
-		"claim names another volume":            {policy: v1.PersistentVolumeReclaimDelete, claim: newClaim("7", v1.ClaimBound, "other"), want: "names another volume"},
+		"claim gone, policy Delete":       {policy: v1.PersistentVolumeReclaimDelete, want: "and then deleted with its data"},
+		"claim gone, policy not recorded": {want: "and then deleted with its data"},
+		"another claim of the name":       {policy: v1.PersistentVolumeReclaimDelete, claim: newClaim("8", v1.ClaimPending, ""), want: "is gone"},
+		"claim being deleted":             {policy: v1.PersistentVolumeReclaimDelete, claim: leaving, want: "is being deleted"},
+		"claim names another volume": {policy: v1.PersistentVolumeReclaimDelete,
+			claim: newClaim("7", v1.ClaimBound, "other"), want: "names another volume"},
 		"claim gone, PersistentVolume removed":  {policy: v1.PersistentVolumeReclaimRetain, announced: true, want: "deletes the volume with its data"},
 		"claim gone, policy Retain":             {policy: v1.PersistentVolumeReclaimRetain},
 		"claim wants the volume, policy Delete": {policy: v1.PersistentVolumeReclaimDelete, claim: newClaim("7", v1.ClaimPending, "")},
@@ -163,7 +171,8 @@ func TestFinishAsksBeforeVolumeIsDeleted(t *testing.T) {
 				t.Errorf("Finish succeeded:\n%s", out)
 			case tc.want == "" && !patched(client):
 				t.Errorf("error = %v, want the finish requested", err)
-			case tc.want != "" && (patched(client) || !strings.Contains(out, tc.want) || !strings.Contains(err.Error(), "the answer was not y")):
+			case tc.want != "" && (patched(client) || !strings.Contains(out, tc.want) ||
+				!strings.Contains(err.Error(), "the answer was not y")):
 				t.Errorf("error = %v, Lease patched: %v, want a question with %q:\n%s", err, patched(client), tc.want, out)
 			}
 		})
@@ -175,7 +184,8 @@ func TestFinishWithoutATerminalSaysWhatItDoes(t *testing.T) {
 	client := newCluster(t, withPolicy(t, v1.PersistentVolumeReclaimDelete, false))
 	refusePatches(client)
 	out, err := end(t.Context(), client, finish, nil, false, "7")
-	if err == nil || !patched(client) || !strings.Contains(out, "and then deleted with its data") || !strings.Contains(out, "no terminal") {
+	if err == nil || !patched(client) || !strings.Contains(out, "and then deleted with its data") ||
+		!strings.Contains(out, "no terminal") {
 		t.Errorf("error = %v, Lease patched: %v:\n%s", err, patched(client), out)
 	}
 }

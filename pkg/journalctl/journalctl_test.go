@@ -38,7 +38,8 @@ func newEntry(claim types.UID, change func(*journal.Entry)) journal.Entry {
 	volume := "pvc-" + string(claim)
 	entry := journal.Entry{
 		UID: claim, Namespace: "default", Name: "claim-" + string(claim[:1]), Node: "node-1",
-		Request: journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: volume, Parameters: map[string]string{"type": "fast"}}},
+		Request: journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: volume,
+			Parameters: map[string]string{"type": "fast"}}},
 		Volume: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume},
 			Spec: v1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimRetain}},
 		Secret: &journal.Secret{Namespace: "kube-system", Name: "credentials", UID: "6"},
@@ -77,8 +78,10 @@ func newCluster(t *testing.T, objects ...runtime.Object) *fake.Clientset {
 	encoded := texts(t, newEntry(unresolved, isUnresolved), newEntry(second, isUnresolved))
 	encoded[broken] = "?"
 	unresolved := j.Lease(journal.KindUnresolved, 0, "pod", journal.Custody{}, encoded)
-	other := journal.Journal{Namespace: "other", Driver: "other.example.com", Node: "node-7"}.Lease(journal.KindActive, 0, "pod", journal.Custody{}, texts(t, newEntry("6", func(*journal.Entry) {})))
-	leader := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com", Labels: map[string]string{journal.KindLabel: "active"}}}
+	other := journal.Journal{Namespace: "other", Driver: "other.example.com", Node: "node-7"}.Lease(journal.KindActive, 0,
+		"pod", journal.Custody{}, texts(t, newEntry("6", func(*journal.Entry) {})))
+	leader := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com",
+		Labels: map[string]string{journal.KindLabel: "active"}}}
 	return fake.NewClientset(append([]runtime.Object{requested, unresolved, other, leader}, objects...)...)
 }
 
@@ -98,7 +101,8 @@ func TestListFindsAllJournals(t *testing.T) {
 	for _, item := range found.Items {
 		states[item.ClaimUID] = item.State
 	}
-	want := map[types.UID]entryState{active: stateRequested, discarded: stateDiscarding, unresolved: stateUnresolved, second: stateUnresolved, broken: stateUnreadable, "6": stateRequested}
+	want := map[types.UID]entryState{active: stateRequested, discarded: stateDiscarding, unresolved: stateUnresolved,
+		second: stateUnresolved, broken: stateUnreadable, "6": stateRequested}
 	if len(states) != len(want) {
 		t.Errorf("states = %v", states)
 	}
@@ -110,7 +114,8 @@ func TestListFindsAllJournals(t *testing.T) {
 	if len(found.Ignored) != 1 || found.Ignored[0].Name != "csi-example-com" {
 		t.Errorf("ignored: %v", found.Ignored)
 	}
-	if got := list(t, client, "other").Items; len(got) != 1 || got[0].Node != "node-7" || got[0].Driver != "other.example.com" {
+	if got := list(t, client, "other").Items; len(got) != 1 || got[0].Node != "node-7" ||
+		got[0].Driver != "other.example.com" {
 		t.Errorf("in one namespace: %+v", got)
 	}
 }
@@ -123,7 +128,8 @@ func TestListIsPrinted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"STATE", "requested", "discarding", "unreadable", "default/claim-3", "pvc-" + string(unresolved), "3h", "the secret is gone", "csi.example.com"} {
+	for _, want := range []string{"STATE", "requested", "discarding", "unreadable", "default/claim-3",
+		"pvc-" + string(unresolved), "3h", "the secret is gone", "csi.example.com"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())
 		}
@@ -158,7 +164,8 @@ func TestListIsPrinted(t *testing.T) {
 func TestControlCharactersAreNotPrinted(t *testing.T) {
 	found := EntryList{Items: []entryItem{{State: stateUnresolved, Reason: "\x1b[2Jgone\nforged line\u009b"}}}
 	var out bytes.Buffer
-	if err := found.Print(&out, "", since); err != nil || strings.ContainsAny(out.String(), "\x1b\u009b") || strings.Count(out.String(), "\n") != 2 {
+	if err := found.Print(&out, "", since); err != nil || strings.ContainsAny(out.String(), "\x1b\u009b") ||
+		strings.Count(out.String(), "\n") != 2 {
 		t.Errorf("printed %q, %v", out.String(), err)
 	}
 }
@@ -180,7 +187,8 @@ func newVolume(claim types.UID) *v1.PersistentVolume {
 const volumeName = "pvc-" + string(unresolved)
 
 // end runs the command and returns its output.
-func end(ctx context.Context, client *fake.Clientset, c command, input io.Reader, yes bool, claims ...types.UID) (string, error) {
+func end(ctx context.Context, client *fake.Clientset, c command, input io.Reader, yes bool,
+	claims ...types.UID) (string, error) {
 	var out bytes.Buffer
 	resolver := Resolver{Client: client, Out: &out, In: input, Yes: yes, Timeout: time.Second}
 	run := resolver.Finish
@@ -208,12 +216,13 @@ func TestRefusedCommandChangesNothing(t *testing.T) {
 		drop    bool
 		want    string
 	}{
-		"requested":                  {claims: []types.UID{active}, finish: true, drop: true, want: "wait"},
-		"being discarded":            {claims: []types.UID{discarded}, finish: true, drop: true, want: "discarding"},
-		"unknown claim":              {claims: []types.UID{"unknown"}, finish: true, drop: true, want: "unknown"},
-		"unreadable":                 {claims: []types.UID{broken}, finish: true, drop: true, want: "kubectl annotate"},
-		"one of two requested":       {claims: []types.UID{unresolved, active}, finish: true, drop: true, want: "wait"},
-		"claim bound":                {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimBound, volumeName)}, finish: true, want: "is bound to the volume"},
+		"requested":            {claims: []types.UID{active}, finish: true, drop: true, want: "wait"},
+		"being discarded":      {claims: []types.UID{discarded}, finish: true, drop: true, want: "discarding"},
+		"unknown claim":        {claims: []types.UID{"unknown"}, finish: true, drop: true, want: "unknown"},
+		"unreadable":           {claims: []types.UID{broken}, finish: true, drop: true, want: "kubectl annotate"},
+		"one of two requested": {claims: []types.UID{unresolved, active}, finish: true, drop: true, want: "wait"},
+		"claim bound": {claims: []types.UID{unresolved},
+			objects: []runtime.Object{newClaim(unresolved, v1.ClaimBound, volumeName)}, finish: true, want: "is bound to the volume"},
 		"claim lost":                 {claims: []types.UID{unresolved}, objects: []runtime.Object{newClaim(unresolved, v1.ClaimLost, volumeName)}, finish: true, want: "drop the entry"},
 		"volume recorded":            {claims: []types.UID{unresolved}, objects: []runtime.Object{newVolume(unresolved)}, finish: true, want: "records the volume"},
 		"name conflict":              {claims: []types.UID{unresolved}, objects: []runtime.Object{newVolume("another")}, finish: true, want: "does not refer to the claim"},

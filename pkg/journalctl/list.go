@@ -122,7 +122,8 @@ func (l *EntryList) add(lease *coordinationv1.Lease) {
 	for uid, text := range journal.Encoded(lease) {
 		item := entryItem{
 			State: stateUnreadable, Driver: owner.Driver, Node: owner.Node, journalNode: owner.Node,
-			Lease: reference{lease.Namespace, lease.Name}, ClaimUID: uid, inUnresolvedLease: kind == journal.KindUnresolved, text: text, version: lease.ResourceVersion,
+			Lease: reference{lease.Namespace, lease.Name}, ClaimUID: uid, inUnresolvedLease: kind == journal.KindUnresolved,
+			text: text, version: lease.ResourceVersion,
 		}
 		if entry, err := journal.Decode(uid, text); err != nil {
 			item.Reason = err.Error()

@@ -24,12 +24,14 @@ type liveObjects struct {
 
 // readLive reads the claim and the PersistentVolume of an entry from the API server.
 func readLive(ctx context.Context, client kubernetes.Interface, item entryItem) (liveObjects, error) {
-	claim, err := controller.ReadLive(ctx, "claim", item.Claim.Name, client.CoreV1().PersistentVolumeClaims(item.Claim.Namespace).Get)
+	claim, err := controller.ReadLive(ctx, "claim", item.Claim.Name,
+		client.CoreV1().PersistentVolumeClaims(item.Claim.Namespace).Get)
 	if err != nil {
 		return liveObjects{}, fmt.Errorf("claim %s, nothing was changed: %w", item.Claim, err)
 	}
 	live := liveObjects{claim: storage.ClaimWithUID(claim, item.ClaimUID, item.Volume)}
-	live.bound = live.claim == storage.ClaimBound && (claim.Status.Phase == v1.ClaimBound || claim.Status.Phase == v1.ClaimLost)
+	live.bound = live.claim == storage.ClaimBound && (claim.Status.Phase == v1.ClaimBound ||
+		claim.Status.Phase == v1.ClaimLost)
 	live.deleting = live.claim != storage.ClaimGone && claim.DeletionTimestamp != nil
 	volume, err := controller.ReadLive(ctx, "PersistentVolume", item.Volume, client.CoreV1().PersistentVolumes().Get)
 	if err != nil {
@@ -72,7 +74,8 @@ func (l liveObjects) describe(item entryItem) string {
 	}[l.volume]
 	text := fmt.Sprintf(claim+", and "+volume, item.Claim, item.ClaimUID, item.Volume)
 	if l.handle != "" {
-		text = fmt.Sprintf(claim+", and PersistentVolume %s records handle %s, not %s", item.Claim, item.ClaimUID, item.Volume, l.handle, item.Entry.Handle)
+		text = fmt.Sprintf(claim+", and PersistentVolume %s records handle %s, not %s", item.Claim, item.ClaimUID,
+			item.Volume, l.handle, item.Entry.Handle)
 	}
 	return text
 }

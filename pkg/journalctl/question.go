@@ -21,9 +21,11 @@ type question struct {
 func (q question) loss(c command) string {
 	item, policy := q.item, policyOf(q.item.Entry)
 	if c == drop {
-		text := fmt.Sprintf("A volume may be left behind: look for %s in the storage system of %s%s.", item.Volume, item.Driver, item.handleSuffix())
+		text := fmt.Sprintf("A volume may be left behind: look for %s in the storage system of %s%s.", item.Volume,
+			item.Driver, item.handleSuffix())
 		if !item.inUnresolvedLease {
-			text = fmt.Sprintf("Node %s does not exist. If it never comes back, no provisioner ends the entry. ", item.journalNode) + text
+			text = fmt.Sprintf("Node %s does not exist. If it never comes back, no provisioner ends the entry. ",
+				item.journalNode) + text
 		}
 		return text
 	}

@@ -48,7 +48,8 @@ func (r Resolver) Finish(ctx context.Context, claims []types.UID) error {
 		if err := r.requestFinish(ctx, item); err != nil {
 			return err
 		}
-		r.print("The entry of claim UID %s will be finished: the provisioner of %s repeats the request for volume %s.", item.ClaimUID, item.Driver, item.Volume)
+		r.print("The entry of claim UID %s will be finished: the provisioner of %s repeats the request for volume %s.",
+			item.ClaimUID, item.Driver, item.Volume)
 	}
 	ctx, stop := context.WithTimeout(ctx, r.Timeout)
 	defer stop()
@@ -162,7 +163,8 @@ func capitalized(sentence string) string { return strings.ToUpper(sentence[:1]) 
 
 // annotationPath is the path of the entry's annotation in a JSON patch.
 func (i entryItem) annotationPath() string {
-	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(journal.EntryPrefix+string(i.ClaimUID))
+	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").
+		Replace(journal.EntryPrefix+string(i.ClaimUID))
 }
 
 // requestFinish sets Unresolved.Finish in the entry, for the provisioner.
@@ -192,7 +194,8 @@ func (r Resolver) patch(ctx context.Context, item *entryItem, change map[string]
 		return fmt.Errorf("encode patch: %w", err)
 	}
 	var patched *coordinationv1.Lease
-	patched, err = r.Client.CoordinationV1().Leases(item.Lease.Namespace).Patch(ctx, item.Lease.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+	patched, err = r.Client.CoordinationV1().Leases(item.Lease.Namespace).
+		Patch(ctx, item.Lease.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 	switch {
 	case (patch.IsStale(err) || apierrors.IsNotFound(err)) && r.hasChanged(ctx, item):
 		return fmt.Errorf("the entry of claim UID %s in Lease %s has changed meanwhile and was left as it is: list the entries and try again", item.ClaimUID, item.Lease)

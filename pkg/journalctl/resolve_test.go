@@ -54,7 +54,8 @@ func TestActiveEntryIsDroppedOnlyIfItsNodeIsGone(t *testing.T) {
 			if patched(client) != (tc.want == "") {
 				t.Errorf("Lease patched: %v", patched(client))
 			}
-			if strings.Contains(out, "Node node-7 does not exist") != (tc.command == drop && (tc.want == "" || tc.want == "--yes")) {
+			if strings.Contains(out, "Node node-7 does not exist") != (tc.command == drop &&
+				(tc.want == "" || tc.want == "--yes")) {
 				t.Errorf("printed:\n%s", out)
 			}
 			left := list(t, client, "other").Items
@@ -71,7 +72,8 @@ func TestActiveEntryWithGoneSelectedNodeIsNotDropped(t *testing.T) {
 	if selected := list(t, client, "storage").Items[0].Node; selected != "node-1" {
 		t.Fatalf("the selected node is %q", selected)
 	}
-	if _, err := end(t.Context(), client, drop, nil, true, active); err == nil || !strings.Contains(err.Error(), "wait") || patched(client) {
+	if _, err := end(t.Context(), client, drop, nil, true, active); err == nil || !strings.Contains(err.Error(), "wait") ||
+		patched(client) {
 		t.Errorf("error = %v", err)
 	}
 }
@@ -80,26 +82,32 @@ func TestActiveEntryWithGoneSelectedNodeIsNotDropped(t *testing.T) {
 func TestUnreadableEntryOfGoneNodeIsNotDropped(t *testing.T) {
 	j := journal.Journal{Namespace: "storage", Driver: "csi.example.com", Node: "node-7"}
 	client := newCluster(t, j.Lease(journal.KindActive, 0, "pod", journal.Custody{}, map[types.UID]string{"7": "?"}))
-	if _, err := end(t.Context(), client, drop, nil, true, "7"); err == nil || !strings.Contains(err.Error(), "kubectl annotate") || patched(client) {
+	if _, err := end(t.Context(), client, drop, nil, true, "7"); err == nil ||
+		!strings.Contains(err.Error(), "kubectl annotate") || patched(client) {
 		t.Errorf("error = %v", err)
 	}
 }
 
 // A webhook chooses the code of its denial. Only a read shows that the entry has changed.
 func TestDenialOfUnchangedEntryIsShown(t *testing.T) {
-	leases, denial := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, errors.New("denied by the webhook w")
+	leases, denial := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"},
+		errors.New("denied by the webhook w")
 	for name, tc := range map[string]struct {
 		answer error
 		change func(*coordinationv1.Lease) *coordinationv1.Lease // nil for none
 		want   string
 	}{
-		"404":                     {apierrors.NewNotFound(leases, denial.Error()), nil, denial.Error()},
-		"409":                     {apierrors.NewConflict(leases, "lease", denial), nil, denial.Error()},
-		"422":                     {invalid(denial.Error()), nil, denial.Error()},
-		"422, entry has changed":  {invalid("test failed"), func(l *coordinationv1.Lease) *coordinationv1.Lease { l.Annotations = nil; return l }, "has changed meanwhile"},
-		"404, the Lease is gone":  {apierrors.NewNotFound(leases, "lease"), func(*coordinationv1.Lease) *coordinationv1.Lease { return nil }, "has changed meanwhile"},
-		"403, entry has changed":  {apierrors.NewForbidden(leases, "lease", denial), func(l *coordinationv1.Lease) *coordinationv1.Lease { l.Annotations = nil; return l }, denial.Error()},
-		"404, Lease is not found": {apierrors.NewNotFound(leases, denial.Error()), func(l *coordinationv1.Lease) *coordinationv1.Lease { l.Name = "unreadable"; return l }, denial.Error()},
+		"404": {apierrors.NewNotFound(leases, denial.Error()), nil, denial.Error()},
+		"409": {apierrors.NewConflict(leases, "lease", denial), nil, denial.Error()},
+		"422": {invalid(denial.Error()), nil, denial.Error()},
+		"422, entry has changed": {invalid("test failed"),
+			func(l *coordinationv1.Lease) *coordinationv1.Lease { l.Annotations = nil; return l }, "has changed meanwhile"},
+		"404, the Lease is gone": {apierrors.NewNotFound(leases, "lease"),
+			func(*coordinationv1.Lease) *coordinationv1.Lease { return nil }, "has changed meanwhile"},
+		"403, entry has changed": {apierrors.NewForbidden(leases, "lease", denial),
+			func(l *coordinationv1.Lease) *coordinationv1.Lease { l.Annotations = nil; return l }, denial.Error()},
+		"404, Lease is not found": {apierrors.NewNotFound(leases, denial.Error()),
+			func(l *coordinationv1.Lease) *coordinationv1.Lease { l.Name = "unreadable"; return l }, denial.Error()},
 	} {
 		for _, c := range []command{drop, finish} {
 			t.Run(fmt.Sprint(name, c), func(t *testing.T) {

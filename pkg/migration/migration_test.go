@@ -79,7 +79,8 @@ func TestVolumeIsTranslatedToCSI(t *testing.T) {
 	if same, err := translator.Volume(own); err != nil || same != own {
 		t.Errorf("a CSI volume became %v, %v", same, err)
 	}
-	if translated, err := translator.Volume(gceDisk("d")); err != nil || translated.Spec.CSI == nil || translated.Spec.CSI.Driver != gceDriver {
+	if translated, err := translator.Volume(gceDisk("d")); err != nil || translated.Spec.CSI == nil ||
+		translated.Spec.CSI.Driver != gceDriver {
 		t.Errorf("the in-tree volume became %v, %v", translated, err)
 	}
 	if translated, err := translator.Volume(hostPath()); err == nil {
@@ -108,7 +109,8 @@ func TestDiskHasThePluginsName(t *testing.T) {
 }
 
 func TestInlineVolumeIsTranslatedToCSI(t *testing.T) {
-	disk := &v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "d"}}}
+	disk := &v1.Volume{Name: "data",
+		VolumeSource: v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "d"}}}
 	translated, err := migration.New().Inline(disk, "default")
 	if err != nil || translated == nil || translated.Spec.CSI == nil || translated.Spec.CSI.Driver != gceDriver {
 		t.Errorf("the inline volume became %v, %v", translated, err)

@@ -34,7 +34,8 @@ func FuzzAnnotate(f *testing.F) {
 		if err := json.Unmarshal(text, &operations); err != nil {
 			t.Fatalf("read %s: %v", text, err)
 		}
-		if len(operations) != 2 || operations[0].Op != "test" || operations[1].Path != "/metadata/annotations/"+step || operations[1].Value != value {
+		if len(operations) != 2 || operations[0].Op != "test" || operations[1].Path != "/metadata/annotations/"+step ||
+			operations[1].Value != value {
 			t.Errorf("annotation %q=%q became %s", key, value, text)
 		}
 	})

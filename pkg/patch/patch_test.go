@@ -22,8 +22,10 @@ func TestAnnotateCreatesMissingMap(t *testing.T) {
 		object metav1.Object
 		want   string
 	}{
-		"without annotations": {bare, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/resourceVersion","value":"3"},{"op":"add","path":"/metadata/annotations","value":{"pv.kubernetes.io/bound~by":"yes"}}]`},
-		"with annotations":    {annotated, `[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"add","path":"/metadata/annotations/pv.kubernetes.io~1bound~0by","value":"yes"}]`},
+		"without annotations": {bare,
+			`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/resourceVersion","value":"3"},{"op":"add","path":"/metadata/annotations","value":{"pv.kubernetes.io/bound~by":"yes"}}]`},
+		"with annotations": {annotated,
+			`[{"op":"test","path":"/metadata/uid","value":"u"},{"op":"add","path":"/metadata/annotations/pv.kubernetes.io~1bound~0by","value":"yes"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := patch.For(tc.object).Annotate(tc.object, annotation).Bytes()
@@ -78,12 +80,13 @@ func TestIsStale(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"failed test":    {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "v", "testing value failed", 0, false), true},
-		"conflict":       {apierrors.NewConflict(resource, "v", errors.New("modified")), true},
-		"invalid object": {apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolume"}, "v", field.ErrorList{field.Forbidden(field.NewPath("spec"), "immutable")}), false},
-		"no details":     {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid}}, true},
-		"not found":      {apierrors.NewNotFound(resource, "v"), false},
-		"no error":       {nil, false},
+		"failed test": {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "v", "testing value failed", 0, false), true},
+		"conflict":    {apierrors.NewConflict(resource, "v", errors.New("modified")), true},
+		"invalid object": {apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentVolume"}, "v",
+			field.ErrorList{field.Forbidden(field.NewPath("spec"), "immutable")}), false},
+		"no details": {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid}}, true},
+		"not found":  {apierrors.NewNotFound(resource, "v"), false},
+		"no error":   {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := patch.IsStale(tc.err); got != tc.want {

@@ -13,8 +13,10 @@ func BenchmarkDecide(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for bits := range 16 {
-			protection.DecideClaim(protection.ClaimState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Used: bits&4 != 0, Confirmed: bits&8 != 0})
-			protection.DecideVolume(protection.VolumeState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Bound: bits&4 != 0, AwaitsReclaim: bits&8 != 0})
+			protection.DecideClaim(protection.ClaimState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Used: bits&4 != 0,
+				Confirmed: bits&8 != 0})
+			protection.DecideVolume(protection.VolumeState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Bound: bits&4 != 0,
+				AwaitsReclaim: bits&8 != 0})
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*32), "ns/decision")

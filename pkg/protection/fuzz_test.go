@@ -32,7 +32,8 @@ func FuzzUses(f *testing.F) {
 			t.Errorf("scheduled pod that names claim %s does not use it", claim.Name)
 		}
 		action := DecideClaim(ClaimState{
-			Deleting: claim.DeletionTimestamp != nil, Protected: finalizer.Has(claim.Finalizers, finalizer.ClaimProtection), Used: uses, Confirmed: true,
+			Deleting: claim.DeletionTimestamp != nil, Protected: finalizer.Has(claim.Finalizers, finalizer.ClaimProtection),
+			Used: uses, Confirmed: true,
 		})
 		if action == UnprotectClaim && uses || action == ConfirmClaim || action < KeepClaim || action > UnprotectClaim {
 			t.Errorf("action for a claim in use %v is %v", uses, action)
@@ -42,7 +43,8 @@ func FuzzUses(f *testing.F) {
 		}
 		awaits := d.Below(2) == 1
 		state := VolumeStateOf(volume, volume.Status.Phase, awaits)
-		if decided := DecideVolume(state); decided < KeepVolume || decided > UnprotectVolume || decided == UnprotectVolume && (volume.Status.Phase == v1.VolumeBound || awaits) {
+		if decided := DecideVolume(state); decided < KeepVolume || decided > UnprotectVolume || decided == UnprotectVolume &&
+			(volume.Status.Phase == v1.VolumeBound || awaits) {
 			t.Errorf("volume of phase %q that awaits reclaim %v: %v", volume.Status.Phase, awaits, decided)
 		}
 		if diff := cmp.Diff(podBefore, pod) + cmp.Diff(claimBefore, claim) + cmp.Diff(volumeBefore, volume); diff != "" {

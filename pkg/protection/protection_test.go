@@ -35,7 +35,8 @@ func TestDecideClaimOnEveryState(t *testing.T) {
 
 func TestDecideVolumeOnEveryState(t *testing.T) {
 	for bits := range 32 {
-		s := protection.VolumeState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Bound: bits&4 != 0, AwaitsReclaim: bits&8 != 0, Reclaiming: bits&16 != 0}
+		s := protection.VolumeState{Deleting: bits&1 != 0, Protected: bits&2 != 0, Bound: bits&4 != 0,
+			AwaitsReclaim: bits&8 != 0, Reclaiming: bits&16 != 0}
 		want := protection.KeepVolume
 		switch {
 		case !s.Deleting && !s.Protected && !s.Reclaiming:
@@ -135,7 +136,8 @@ func TestClaimNames(t *testing.T) {
 }
 
 func TestVolumeStateOfPhase(t *testing.T) {
-	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}, Finalizers: []string{"kubernetes.io/pv-protection"}}}
+	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{},
+		Finalizers: []string{"kubernetes.io/pv-protection"}}}
 	for phase, want := range map[v1.PersistentVolumePhase]protection.VolumeState{
 		v1.VolumeBound:    {Deleting: true, Protected: true, Bound: true},
 		v1.VolumeReleased: {Deleting: true, Protected: true, AwaitsReclaim: true},
@@ -144,10 +146,12 @@ func TestVolumeStateOfPhase(t *testing.T) {
 			t.Errorf("VolumeStateOf(%s) = %+v, want %+v", phase, got, want)
 		}
 	}
-	if got := protection.VolumeStateOf(&v1.PersistentVolume{}, v1.VolumeAvailable, false); got != (protection.VolumeState{}) {
+	if got := protection.VolumeStateOf(&v1.PersistentVolume{}, v1.VolumeAvailable,
+		false); got != (protection.VolumeState{}) {
 		t.Errorf("VolumeStateOf(a new volume) = %+v", got)
 	}
-	if !protection.RemovesWithPhase(volume, v1.VolumeReleased, false) || protection.RemovesWithPhase(volume, v1.VolumeReleased, true) {
+	if !protection.RemovesWithPhase(volume, v1.VolumeReleased, false) ||
+		protection.RemovesWithPhase(volume, v1.VolumeReleased, true) {
 		t.Error("the write of Released must remove pv-protection unless the volume awaits its reclaim")
 	}
 }

@@ -37,7 +37,8 @@ func TestDecideSnapshotOnEveryState(t *testing.T) {
 
 func TestNeededSource(t *testing.T) {
 	core, snapshots, foreign, other := "", "snapshot.storage.k8s.io", "populator.example.com", "other"
-	claim := func(phase v1.PersistentVolumeClaimPhase, source *v1.TypedLocalObjectReference, ref *v1.TypedObjectReference) *v1.PersistentVolumeClaim {
+	claim := func(phase v1.PersistentVolumeClaimPhase, source *v1.TypedLocalObjectReference,
+		ref *v1.TypedObjectReference) *v1.PersistentVolumeClaim {
 		return &v1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim"},
 			Spec:       v1.PersistentVolumeClaimSpec{DataSource: source, DataSourceRef: ref},
@@ -51,17 +52,26 @@ func TestNeededSource(t *testing.T) {
 		claim *v1.PersistentVolumeClaim
 		want  storage.DataSource
 	}{
-		"pending clone":                      {claim(v1.ClaimPending, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
-		"new clone":                          {claim("", local(&core, "PersistentVolumeClaim"), nil), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
-		"bound clone":                        {claim(v1.ClaimBound, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{}},
-		"lost clone":                         {claim(v1.ClaimLost, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{}},
-		"snapshot":                           {claim(v1.ClaimPending, local(&snapshots, "VolumeSnapshot"), nil), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "ns", Name: "from"}},
-		"snapshot without group":             {claim(v1.ClaimPending, local(nil, "VolumeSnapshot"), nil), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "ns", Name: "from"}},
-		"snapshot of another group":          {claim(v1.ClaimPending, local(&foreign, "VolumeSnapshot"), nil), storage.DataSource{}},
-		"no data source":                     {claim(v1.ClaimPending, nil, nil), storage.DataSource{}},
-		"dataSourceRef without dataSource":   {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "from"}), storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
-		"dataSourceRef to another namespace": {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{APIGroup: &snapshots, Kind: "VolumeSnapshot", Name: "from", Namespace: &other}), storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "other", Name: "from"}},
-		"populator":                          {claim(v1.ClaimPending, nil, &v1.TypedObjectReference{APIGroup: &foreign, Kind: "Image", Name: "from"}), storage.DataSource{}},
+		"pending clone": {claim(v1.ClaimPending, local(nil, "PersistentVolumeClaim"), nil),
+			storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
+		"new clone": {claim("", local(&core, "PersistentVolumeClaim"), nil),
+			storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
+		"bound clone": {claim(v1.ClaimBound, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{}},
+		"lost clone":  {claim(v1.ClaimLost, local(nil, "PersistentVolumeClaim"), nil), storage.DataSource{}},
+		"snapshot": {claim(v1.ClaimPending, local(&snapshots, "VolumeSnapshot"), nil),
+			storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "ns", Name: "from"}},
+		"snapshot without group": {claim(v1.ClaimPending, local(nil, "VolumeSnapshot"), nil),
+			storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "ns", Name: "from"}},
+		"snapshot of another group": {claim(v1.ClaimPending, local(&foreign, "VolumeSnapshot"), nil), storage.DataSource{}},
+		"no data source":            {claim(v1.ClaimPending, nil, nil), storage.DataSource{}},
+		"dataSourceRef without dataSource": {claim(v1.ClaimPending, nil,
+			&v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "from"}),
+			storage.DataSource{Kind: storage.SourceClaim, Namespace: "ns", Name: "from"}},
+		"dataSourceRef to another namespace": {claim(v1.ClaimPending, nil,
+			&v1.TypedObjectReference{APIGroup: &snapshots, Kind: "VolumeSnapshot", Name: "from", Namespace: &other}),
+			storage.DataSource{Kind: storage.SourceSnapshot, Namespace: "other", Name: "from"}},
+		"populator": {claim(v1.ClaimPending, nil,
+			&v1.TypedObjectReference{APIGroup: &foreign, Kind: "Image", Name: "from"}), storage.DataSource{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := protection.NeededSource(tc.claim); got != tc.want {

@@ -12,7 +12,8 @@ import (
 // PersistentVolume with a CSI source; nil means that the object does not exist. If claim is
 // being deleted, the request only finds out whether the clone exists, and the checks of a
 // new clone are left out.
-func FromClaim(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentVolume, driver string) (*csi.VolumeContentSource, error) {
+func FromClaim(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentVolume,
+	driver string) (*csi.VolumeContentSource, error) {
 	if err := clonable(claim, source); err != nil {
 		return nil, err
 	}
@@ -36,7 +37,8 @@ func clonable(claim, source *v1.PersistentVolumeClaim) error {
 	case source.Status.Phase != v1.ClaimBound || source.Spec.VolumeName == "":
 		return notReady("PVC DataSource %s must have a status of Bound", source.Name)
 	case source.Spec.StorageClassName == nil || claim.Spec.StorageClassName == nil:
-		return notReady("source PVC (%s) and its clone must name a storage class, their storageclass cannot be empty", source.Name)
+		return notReady("source PVC (%s) and its clone must name a storage class, their storageclass cannot be empty",
+			source.Name)
 	case sizeOf(claim).Cmp(*sizeOf(source)) < 0:
 		return notReady("new PVC request must be greater than or equal in size to the specified PVC data source: %s is less than the %s of claim %s",
 			claim.Spec.Resources.Requests.Storage(), source.Spec.Resources.Requests.Storage(), source.Name)
@@ -50,7 +52,8 @@ func cloneVolume(claim, source *v1.PersistentVolumeClaim, volume *v1.PersistentV
 	case volume == nil:
 		return notReady("claim in dataSource not bound or invalid: its volume %s does not exist", source.Spec.VolumeName)
 	case !bound(volume, source) && claim.DeletionTimestamp == nil:
-		return notReady("claim in dataSource not bound or invalid: its volume %s is not bound to the claim %s", volume.Name, source.Name)
+		return notReady("claim in dataSource not bound or invalid: its volume %s is not bound to the claim %s", volume.Name,
+			source.Name)
 	case volume.Spec.CSI == nil || volume.Spec.CSI.Driver != driver:
 		return notReady("claim in dataSource not bound or invalid: its volume %s is not of driver %s", volume.Name, driver)
 	case storage.ModeOf(volume.Spec.VolumeMode) != storage.ModeOf(claim.Spec.VolumeMode) && claim.DeletionTimestamp == nil:

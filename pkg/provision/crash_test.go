@@ -37,7 +37,8 @@ type world struct {
 }
 
 func (w world) state() State {
-	s := State{Want: Wanted, Creation: w.creation, Entry: w.entry, Unusable: w.unusable, Made: !w.older, MayBeKept: w.published, Unannounced: w.creation == Created && !w.told, Journaled: true, Leading: true}
+	s := State{Want: Wanted, Creation: w.creation, Entry: w.entry, Unusable: w.unusable, Made: !w.older,
+		MayBeKept: w.published, Unannounced: w.creation == Created && !w.told, Journaled: true, Leading: true}
 	switch {
 	case w.bound && !w.gone:
 		s.Want = BoundOrLost

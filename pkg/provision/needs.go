@@ -20,7 +20,8 @@ type Needs struct {
 // NeedsOf returns what must be read before the claim's request can be built. The error is a
 // [Refusal], or a [LeftToOther] if another provisioner serves the claim. A class of an
 // in-tree plugin is translated to CSI before.
-func NeedsOf(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, driver Driver, volume string) (Needs, error) {
+func NeedsOf(claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, driver Driver,
+	volume string) (Needs, error) {
 	source, err := sourceOf(claim)
 	if err != nil {
 		return Needs{}, err
@@ -45,11 +46,13 @@ func refusal(claim *v1.PersistentVolumeClaim, needs Needs, driver Driver) error 
 	case claim.Spec.Selector != nil:
 		return refuse("claim Selector is not supported, it only finds volumes that exist; remove the selector to have a volume provisioned")
 	case needs.Source.Kind == storage.SourceSnapshot && !driver.Snapshots:
-		return refuse("CSI driver %s does not support snapshot restore: it lacks the capability CREATE_DELETE_SNAPSHOT", driver.Name)
+		return refuse("CSI driver %s does not support snapshot restore: it lacks the capability CREATE_DELETE_SNAPSHOT",
+			driver.Name)
 	case needs.Source.Kind == storage.SourceClaim && !driver.Clones:
 		return refuse("CSI driver %s does not support clone operations: it lacks the capability CLONE_VOLUME", driver.Name)
 	case needs.AttributesClass != "" && !driver.Modifies:
-		return refuse("CSI driver %s does not support VolumeAttributesClass: it lacks the capability MODIFY_VOLUME", driver.Name)
+		return refuse("CSI driver %s does not support VolumeAttributesClass: it lacks the capability MODIFY_VOLUME",
+			driver.Name)
 	case claim.Spec.Resources.Requests.Storage().Sign() < 0:
 		return refuse("The claim requests a negative capacity")
 	}
@@ -63,7 +66,8 @@ func Attributes(name string, class *storagev1.VolumeAttributesClass, driver stri
 	case class == nil:
 		return nil, notReady("volumeattributesclasses.storage.k8s.io %q not found, which the claim names", name)
 	case class.DriverName != driver:
-		return nil, notReady("VAC %s referenced in PVC is for driver %s and does not match driver name %s", name, class.DriverName, driver)
+		return nil, notReady("VAC %s referenced in PVC is for driver %s and does not match driver name %s", name,
+			class.DriverName, driver)
 	}
 	return class.Parameters, nil
 }

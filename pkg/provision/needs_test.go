@@ -28,9 +28,11 @@ func TestNeedsOf(t *testing.T) {
 		spec v1.PersistentVolumeClaimSpec
 		want provision.Needs
 	}{
-		"no needs":                         {v1.PersistentVolumeClaimSpec{}, provision.Needs{}},
-		"snapshot":                         {v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io", "VolumeSnapshot", "s")}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceSnapshot, Name: "s"}}},
-		"claim":                            {v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim", "c")}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
+		"no needs": {v1.PersistentVolumeClaimSpec{}, provision.Needs{}},
+		"snapshot": {v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io",
+			"VolumeSnapshot", "s")}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceSnapshot, Name: "s"}}},
+		"claim": {v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim",
+			"c")}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
 		"claim without group":              {v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
 		"dataSourceRef without dataSource": {v1.PersistentVolumeClaimSpec{DataSourceRef: &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}}, provision.Needs{Source: storage.DataSource{Kind: storage.SourceClaim, Name: "c"}}},
 		"attributes class":                 {v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("gold")}, provision.Needs{AttributesClass: "gold"}},
@@ -52,11 +54,13 @@ func TestUnservableClaimIsRefused(t *testing.T) {
 		driver provision.Driver
 		names  string
 	}{
-		"selector":                         {spec: v1.PersistentVolumeClaimSpec{Selector: &metav1.LabelSelector{}}, driver: able, names: "elector"},
-		"snapshot without capability":      {spec: v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io", "VolumeSnapshot", "s")}, names: "CREATE_DELETE_SNAPSHOT"},
-		"clone without capability":         {spec: v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim", "c")}, names: "CLONE_VOLUME"},
-		"attributes without capability":    {spec: v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("gold")}, names: "MODIFY_VOLUME"},
-		"snapshot of another API group":    {spec: v1.PersistentVolumeClaimSpec{DataSource: source("example.com", "VolumeSnapshot", "s")}, driver: able, names: "example.com"},
+		"selector": {spec: v1.PersistentVolumeClaimSpec{Selector: &metav1.LabelSelector{}}, driver: able, names: "elector"},
+		"snapshot without capability": {spec: v1.PersistentVolumeClaimSpec{DataSource: source("snapshot.storage.k8s.io",
+			"VolumeSnapshot", "s")}, names: "CREATE_DELETE_SNAPSHOT"},
+		"clone without capability":      {spec: v1.PersistentVolumeClaimSpec{DataSource: source("", "PersistentVolumeClaim", "c")}, names: "CLONE_VOLUME"},
+		"attributes without capability": {spec: v1.PersistentVolumeClaimSpec{VolumeAttributesClassName: pointer("gold")}, names: "MODIFY_VOLUME"},
+		"snapshot of another API group": {spec: v1.PersistentVolumeClaimSpec{DataSource: source("example.com",
+			"VolumeSnapshot", "s")}, driver: able, names: "example.com"},
 		"data source without a name":       {spec: v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{}}, driver: able, names: "without a name"},
 		"data source in another namespace": {spec: v1.PersistentVolumeClaimSpec{DataSourceRef: &v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "c", Namespace: pointer("other")}}, driver: able, names: "other"},
 		"unknown reserved parameter":       {class: classOf(prefix+"new", "x"), driver: able, names: prefix + "new"},
@@ -103,7 +107,8 @@ func TestAttributes(t *testing.T) {
 	if got, err := provision.Attributes("fast", fast, "driver"); err != nil || got["iops"] != "9" {
 		t.Errorf("Attributes = %v, %v", got, err)
 	}
-	for name, class := range map[string]*storagev1.VolumeAttributesClass{"missing": nil, "of another driver": {DriverName: "other"}} {
+	for name, class := range map[string]*storagev1.VolumeAttributesClass{"missing": nil,
+		"of another driver": {DriverName: "other"}} {
 		_, err := provision.Attributes("fast", class, "driver")
 		if expectNotYet(t, name, err); err != nil && !strings.Contains(err.Error(), "fast") {
 			t.Errorf("%s: the sentence does not name the class: %v", name, err)

@@ -10,7 +10,8 @@ func TestNodeSelectsItselfForClaimsWithoutNode(t *testing.T) {
 	for bits := range 16 {
 		for _, server := range []provision.Server{provision.ThisProcess, provision.NoProcess, provision.OtherProcess} {
 			for capacity := provision.CapacityUnknown; capacity <= provision.CapacityShort; capacity++ {
-				s := provision.NodeState{Wanted: bits&1 != 0, Immediate: bits&2 != 0, Allowed: bits&4 != 0, ClassKnown: bits&8 != 0, Server: server, Capacity: capacity}
+				s := provision.NodeState{Wanted: bits&1 != 0, Immediate: bits&2 != 0, Allowed: bits&4 != 0, ClassKnown: bits&8 != 0,
+					Server: server, Capacity: capacity}
 				needed := s.Wanted && s.Immediate && s.Allowed && s.Server == provision.NoProcess
 				want := provision.SkipClaim
 				switch {
@@ -39,7 +40,8 @@ func TestNodeSelectionEnumsHaveDistinctNames(t *testing.T) {
 	for action := provision.SkipClaim; action <= provision.SelectNode; action++ {
 		names[action.String()] = true
 	}
-	if len(names) != 7 || provision.Capacity(9).String() != "Capacity(9)" || provision.NodeAction(9).String() != "NodeAction(9)" {
+	if len(names) != 7 || provision.Capacity(9).String() != "Capacity(9)" ||
+		provision.NodeAction(9).String() != "NodeAction(9)" {
 		t.Errorf("names: %v", names)
 	}
 }

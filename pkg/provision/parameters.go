@@ -43,7 +43,8 @@ func parametersOf(class *storagev1.StorageClass) (parameters map[string]string, 
 			continue
 		}
 		if named != "" {
-			return nil, "", refuse("fstype specified in parameters with both keys of storage class %q, %q and %q", class.Name, named, key)
+			return nil, "", refuse("fstype specified in parameters with both keys of storage class %q, %q and %q", class.Name,
+				named, key)
 		}
 		named, fsType = key, class.Parameters[key]
 	}

@@ -25,7 +25,8 @@ func input(change ...func(*provision.Input)) provision.Input {
 			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
 			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}},
 		}},
-		Class:       &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "driver", ReclaimPolicy: &policy, Parameters: map[string]string{"tier": "gold"}},
+		Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "driver",
+			ReclaimPolicy: &policy, Parameters: map[string]string{"tier": "gold"}},
 		Driver:      provision.Driver{Name: "driver"},
 		AccessModes: []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 	}
@@ -71,7 +72,8 @@ func TestOldFileSystemParameterIsSentToDriver(t *testing.T) {
 }
 
 func TestEachAccessModeIsOneCapability(t *testing.T) {
-	modes := []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}
+	modes := []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+		csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}
 	request, err := provision.Request(input(func(w *provision.Input) { w.AccessModes = modes }))
 	if err != nil || len(request.VolumeCapabilities) != 2 || request.VolumeCapabilities[1].AccessMode.Mode != modes[1] {
 		t.Errorf("request: %v, %v", request, err)
@@ -86,7 +88,8 @@ func TestExtraMetadataNamesClaimAndVolume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"tier": "gold", "csi.storage.k8s.io/pvc/name": "data", "csi.storage.k8s.io/pvc/namespace": "team", "csi.storage.k8s.io/pv/name": "pvc-1"}
+	want := map[string]string{"tier": "gold", "csi.storage.k8s.io/pvc/name": "data",
+		"csi.storage.k8s.io/pvc/namespace": "team", "csi.storage.k8s.io/pv/name": "pvc-1"}
 	if !maps.Equal(request.Parameters, want) {
 		t.Errorf("parameters: %v, want %v", request.Parameters, want)
 	}
@@ -117,10 +120,12 @@ func TestReaderOnlyVolumeIsPublishedReadOnly(t *testing.T) {
 		modes []csi.VolumeCapability_AccessMode_Mode
 		want  bool
 	}{
-		"read-only with flag":     {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}, true},
-		"read-only without flag":  {false, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}, false},
-		"reader and writer modes": {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}, false},
-		"writer mode":             {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}, false},
+		"read-only with flag":    {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}, true},
+		"read-only without flag": {false, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY}, false},
+		"reader and writer modes": {true,
+			[]csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
+				csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}, false},
+		"writer mode": {true, []csi.VolumeCapability_AccessMode_Mode{csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := newVolume(t, input(func(w *provision.Input) { w.Settings.PublishReadOnly, w.AccessModes = tc.flag, tc.modes }), &csi.Volume{VolumeId: "h"})
@@ -150,28 +155,33 @@ func TestVolumeNamesSecretsOfLaterCalls(t *testing.T) {
 		w.Class.Provisioner = "kubernetes.io/old"
 		w.Claim.Spec.VolumeAttributesClassName = &gold
 		w.Settings.Identity = "me"
-		w.Secrets = provision.Secrets{Provisioner: reference("p"), ControllerModify: reference("m"), NodeStage: reference("s")}
+		w.Secrets = provision.Secrets{Provisioner: reference("p"), ControllerModify: reference("m"),
+			NodeStage: reference("s")}
 	}), &csi.Volume{VolumeId: "h", VolumeContext: map[string]string{"a": "b"}})
 	want := map[string]string{
 		"pv.kubernetes.io/provisioned-by": "kubernetes.io/old",
 		provision.DeletionSecretName:      "p", provision.DeletionSecretNamespace: "ns",
-		"volume.kubernetes.io/controller-modify-secret-name": "m", "volume.kubernetes.io/controller-modify-secret-namespace": "ns",
+		"volume.kubernetes.io/controller-modify-secret-name":      "m",
+		"volume.kubernetes.io/controller-modify-secret-namespace": "ns",
 	}
 	if !maps.Equal(volume.Annotations, want) {
 		t.Errorf("annotations: %v, want %v", volume.Annotations, want)
 	}
 	source := volume.Spec.CSI
-	if source.NodeStageSecretRef.Name != "s" || source.NodePublishSecretRef != nil || *volume.Spec.VolumeAttributesClassName != gold {
+	if source.NodeStageSecretRef.Name != "s" || source.NodePublishSecretRef != nil ||
+		*volume.Spec.VolumeAttributesClassName != gold {
 		t.Errorf("spec: %+v", volume.Spec)
 	}
-	if !maps.Equal(source.VolumeAttributes, map[string]string{"a": "b", "storage.kubernetes.io/csiProvisionerIdentity": "me"}) {
+	if !maps.Equal(source.VolumeAttributes, map[string]string{"a": "b",
+		"storage.kubernetes.io/csiProvisionerIdentity": "me"}) {
 		t.Errorf("attributes: %v", source.VolumeAttributes)
 	}
 }
 
 func TestVolumeWithoutSecretsHasEmptyDeletionAnnotations(t *testing.T) {
 	volume := newVolume(t, input(), &csi.Volume{VolumeId: "h"})
-	want := map[string]string{"pv.kubernetes.io/provisioned-by": "driver", provision.DeletionSecretName: "", provision.DeletionSecretNamespace: ""}
+	want := map[string]string{"pv.kubernetes.io/provisioned-by": "driver", provision.DeletionSecretName: "",
+		provision.DeletionSecretNamespace: ""}
 	if !maps.Equal(volume.Annotations, want) {
 		t.Errorf("annotations: %v, want %v", volume.Annotations, want)
 	}
@@ -218,9 +228,11 @@ func TestFirstWriteOfDeleteVolumeHasFinalizer(t *testing.T) {
 }
 
 func TestNodeAffinityFollowsAccessibleTopology(t *testing.T) {
-	reachable := &csi.Volume{VolumeId: "h", AccessibleTopology: []*csi.Topology{{Segments: map[string]string{"zone": "a"}}}}
+	reachable := &csi.Volume{VolumeId: "h",
+		AccessibleTopology: []*csi.Topology{{Segments: map[string]string{"zone": "a"}}}}
 	volume := newVolume(t, input(func(w *provision.Input) { w.Driver.Topology = true }), reachable)
-	if terms := volume.Spec.NodeAffinity.Required.NodeSelectorTerms; len(terms) != 1 || terms[0].MatchExpressions[0].Key != "zone" {
+	if terms := volume.Spec.NodeAffinity.Required.NodeSelectorTerms; len(terms) != 1 ||
+		terms[0].MatchExpressions[0].Key != "zone" {
 		t.Errorf("terms: %+v", terms)
 	}
 	if got := newVolume(t, input(), reachable).Spec.NodeAffinity; got != nil {
@@ -230,10 +242,13 @@ func TestNodeAffinityFollowsAccessibleTopology(t *testing.T) {
 
 func TestOutcomeOfEveryCode(t *testing.T) {
 	want := map[codes.Code]provision.Outcome{
-		codes.InvalidArgument: provision.NoVolume, codes.OutOfRange: provision.NoVolume, codes.ResourceExhausted: provision.Unchanged,
-		codes.Unimplemented: provision.Unchanged, codes.PermissionDenied: provision.Unchanged, codes.Unauthenticated: provision.Unchanged,
-		codes.FailedPrecondition: provision.NoVolume, codes.NotFound: provision.SourceMissing, codes.AlreadyExists: provision.Mismatch,
-		codes.Internal: provision.Uncertain, codes.Unknown: provision.Uncertain, codes.DataLoss: provision.Uncertain,
+		codes.InvalidArgument: provision.NoVolume, codes.OutOfRange: provision.NoVolume,
+		codes.ResourceExhausted: provision.Unchanged,
+		codes.Unimplemented:     provision.Unchanged, codes.PermissionDenied: provision.Unchanged,
+		codes.Unauthenticated:    provision.Unchanged,
+		codes.FailedPrecondition: provision.NoVolume, codes.NotFound: provision.SourceMissing,
+		codes.AlreadyExists: provision.Mismatch,
+		codes.Internal:      provision.Uncertain, codes.Unknown: provision.Uncertain, codes.DataLoss: provision.Uncertain,
 	}
 	for code := codes.OK; code <= codes.Unauthenticated; code++ {
 		if got := provision.OutcomeOf(code); got != want[code] {
@@ -244,9 +259,11 @@ func TestOutcomeOfEveryCode(t *testing.T) {
 
 // The skeleton of a journal entry has no empty map, and a forged one may have no CSI source.
 func TestVolumeOfStoredSkeletonIsComplete(t *testing.T) {
-	for name, source := range map[string]*v1.CSIPersistentVolumeSource{"without attributes": {Driver: "driver"}, "without a source": nil} {
+	for name, source := range map[string]*v1.CSIPersistentVolumeSource{"without attributes": {Driver: "driver"},
+		"without a source": nil} {
 		skeleton := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: v1.PersistentVolumeSource{CSI: source}}}
-		volume := provision.Complete(skeleton, nil, &csi.Volume{VolumeId: "h", VolumeContext: map[string]string{"a": "b"}}, false)
+		volume := provision.Complete(skeleton, nil, &csi.Volume{VolumeId: "h", VolumeContext: map[string]string{"a": "b"}},
+			false)
 		if got := volume.Spec.CSI; got.VolumeHandle != "h" || !maps.Equal(got.VolumeAttributes, map[string]string{"a": "b"}) {
 			t.Errorf("%s: handle %s, attributes %v", name, got.VolumeHandle, got.VolumeAttributes)
 		}
@@ -255,8 +272,10 @@ func TestVolumeOfStoredSkeletonIsComplete(t *testing.T) {
 
 func TestVolumeHasNoEmptyClassAndNoEmptyIdentity(t *testing.T) {
 	none := ""
-	volume := newVolume(t, input(func(w *provision.Input) { w.Claim.Spec.VolumeAttributesClassName = &none }), &csi.Volume{VolumeId: "h"})
-	if class, attributes := volume.Spec.VolumeAttributesClassName, volume.Spec.CSI.VolumeAttributes; class != nil || len(attributes) > 0 {
+	volume := newVolume(t, input(func(w *provision.Input) { w.Claim.Spec.VolumeAttributesClassName = &none }),
+		&csi.Volume{VolumeId: "h"})
+	if class, attributes := volume.Spec.VolumeAttributesClassName, volume.Spec.CSI.VolumeAttributes; class != nil ||
+		len(attributes) > 0 {
 		t.Errorf("attributes class %v, attributes %v, want none", class, attributes)
 	}
 }

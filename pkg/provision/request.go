@@ -52,7 +52,8 @@ func capabilities(in Input, fsType string) []*csi.VolumeCapability {
 		if isBlock(in.Claim) {
 			wanted.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
 		} else {
-			wanted.AccessType = &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: fsType, MountFlags: in.Class.MountOptions}}
+			wanted.AccessType = &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: fsType,
+				MountFlags: in.Class.MountOptions}}
 		}
 		all = append(all, wanted)
 	}

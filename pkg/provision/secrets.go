@@ -54,12 +54,14 @@ func SecretsOf(class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim, v
 // DeletionSecretOf returns the secret that a class names for deleting a claim's
 // volume, nil for none. Other secrets are ignored: their names may be built from
 // annotations that are gone with the claim.
-func DeletionSecretOf(class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim, volume string) (*v1.SecretReference, error) {
+func DeletionSecretOf(class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim,
+	volume string) (*v1.SecretReference, error) {
 	secrets, err := secretsOf(secretUses()[:1], class, claim, volume)
 	return secrets.Provisioner, err
 }
 
-func secretsOf(uses []secretUse, class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim, volume string) (Secrets, error) {
+func secretsOf(uses []secretUse, class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim,
+	volume string) (Secrets, error) {
 	var secrets Secrets
 	fallback, err := templatesOf(class, defaultSecret)
 	if err != nil {
@@ -108,7 +110,8 @@ func templatesOf(class *storagev1.StorageClass, use secretUse) (*secretTemplates
 	case name.key == "" && namespace.key == "":
 		return nil, nil
 	case name.value == "" || namespace.value == "":
-		return nil, refuse("storage class %q has only one of the parameters %q and %q of a secret. Both must be specified", class.Name, use.nameKey(), use.namespaceKey())
+		return nil, refuse("storage class %q has only one of the parameters %q and %q of a secret. Both must be specified",
+			class.Name, use.nameKey(), use.namespaceKey())
 	}
 	return &secretTemplates{class: class.Name, name: name, namespace: namespace}, nil
 }
@@ -121,7 +124,8 @@ func either(class *storagev1.StorageClass, key, old, suffix string) (parameter, 
 	isOld = isOld && old != ""
 	switch {
 	case isNew && isOld:
-		return parameter{}, refuse("secrets specified in parameters with both keys of storage class %q, %q and %q", class.Name, key, old+suffix)
+		return parameter{}, refuse("secrets specified in parameters with both keys of storage class %q, %q and %q",
+			class.Name, key, old+suffix)
 	case isNew:
 		return parameter{key, value}, nil
 	case isOld:
@@ -138,7 +142,8 @@ func (t *secretTemplates) resolve(claim *v1.PersistentVolumeClaim, volume string
 	if t == nil {
 		return nil, nil
 	}
-	namespace, err := t.expand("namespace", t.namespace, map[string]string{"pv.name": volume, "pvc.namespace": claim.Namespace}, validation.IsDNS1123Label)
+	namespace, err := t.expand("namespace", t.namespace, map[string]string{"pv.name": volume,
+		"pvc.namespace": claim.Namespace}, validation.IsDNS1123Label)
 	if err != nil {
 		return nil, err
 	}
@@ -154,13 +159,15 @@ func (t *secretTemplates) resolve(claim *v1.PersistentVolumeClaim, volume string
 }
 
 // expand returns the parameter with its tokens replaced, if that is a valid name.
-func (t *secretTemplates) expand(what string, p parameter, known map[string]string, flaws func(string) []string) (string, error) {
+func (t *secretTemplates) expand(what string, p parameter, known map[string]string,
+	flaws func(string) []string) (string, error) {
 	text, err := expand(p.value, known)
 	if err != nil {
 		return "", refuse("error resolving value %q of parameter %q of storage class %q: %s", p.value, p.key, t.class, err)
 	}
 	if found := flaws(text); len(found) > 0 {
-		return "", refuse("%q of parameter %q of storage class %q resolved to %q which is not a valid %s name: %s", p.value, p.key, t.class, text, what, strings.Join(found, "; "))
+		return "", refuse("%q of parameter %q of storage class %q resolved to %q which is not a valid %s name: %s", p.value,
+			p.key, t.class, text, what, strings.Join(found, "; "))
 	}
 	return text, nil
 }

@@ -26,7 +26,8 @@ func classOf(parameters ...string) *storagev1.StorageClass {
 }
 
 func claimOf(annotations ...string) *v1.PersistentVolumeClaim {
-	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data", Annotations: map[string]string{}}}
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data",
+		Annotations: map[string]string{}}}
 	for i := 0; i < len(annotations); i += 2 {
 		claim.Annotations[annotations[i]] = annotations[i+1]
 	}
@@ -39,7 +40,8 @@ func reference(namespace, name string) *v1.SecretReference {
 
 // secretForEverything returns the secrets of a class that has one secret for every call.
 func secretForEverything(r *v1.SecretReference) provision.Secrets {
-	return provision.Secrets{Provisioner: r, ControllerModify: r, ControllerPublish: r, ControllerExpand: r, NodeStage: r, NodePublish: r, NodeExpand: r}
+	return provision.Secrets{Provisioner: r, ControllerModify: r, ControllerPublish: r, ControllerExpand: r, NodeStage: r,
+		NodePublish: r, NodeExpand: r}
 }
 
 var secretsCases = map[string]struct {
@@ -49,7 +51,8 @@ var secretsCases = map[string]struct {
 }{
 	"no secrets": {classOf("tier", "gold"), claimOf(), provision.Secrets{}},
 	"default secret": {
-		classOf(prefix+"secret-name", "s", prefix+"secret-namespace", "ns"), claimOf(), secretForEverything(reference("ns", "s")),
+		classOf(prefix+"secret-name", "s", prefix+"secret-namespace", "ns"), claimOf(),
+		secretForEverything(reference("ns", "s")),
 	},
 	"one secret per call": {
 		classOf(prefix+"provisioner-secret-name", "p", prefix+"provisioner-secret-namespace", "ns",
@@ -61,18 +64,23 @@ var secretsCases = map[string]struct {
 			prefix+"controller-modify-secret-name", "cm", prefix+"controller-modify-secret-namespace", "ns"),
 		claimOf(),
 		provision.Secrets{
-			Provisioner: reference("ns", "p"), ControllerPublish: reference("ns", "cp"), NodeStage: reference("ns", "st"), NodePublish: reference("ns", "np"),
+			Provisioner: reference("ns", "p"), ControllerPublish: reference("ns", "cp"), NodeStage: reference("ns", "st"),
+			NodePublish:      reference("ns", "np"),
 			ControllerExpand: reference("ns", "ce"), NodeExpand: reference("ns", "ne"), ControllerModify: reference("ns", "cm"),
 		},
 	},
 	"old parameter names": {
-		classOf("csiProvisionerSecretName", "p", "csiProvisionerSecretNamespace", "ns", "csiControllerPublishSecretName", "cp", "csiControllerPublishSecretNamespace", "ns",
-			"csiNodeStageSecretName", "st", "csiNodeStageSecretNamespace", "ns", "csiNodePublishSecretName", "np", "csiNodePublishSecretNamespace", "ns"),
+		classOf("csiProvisionerSecretName", "p", "csiProvisionerSecretNamespace", "ns", "csiControllerPublishSecretName",
+			"cp", "csiControllerPublishSecretNamespace", "ns",
+			"csiNodeStageSecretName", "st", "csiNodeStageSecretNamespace", "ns", "csiNodePublishSecretName", "np",
+			"csiNodePublishSecretNamespace", "ns"),
 		claimOf(),
-		provision.Secrets{Provisioner: reference("ns", "p"), ControllerPublish: reference("ns", "cp"), NodeStage: reference("ns", "st"), NodePublish: reference("ns", "np")},
+		provision.Secrets{Provisioner: reference("ns", "p"), ControllerPublish: reference("ns", "cp"),
+			NodeStage: reference("ns", "st"), NodePublish: reference("ns", "np")},
 	},
 	"specific secret precedes the default": {
-		classOf(prefix+"secret-name", "s", prefix+"secret-namespace", "ns", prefix+"node-stage-secret-name", "st", prefix+"node-stage-secret-namespace", "other"),
+		classOf(prefix+"secret-name", "s", prefix+"secret-namespace", "ns", prefix+"node-stage-secret-name", "st",
+			prefix+"node-stage-secret-namespace", "other"),
 		claimOf(),
 		func() provision.Secrets {
 			s := secretForEverything(reference("ns", "s"))
@@ -81,7 +89,9 @@ var secretsCases = map[string]struct {
 		}(),
 	},
 	"all tokens": {
-		classOf(prefix+"provisioner-secret-name", "${pv.name}.${pvc.namespace}.${pvc.name}.${pvc.annotations['example.com/key']}", prefix+"provisioner-secret-namespace", "${pvc.namespace}-${pv.name}"),
+		classOf(prefix+"provisioner-secret-name",
+			"${pv.name}.${pvc.namespace}.${pvc.name}.${pvc.annotations['example.com/key']}",
+			prefix+"provisioner-secret-namespace", "${pvc.namespace}-${pv.name}"),
 		claimOf("example.com/key", "mine"),
 		provision.Secrets{Provisioner: reference("team-pvc-1", "pvc-1.team.data.mine")},
 	},
@@ -127,7 +137,8 @@ func TestInvalidSecretNameIsRefused(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			_, err := provision.SecretsOf(classOf(tc.parameters...), claimOf("key", "value"), "pvc-1")
 			var refusal *provision.Refusal
-			if !errors.As(err, &refusal) || !strings.Contains(refusal.Sentence, tc.names) || !strings.Contains(refusal.Sentence, "fast") {
+			if !errors.As(err, &refusal) || !strings.Contains(refusal.Sentence, tc.names) ||
+				!strings.Contains(refusal.Sentence, "fast") {
 				t.Errorf("SecretsOf = %v, want a refusal that names %q and the class", err, tc.names)
 			}
 		})
@@ -135,7 +146,8 @@ func TestInvalidSecretNameIsRefused(t *testing.T) {
 }
 
 func FuzzSecretTemplates(f *testing.F) {
-	for _, seed := range []string{"s", "${pv.name}", "${pvc.annotations['k']}", "${", "$$", "${pvc.annotations['", "${}", "a${pvc.name}b${pvc.namespace}"} {
+	for _, seed := range []string{"s", "${pv.name}", "${pvc.annotations['k']}", "${", "$$", "${pvc.annotations['", "${}",
+		"a${pvc.name}b${pvc.namespace}"} {
 		f.Add(seed, "${pvc.namespace}", "k", "v")
 	}
 	f.Fuzz(func(t *testing.T, name, namespace, key, value string) {
@@ -148,11 +160,14 @@ func FuzzSecretTemplates(f *testing.F) {
 			}
 			return
 		}
-		if got := secrets.Provisioner; len(validation.IsDNS1123Subdomain(got.Name))+len(validation.IsDNS1123Label(got.Namespace)) > 0 {
+		if got := secrets.Provisioner; len(validation.IsDNS1123Subdomain(got.Name))+
+			len(validation.IsDNS1123Label(got.Namespace)) > 0 {
 			t.Errorf("%q, %q gave the invalid %v", name, namespace, got)
 		}
-		if other, err := provision.SecretsOf(class, claimOf(key, fmt.Sprint("x", value)), "pvc-1"); err == nil && other.Provisioner.Namespace != secrets.Provisioner.Namespace {
-			t.Errorf("an annotation moved the secret from namespace %s to %s", secrets.Provisioner.Namespace, other.Provisioner.Namespace)
+		if other, err := provision.SecretsOf(class, claimOf(key, fmt.Sprint("x", value)), "pvc-1"); err == nil &&
+			other.Provisioner.Namespace != secrets.Provisioner.Namespace {
+			t.Errorf("an annotation moved the secret from namespace %s to %s", secrets.Provisioner.Namespace,
+				other.Provisioner.Namespace)
 		}
 	})
 }

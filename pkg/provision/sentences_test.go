@@ -64,7 +64,8 @@ func TestEventsOfRestoresAreSentences(t *testing.T) {
 		if tc.names == "" {
 			continue
 		}
-		claim, snapshot := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{VolumeMode: tc.mode, Resources: requests("1Gi")}}, newSnapshot()
+		claim, snapshot := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{VolumeMode: tc.mode,
+			Resources: requests("1Gi")}}, newSnapshot()
 		if tc.size != "" {
 			claim.Spec.Resources = requests(tc.size)
 		}
@@ -78,7 +79,8 @@ func TestEventsOfRestoresAreSentences(t *testing.T) {
 		expectSentence(t, name, err, snapshotSentences[name])
 	}
 	_, err := provision.FromSnapshot(&v1.PersistentVolumeClaim{}, nil, "driver", true)
-	expectSentence(t, "no snapshot", err, "error getting snapshot: the VolumeSnapshot that is the data source does not exist")
+	expectSentence(t, "no snapshot", err,
+		"error getting snapshot: the VolumeSnapshot that is the data source does not exist")
 }
 
 // The source is in the namespace of the claim, or in another one.
@@ -87,16 +89,26 @@ func TestEventsOfSourcesAreSentences(t *testing.T) {
 		source v1.TypedObjectReference
 		want   string
 	}{
-		"claim, same namespace":        {v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "origin", Namespace: pointer("shop")}, ""},
-		"claim, another namespace":     {v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "origin", Namespace: pointer("other")}, "dataSourceRef namespace specified: the data source is in namespace other, and this provisioner supports only sources in the namespace of the claim"},
-		"snapshot, another namespace":  {v1.TypedObjectReference{APIGroup: pointer("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "s", Namespace: pointer("other")}, "dataSourceRef namespace specified: the data source is in namespace other, and this provisioner supports only sources in the namespace of the claim"},
-		"snapshot of another group":    {v1.TypedObjectReference{APIGroup: pointer("example.com"), Kind: "VolumeSnapshot", Name: "s"}, `PVC source does not belong to the right APIGroup: it is a VolumeSnapshot of the group "example.com", and only those of snapshot.storage.k8s.io can be restored`},
-		"populator, same namespace":    {v1.TypedObjectReference{APIGroup: pointer("example.com"), Kind: "Hello", Name: "h"}, `Assuming an external populator will provision the volume: the data source is a Hello of the group "example.com"`},
-		"populator, another namespace": {v1.TypedObjectReference{APIGroup: pointer("example.com"), Kind: "Hello", Name: "h", Namespace: pointer("other")}, "dataSourceRef namespace specified: the data source is in namespace other, and this provisioner supports only sources in the namespace of the claim"},
-		"source without a name":        {v1.TypedObjectReference{Kind: "PersistentVolumeClaim"}, "PVC source not found: the claim has a data source without a name"},
+		"claim, same namespace": {v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "origin", Namespace: pointer("shop")}, ""},
+		"claim, another namespace": {v1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "origin",
+			Namespace: pointer("other")},
+			"dataSourceRef namespace specified: the data source is in namespace other, and this provisioner supports only sources in the namespace of the claim"},
+		"snapshot, another namespace": {v1.TypedObjectReference{APIGroup: pointer("snapshot.storage.k8s.io"),
+			Kind: "VolumeSnapshot", Name: "s", Namespace: pointer("other")},
+			"dataSourceRef namespace specified: the data source is in namespace other, and this provisioner supports only sources in the namespace of the claim"},
+		"snapshot of another group": {v1.TypedObjectReference{APIGroup: pointer("example.com"), Kind: "VolumeSnapshot",
+			Name: "s"}, `PVC source does not belong to the right APIGroup: it is a VolumeSnapshot of the group "example.com", and only those of snapshot.storage.k8s.io can be restored`},
+		"populator, same namespace": {v1.TypedObjectReference{APIGroup: pointer("example.com"), Kind: "Hello", Name: "h"},
+			`Assuming an external populator will provision the volume: the data source is a Hello of the group "example.com"`},
+		"populator, another namespace": {v1.TypedObjectReference{APIGroup: pointer("example.com"), Kind: "Hello", Name: "h",
+			Namespace: pointer("other")},
+			"dataSourceRef namespace specified: the data source is in namespace other, and this provisioner supports only sources in the namespace of the claim"},
+		"source without a name": {v1.TypedObjectReference{Kind: "PersistentVolumeClaim"}, "PVC source not found: the claim has a data source without a name"},
 	} {
-		claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}, Spec: v1.PersistentVolumeClaimSpec{DataSourceRef: &tc.source}}
-		_, err := provision.NeedsOf(claim, &storagev1.StorageClass{}, provision.Driver{Name: "driver", Clones: true, Snapshots: true}, "v")
+		claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"},
+			Spec: v1.PersistentVolumeClaimSpec{DataSourceRef: &tc.source}}
+		_, err := provision.NeedsOf(claim, &storagev1.StorageClass{},
+			provision.Driver{Name: "driver", Clones: true, Snapshots: true}, "v")
 		expectSentence(t, name, err, tc.want)
 	}
 }

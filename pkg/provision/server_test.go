@@ -8,7 +8,8 @@ import (
 )
 
 func TestServerOf(t *testing.T) {
-	for selected, want := range map[string]provision.Server{"": provision.NoProcess, "mine": provision.ThisProcess, "yours": provision.OtherProcess} {
+	for selected, want := range map[string]provision.Server{"": provision.NoProcess, "mine": provision.ThisProcess,
+		"yours": provision.OtherProcess} {
 		if got := provision.ServerOf(selected, "mine"); got != want {
 			t.Errorf("ServerOf(%q) = %v, want %v", selected, got, want)
 		}

@@ -42,7 +42,8 @@ type SnapshotContent struct {
 // FromSnapshot returns the content source of a volume that is restored from a snapshot; a
 // nil snapshot does not exist. With keepMode the volume must have the mode of the
 // snapshot's own volume. For a claim that is being deleted see [FromClaim].
-func FromSnapshot(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driver string, keepMode bool) (*csi.VolumeContentSource, error) {
+func FromSnapshot(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState, driver string,
+	keepMode bool) (*csi.VolumeContentSource, error) {
 	if err := nameable(snapshot, driver); err != nil {
 		return nil, err
 	}
@@ -64,11 +65,14 @@ func nameable(snapshot *SnapshotState, driver string) error {
 	case snapshot.Content == nil:
 		return notReady("snapshot %s not bound to a VolumeSnapshotContent", snapshot.Name)
 	case !snapshot.Content.Mutual:
-		return notReady("snapshotcontent %s for snapshot %s is bound to a different snapshot", snapshot.Content.Name, snapshot.Name)
+		return notReady("snapshotcontent %s for snapshot %s is bound to a different snapshot", snapshot.Content.Name,
+			snapshot.Name)
 	case snapshot.Content.Driver != driver:
-		return notReady("snapshotcontent %s for snapshot %s is not handled by CSI driver %s of the storage class, but by %s", snapshot.Content.Name, snapshot.Name, driver, snapshot.Content.Driver)
+		return notReady("snapshotcontent %s for snapshot %s is not handled by CSI driver %s of the storage class, but by %s",
+			snapshot.Content.Name, snapshot.Name, driver, snapshot.Content.Driver)
 	case snapshot.Content.Handle == "":
-		return notReady("snapshot handle %s is not available: the VolumeSnapshotContent %s of the snapshot has none yet", snapshot.Name, snapshot.Content.Name)
+		return notReady("snapshot handle %s is not available: the VolumeSnapshotContent %s of the snapshot has none yet",
+			snapshot.Name, snapshot.Content.Name)
 	}
 	return nil
 }
@@ -92,7 +96,8 @@ func largeEnough(claim *v1.PersistentVolumeClaim, snapshot *SnapshotState) error
 	if snapshot.RestoreSize == nil || sizeOf(claim).Cmp(*snapshot.RestoreSize) >= 0 {
 		return nil
 	}
-	return notReady("requested volume size %s is less than the size %s for the source snapshot %s", requested, snapshot.RestoreSize, snapshot.Name)
+	return notReady("requested volume size %s is less than the size %s for the source snapshot %s", requested,
+		snapshot.RestoreSize, snapshot.Name)
 }
 
 // modeAllowed reports whether the claim has the mode of the volume that the snapshot

@@ -27,7 +27,8 @@ func newPair() *pair {
 	}
 	p := &pair{claim: claim("clone"), source: claim("origin")}
 	p.source.Spec.VolumeName, p.source.Status.Phase = "v", v1.ClaimBound
-	p.volume = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}}
+	p.volume = &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"},
+		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}}
 	p.volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: "team", Name: "origin", UID: p.source.UID}
 	p.volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: "h"}
 	return p
@@ -51,7 +52,8 @@ var fromClaimCases = map[string]struct {
 	}, ""},
 	"deleted clone skips checks of the source": {func(p *pair) {
 		p.claim.DeletionTimestamp, p.source.DeletionTimestamp = &metav1.Time{}, &metav1.Time{}
-		p.source.Status.Phase, p.source.Spec.Resources, p.volume.Status.Phase = v1.ClaimLost, requests("2Gi"), v1.VolumeReleased
+		p.source.Status.Phase, p.source.Spec.Resources, p.volume.Status.Phase = v1.ClaimLost, requests("2Gi"),
+			v1.VolumeReleased
 	}, ""},
 	"deleted clone needs the source volume": {func(p *pair) { p.claim.DeletionTimestamp, p.volume = &metav1.Time{}, nil }, "does not exist"},
 	"source pending":                        {func(p *pair) { p.source.Status.Phase = v1.ClaimPending }, "status of Bound"},
@@ -101,7 +103,8 @@ func TestFromClaim(t *testing.T) {
 func newSnapshot() *provision.SnapshotState {
 	return &provision.SnapshotState{
 		Name: "s", Ready: true, RestoreSize: pointer(resource.MustParse("1Gi")),
-		Content: &provision.SnapshotContent{Name: "content", Driver: "driver", Mutual: true, Handle: "h", Mode: pointer(v1.PersistentVolumeBlock)},
+		Content: &provision.SnapshotContent{Name: "content", Driver: "driver", Mutual: true, Handle: "h",
+			Mode: pointer(v1.PersistentVolumeBlock)},
 	}
 }
 
@@ -113,34 +116,39 @@ var fromSnapshotCases = map[string]struct {
 	ends   bool // the claim is being deleted
 	names  string
 }{
-	"matching volume":                            {mode: &block},
-	"larger volume":                              {mode: &block, size: "2Gi"},
-	"fraction of a byte, rounded up":             {mode: &block, size: "1000000000500m", change: func(s *provision.SnapshotState) { s.RestoreSize = pointer(resource.MustParse("1000000001")) }},
-	"unknown restore size":                       {mode: &block, size: "1", change: func(s *provision.SnapshotState) { s.RestoreSize = nil }},
-	"claim without a mode":                       {},
-	"unknown source mode":                        {mode: &files, change: func(s *provision.SnapshotState) { s.Content.Mode = nil }},
-	"other mode without the check":               {mode: &files, lax: true},
-	"other mode, allowed":                        {mode: &files, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "true" }},
-	"protected snapshot being deleted":           {mode: &block, change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
-	"other mode":                                 {mode: &files, names: provision.AllowModeChange},
-	"other mode, forbidden":                      {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "false" }},
-	"other mode, invalid permission":             {mode: &files, names: provision.AllowModeChange, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "yes!" }},
-	"deleted claim skips checks of the snapshot": {mode: &files, ends: true, size: "1Mi", change: func(s *provision.SnapshotState) { s.Deleting, s.Ready = true, false }},
-	"deleted claim needs the snapshot handle":    {ends: true, names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
-	"snapshot being deleted":                     {names: "being deleted", change: func(s *provision.SnapshotState) { s.Deleting = true }},
-	"snapshot without content":                   {names: "not bound", change: func(s *provision.SnapshotState) { s.Content = nil }},
-	"content of another snapshot":                {names: "different snapshot", change: func(s *provision.SnapshotState) { s.Content.Mutual = false }},
-	"content of another driver":                  {names: "other", change: func(s *provision.SnapshotState) { s.Content.Driver = "other" }},
-	"snapshot not ready":                         {names: "not Ready", change: func(s *provision.SnapshotState) { s.Ready = false }},
-	"snapshot without handle":                    {names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
-	"smaller volume":                             {size: "1Mi", names: "1Gi"},
-	"smaller volume of protected snapshot":       {size: "1Mi", names: "1Gi", change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
+	"matching volume": {mode: &block},
+	"larger volume":   {mode: &block, size: "2Gi"},
+	"fraction of a byte, rounded up": {mode: &block, size: "1000000000500m",
+		change: func(s *provision.SnapshotState) { s.RestoreSize = pointer(resource.MustParse("1000000001")) }},
+	"unknown restore size":             {mode: &block, size: "1", change: func(s *provision.SnapshotState) { s.RestoreSize = nil }},
+	"claim without a mode":             {},
+	"unknown source mode":              {mode: &files, change: func(s *provision.SnapshotState) { s.Content.Mode = nil }},
+	"other mode without the check":     {mode: &files, lax: true},
+	"other mode, allowed":              {mode: &files, change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "true" }},
+	"protected snapshot being deleted": {mode: &block, change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
+	"other mode":                       {mode: &files, names: provision.AllowModeChange},
+	"other mode, forbidden": {mode: &files, names: provision.AllowModeChange,
+		change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "false" }},
+	"other mode, invalid permission": {mode: &files, names: provision.AllowModeChange,
+		change: func(s *provision.SnapshotState) { s.Content.AllowModeChange = "yes!" }},
+	"deleted claim skips checks of the snapshot": {mode: &files, ends: true, size: "1Mi",
+		change: func(s *provision.SnapshotState) { s.Deleting, s.Ready = true, false }},
+	"deleted claim needs the snapshot handle": {ends: true, names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
+	"snapshot being deleted":                  {names: "being deleted", change: func(s *provision.SnapshotState) { s.Deleting = true }},
+	"snapshot without content":                {names: "not bound", change: func(s *provision.SnapshotState) { s.Content = nil }},
+	"content of another snapshot":             {names: "different snapshot", change: func(s *provision.SnapshotState) { s.Content.Mutual = false }},
+	"content of another driver":               {names: "other", change: func(s *provision.SnapshotState) { s.Content.Driver = "other" }},
+	"snapshot not ready":                      {names: "not Ready", change: func(s *provision.SnapshotState) { s.Ready = false }},
+	"snapshot without handle":                 {names: "not available", change: func(s *provision.SnapshotState) { s.Content.Handle = "" }},
+	"smaller volume":                          {size: "1Mi", names: "1Gi"},
+	"smaller volume of protected snapshot":    {size: "1Mi", names: "1Gi", change: func(s *provision.SnapshotState) { s.Deleting, s.Protected = true, true }},
 }
 
 func TestFromSnapshot(t *testing.T) {
 	for name, tc := range fromSnapshotCases {
 		t.Run(name, func(t *testing.T) {
-			claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{VolumeMode: tc.mode, Resources: requests("1Gi")}}
+			claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{VolumeMode: tc.mode,
+				Resources: requests("1Gi")}}
 			if tc.ends {
 				claim.DeletionTimestamp = &metav1.Time{}
 			}

@@ -77,7 +77,8 @@ const (
 
 // String returns the name of the value.
 func (e Entry) String() string {
-	return enum.Name(e, "NoEntry", "Outdated", "Durable", "Discarding", "Inherited", "InheritedDiscarding", "Untrusted", "UntrustedDiscarding")
+	return enum.Name(e, "NoEntry", "Outdated", "Durable", "Discarding", "Inherited", "InheritedDiscarding", "Untrusted",
+		"UntrustedDiscarding")
 }
 
 // Prepared is how far the request is built.
@@ -192,7 +193,8 @@ const (
 
 // String returns the name of the value.
 func (a Action) String() string {
-	return enum.Name(a, "Wait", "Prepare", "UseStored", "ReadClaim", "ReadBoth", "ReadNode", "Adopt", "WriteEntry", "WriteDiscarding", "Announce", "Create", "Save", "AcceptRecord", "Discard",
+	return enum.Name(a, "Wait", "Prepare", "UseStored", "ReadClaim", "ReadBoth", "ReadNode", "Adopt", "WriteEntry",
+		"WriteDiscarding", "Announce", "Create", "Save", "AcceptRecord", "Discard",
 		"RemoveEntry", "MoveToUnresolved", "Reschedule")
 }
 

@@ -50,7 +50,8 @@ func Skeleton(in Input, request *csi.CreateVolumeRequest) *v1.PersistentVolume {
 
 // Complete returns a copy of the skeleton with what the driver said of the volume.
 // hasTopology reports whether the driver has topology.
-func Complete(skeleton *v1.PersistentVolume, request *csi.CreateVolumeRequest, created *csi.Volume, hasTopology bool) *v1.PersistentVolume {
+func Complete(skeleton *v1.PersistentVolume, request *csi.CreateVolumeRequest, created *csi.Volume,
+	hasTopology bool) *v1.PersistentVolume {
 	volume := skeleton.DeepCopy()
 	size := max(created.GetCapacityBytes(), request.GetCapacityRange().GetRequiredBytes())
 	volume.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: *resource.NewQuantity(size, resource.BinarySI)}

@@ -28,7 +28,8 @@ const (
 
 // String returns the name of the value.
 func (c Cause) String() string {
-	return enum.Name(c, "NoCause", "CallFailed", "CallInfeasible", "CallIgnored", "VolumeDiscarded", "RequestFailed", "OtherProvisioner", "OtherProvisionerUnnamed")
+	return enum.Name(c, "NoCause", "CallFailed", "CallInfeasible", "CallIgnored", "VolumeDiscarded", "RequestFailed",
+		"OtherProvisioner", "OtherProvisionerUnnamed")
 }
 
 // Retry is when the claim is reconciled again.
@@ -53,7 +54,8 @@ const (
 
 // String returns the name of the value.
 func (r Retry) String() string {
-	return enum.Name(r, "OnEvent", "WithBackoff", "Soon", "Late", "OnceFailureCounts", "OnceRecordIsMissed", "OnceWriteEnds")
+	return enum.Name(r, "OnEvent", "WithBackoff", "Soon", "Late", "OnceFailureCounts", "OnceRecordIsMissed",
+		"OnceWriteEnds")
 }
 
 // Report is the event of a claim that waits.
@@ -76,7 +78,8 @@ const (
 
 // String returns the name of the value.
 func (r Report) String() string {
-	return enum.Name(r, "NoReport", "ReportFailure", "ReportNameConflict", "ReportUnresolved", "ReportLeftAlone", "ReportOtherProvisioner")
+	return enum.Name(r, "NoReport", "ReportFailure", "ReportNameConflict", "ReportUnresolved", "ReportLeftAlone",
+		"ReportOtherProvisioner")
 }
 
 // Pass is what a pass over a claim has shown beside its last [State].

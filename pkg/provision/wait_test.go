@@ -21,9 +21,11 @@ func TestWaitFor(t *testing.T) {
 		pass   Pass
 		want   Waiting
 	}{
-		"failed call":                   {called, OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: WithBackoff}},
-		"failed call of a gone claim":   {with(func(s *State) { s.Want = Unwanted }), OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: WithBackoff, Report: ReportUnresolved}},
-		"first failure of a gone claim": {with(func(s *State) { s.Want, s.Creation = Unwanted, FailedOnce }), OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: OnceFailureCounts}},
+		"failed call": {called, OutcomeUnknown, Pass{Cause: CallFailed}, Waiting{Retry: WithBackoff}},
+		"failed call of a gone claim": {with(func(s *State) { s.Want = Unwanted }), OutcomeUnknown, Pass{Cause: CallFailed},
+			Waiting{Retry: WithBackoff, Report: ReportUnresolved}},
+		"first failure of a gone claim": {with(func(s *State) { s.Want, s.Creation = Unwanted, FailedOnce }), OutcomeUnknown,
+			Pass{Cause: CallFailed}, Waiting{Retry: OnceFailureCounts}},
 		"infeasible request":            {with(func(s *State) { s.Creation, s.Entry = Failed, NoEntry }), VolumeWanted, Pass{Cause: CallInfeasible}, Waiting{Retry: Late}},
 		"infeasible, earlier call open": {called, OutcomeUnknown, Pass{Cause: CallInfeasible}, Waiting{Retry: WithBackoff}},
 		"ignored claim":                 {with(func(s *State) { s.Creation, s.Entry = Failed, NoEntry }), VolumeWanted, Pass{Cause: CallIgnored}, Waiting{Retry: Late}},
@@ -99,7 +101,8 @@ func TestNoUnrecordedVolumeIsForgotten(t *testing.T) {
 		}
 		for p := range passes() {
 			w := WaitFor(s, d.Reason, p)
-			known := s.Entry != NoEntry || !s.Record.IsOfClaim() && s.Want != BoundOrLost && s.Creation != NotRequested && s.Creation != Failed
+			known := s.Entry != NoEntry || !s.Record.IsOfClaim() && s.Want != BoundOrLost && s.Creation != NotRequested &&
+				s.Creation != Failed
 			if known && w.Forget && s.Want != Unserved {
 				t.Fatalf("WaitFor(%+v, %v, %+v) = %+v", s, d.Reason, p, w)
 			}

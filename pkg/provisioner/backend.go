@@ -45,7 +45,8 @@ func (s *storage) Qualifies(ctx context.Context, claim *v1.PersistentVolumeClaim
 }
 
 // Prepare returns the request for the claim's volume. Provision is not called.
-func (s *storage) Prepare(ctx context.Context, options controller.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
+func (s *storage) Prepare(ctx context.Context,
+	options controller.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
 	if ptr.Deref(options.PVC.Spec.VolumeMode, v1.PersistentVolumeFilesystem) == v1.PersistentVolumeBlock {
 		if supports, err := s.callSupportsBlock(ctx); err != nil {
 			return nil, nil, err
@@ -87,7 +88,8 @@ func (s *storage) Create(ctx context.Context, call backend.Call) (backend.Answer
 	case err != nil:
 		return backend.Answer{}, failureOf(state, err, ctx.Err() != nil)
 	case volume == nil:
-		return backend.Answer{}, &backend.Failure{Err: errors.New("Provision returned neither a volume nor an error"), Outcome: provision.Uncertain}
+		return backend.Answer{}, &backend.Failure{Err: errors.New("Provision returned neither a volume nor an error"),
+			Outcome: provision.Uncertain}
 	}
 	return s.answer(volume, planned.volume), nil
 }
@@ -97,7 +99,8 @@ func (s *storage) Create(ctx context.Context, call backend.Call) (backend.Answer
 func (s *storage) answer(volume *v1.PersistentVolume, name string) backend.Answer {
 	volume = volume.DeepCopy()
 	volume.ObjectMeta = metav1.ObjectMeta{
-		Name: name, Labels: volume.Labels, Annotations: volume.Annotations, Finalizers: volume.Finalizers, OwnerReferences: volume.OwnerReferences,
+		Name: name, Labels: volume.Labels, Annotations: volume.Annotations, Finalizers: volume.Finalizers,
+		OwnerReferences: volume.OwnerReferences,
 	}
 	policy := &volume.Spec.PersistentVolumeReclaimPolicy
 	*policy = cmp.Or(*policy, v1.PersistentVolumeReclaimRetain) // the API server's default
@@ -120,7 +123,8 @@ func unusable(volume *v1.PersistentVolume) string {
 
 // Shorten drops the request: Delete needs the volume only.
 func (s *storage) Shorten(entry journal.Entry) journal.Entry {
-	entry.Superseded, entry.Request = nil, journal.Request{Payload: &journal.Payload{Kind: requestKind, Volume: entry.VolumeName()}}
+	entry.Superseded, entry.Request = nil,
+		journal.Request{Payload: &journal.Payload{Kind: requestKind, Volume: entry.VolumeName()}}
 	return entry
 }
 
@@ -168,7 +172,8 @@ func isIgnored(err error) bool {
 
 // callProvision calls Provision. A panic is an error that does not tell whether there is a
 // volume.
-func (s *storage) callProvision(ctx context.Context, options controller.ProvisionOptions) (_ *v1.PersistentVolume, _ controller.ProvisioningState, err error) {
+func (s *storage) callProvision(ctx context.Context,
+	options controller.ProvisionOptions) (_ *v1.PersistentVolume, _ controller.ProvisioningState, err error) {
 	defer failOnPanic(ctx, "Provision", &err)
 	return s.provisioner.Provision(ctx, options)
 }
@@ -206,7 +211,8 @@ func (s *storage) callShouldDelete(ctx context.Context, volume *v1.PersistentVol
 // served on, and the user of this one reads the reason.
 func failOnPanic(ctx context.Context, method string, err *error) {
 	if cause := recover(); cause != nil {
-		klog.FromContext(ctx).Error(nil, "The provisioner panicked", "method", method, "panic", cause, "stack", string(debug.Stack()))
+		klog.FromContext(ctx).Error(nil, "The provisioner panicked", "method", method, "panic", cause, "stack",
+			string(debug.Stack()))
 		*err = fmt.Errorf("%s panicked: %v", method, cause)
 	}
 }

@@ -30,7 +30,8 @@ type scripted struct {
 	deleted []*v1.PersistentVolume
 }
 
-func (s *scripted) Provision(_ context.Context, options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+func (s *scripted) Provision(_ context.Context,
+	options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	if s.during != nil {
 		s.during(options)
 	}
@@ -62,7 +63,8 @@ func testOptions() controller.ProvisionOptions {
 	return controller.ProvisionOptions{
 		PVName: "pvc-1",
 		StorageClass: &storagev1.StorageClass{
-			ObjectMeta: metav1.ObjectMeta{Name: "fast", ResourceVersion: "7"}, Provisioner: "example.com/nfs", Parameters: map[string]string{"tier": "ssd"},
+			ObjectMeta: metav1.ObjectMeta{Name: "fast", ResourceVersion: "7"}, Provisioner: "example.com/nfs",
+			Parameters: map[string]string{"tier": "ssd"},
 		},
 		PVC: &v1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
@@ -144,10 +146,13 @@ func TestProvisioningStates(t *testing.T) {
 }
 
 func TestInterruptedCallStaysOpen(t *testing.T) {
-	for _, state := range []controller.ProvisioningState{controller.ProvisioningFinished, controller.ProvisioningNoChange, controller.ProvisioningReschedule} {
+	for _, state := range []controller.ProvisioningState{controller.ProvisioningFinished, controller.ProvisioningNoChange,
+		controller.ProvisioningReschedule} {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := newStorage(&scripted{state: state, err: context.Canceled, during: func(controller.ProvisionOptions) { cancel() }})
-		if _, failure := provisionOnce(ctx, t, s); failure == nil || failure.Outcome != provision.Unanswered || failure.NodeUnfit {
+		s := newStorage(&scripted{state: state, err: context.Canceled,
+			during: func(controller.ProvisionOptions) { cancel() }})
+		if _, failure := provisionOnce(ctx, t, s); failure == nil || failure.Outcome != provision.Unanswered ||
+			failure.NodeUnfit {
 			t.Errorf("%s: failure = %+v, want %v", state, failure, provision.Unanswered)
 		}
 	}
@@ -165,13 +170,15 @@ func TestTimeoutBoundsProvision(t *testing.T) {
 // silent is a provisioner that never answers.
 type silent struct{ scripted }
 
-func (w *silent) Provision(ctx context.Context, _ controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+func (w *silent) Provision(ctx context.Context,
+	_ controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	<-ctx.Done()
 	return nil, controller.ProvisioningFinished, ctx.Err()
 }
 
 func TestIgnoredClaimIsNoFailure(t *testing.T) {
-	_, failure := provisionOnce(t.Context(), t, newStorage(&scripted{state: controller.ProvisioningFinished, err: &controller.IgnoredError{Reason: "other"}}))
+	_, failure := provisionOnce(t.Context(), t,
+		newStorage(&scripted{state: controller.ProvisioningFinished, err: &controller.IgnoredError{Reason: "other"}}))
 	if failure == nil || !failure.Ignored || failure.Outcome != provision.NoVolume {
 		t.Errorf("failure = %+v, want Ignored and %v", failure, provision.NoVolume)
 	}
@@ -213,7 +220,8 @@ func TestVolumeThatCannotBeRecordedIsUnusable(t *testing.T) {
 }
 
 func TestNoVolumeAndNoErrorIsUncertain(t *testing.T) {
-	if _, failure := provisionOnce(t.Context(), t, newStorage(&scripted{})); failure == nil || failure.Outcome != provision.Uncertain {
+	if _, failure := provisionOnce(t.Context(), t, newStorage(&scripted{})); failure == nil ||
+		failure.Outcome != provision.Uncertain {
 		t.Errorf("failure = %+v, want %v", failure, provision.Uncertain)
 	}
 }
@@ -273,7 +281,8 @@ func TestBlockVolumesNeedSupport(t *testing.T) {
 }
 
 func TestProvisionerMayChangeItsOptions(t *testing.T) {
-	s := newStorage(&scripted{volume: testVolume(), during: func(o controller.ProvisionOptions) { o.PVC.Annotations["path"] = "changed" }})
+	s := newStorage(&scripted{volume: testVolume(),
+		during: func(o controller.ProvisionOptions) { o.PVC.Annotations["path"] = "changed" }})
 	planned, volume, err := s.Prepare(t.Context(), testOptions())
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +321,8 @@ func TestNonIdempotentRequestIsNotRepeated(t *testing.T) {
 func TestShortenedEntryKeepsTheVolume(t *testing.T) {
 	s := newStorage(&scripted{})
 	stored, _ := newRequest(testOptions()).Stored()
-	short := s.Shorten(journal.Entry{UID: "1", Namespace: "default", Name: "data", State: journal.Discarding, Handle: "h", Request: stored, Volume: testVolume()})
+	short := s.Shorten(journal.Entry{UID: "1", Namespace: "default", Name: "data", State: journal.Discarding, Handle: "h",
+		Request: stored, Volume: testVolume()})
 	text, err := journal.Encode(short)
 	if err != nil {
 		t.Fatal(err)
@@ -335,8 +345,10 @@ func TestShortenedEntryKeepsTheVolume(t *testing.T) {
 
 func TestServerSetFieldsAreDropped(t *testing.T) {
 	own := testVolume()
-	own.ResourceVersion, own.UID, own.GenerateName, own.DeletionTimestamp = "7", "2", "pvc-", &metav1.Time{Time: time.Unix(1, 0)}
-	own.Labels, own.Annotations, own.Finalizers = map[string]string{"a": "b"}, map[string]string{"c": "d"}, []string{"example.com/own"}
+	own.ResourceVersion, own.UID, own.GenerateName, own.DeletionTimestamp = "7", "2", "pvc-",
+		&metav1.Time{Time: time.Unix(1, 0)}
+	own.Labels, own.Annotations, own.Finalizers = map[string]string{"a": "b"}, map[string]string{"c": "d"},
+		[]string{"example.com/own"}
 	answer, failure := provisionOnce(t.Context(), t, newStorage(&scripted{volume: own}))
 	if failure != nil {
 		t.Fatal(failure.Err)

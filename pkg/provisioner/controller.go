@@ -45,7 +45,8 @@ type ProvisionController struct {
 // NewProvisionController returns a controller that creates and deletes volumes with the
 // provisioner for claims and volumes that carry its name. The arguments are those of v10.
 // An error of an option is returned by Run.
-func NewProvisionController(logger klog.Logger, client kubernetes.Interface, provisionerName string, provisioner library.Provisioner, options ...Option) *ProvisionController {
+func NewProvisionController(logger klog.Logger, client kubernetes.Interface, provisionerName string,
+	provisioner library.Provisioner, options ...Option) *ProvisionController {
 	settings, err := newSettings(options)
 	if provisionerName == "" {
 		err = errors.New("the provisioner has no name")
@@ -53,7 +54,8 @@ func NewProvisionController(logger klog.Logger, client kubernetes.Interface, pro
 	return &ProvisionController{
 		logger: logger, client: client, settings: settings, invalid: err,
 		storage: &storage{
-			name: provisionerName, provisioner: provisioner, idempotent: settings.idempotent, sharedSources: settings.sharedSources,
+			name: provisionerName, provisioner: provisioner, idempotent: settings.idempotent,
+			sharedSources:    settings.sharedSources,
 			provisionTimeout: settings.provisionTimeout, deletionTimeout: settings.deletionTimeout,
 		},
 	}
@@ -137,7 +139,8 @@ func (c *ProvisionController) lead(ctx context.Context, w *wiring, work *engine.
 	election.Recorder = w.recorder
 	if c.leaderElection {
 		var err error
-		if election.Watched, err = controller.MayWatch(ctx, c.client, coordinationv1.Resource("leases"), w.namespace); err != nil {
+		if election.Watched, err = controller.MayWatch(ctx, c.client, coordinationv1.Resource("leases"),
+			w.namespace); err != nil {
 			klog.FromContext(ctx).Error(err, "Whether the leader Lease may be watched is unknown; it is read instead")
 		}
 	}
@@ -207,7 +210,8 @@ func (c *ProvisionController) handler(own []prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(append(engine.Collectors(c.metrics), own...)...)
 	mux := http.NewServeMux()
-	mux.Handle(c.metricsPath, promhttp.HandlerFor(prometheus.Gatherers{registry, prometheus.DefaultGatherer}, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+	mux.Handle(c.metricsPath, promhttp.HandlerFor(prometheus.Gatherers{registry, prometheus.DefaultGatherer},
+		promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	if c.metricsPath != "/" {
 		mux.Handle("/", http.DefaultServeMux)
 	}

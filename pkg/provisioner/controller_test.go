@@ -17,14 +17,19 @@ import (
 
 // Programs on v10 have their health check at the port of the metrics.
 func TestHandlersOfTheProgramAreServed(t *testing.T) {
-	http.HandleFunc("/health-of-the-program", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("healthy")) })
+	http.HandleFunc("/health-of-the-program", func(w http.ResponseWriter,
+		_ *http.Request) {
+		_, _ = w.Write([]byte("healthy"))
+	})
 	for _, path := range []string{"/", "/metrics"} {
 		c := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}, MetricsPath(path))
-		if answer := get(c.handler(journalstore.NewMetrics().Collectors()), path); !strings.Contains(answer.Body.String(), "journal") {
+		if answer := get(c.handler(journalstore.NewMetrics().Collectors()), path); !strings.Contains(answer.Body.String(),
+			"journal") {
 			t.Errorf("%s: %d, %q; want metrics", path, answer.Code, answer.Body.String())
 		}
 	}
-	handler := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}).handler(journalstore.NewMetrics().Collectors())
+	handler := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}).
+		handler(journalstore.NewMetrics().Collectors())
 	if answer := get(handler, "/health-of-the-program"); answer.Body.String() != "healthy" {
 		t.Errorf("%d, %q; want the program's answer", answer.Code, answer.Body.String())
 	}
@@ -37,7 +42,8 @@ func TestBusyPortIsServedOnceItIsFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := busy.Addr().(*net.TCPAddr)
-	c := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{}, MetricsAddress("127.0.0.1"), MetricsPort(int32(address.Port)))
+	c := NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &scripted{},
+		MetricsAddress("127.0.0.1"), MetricsPort(int32(address.Port)))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c.serve(ctx, nil, time.Millisecond)

@@ -70,7 +70,8 @@ func sourceOf(volume *v1.PersistentVolume) string {
 	case source.ISCSI != nil:
 		return fmt.Sprintf("iscsi:%s/%s/%d", source.ISCSI.TargetPortal, source.ISCSI.IQN, source.ISCSI.Lun)
 	case source.RBD != nil:
-		return fmt.Sprintf("rbd:%s/%s/%s", strings.Join(slices.Sorted(slices.Values(source.RBD.CephMonitors)), ","), cmp.Or(source.RBD.RBDPool, defaultPool), source.RBD.RBDImage)
+		return fmt.Sprintf("rbd:%s/%s/%s", strings.Join(slices.Sorted(slices.Values(source.RBD.CephMonitors)), ","),
+			cmp.Or(source.RBD.RBDPool, defaultPool), source.RBD.RBDImage)
 	case source.AzureDisk != nil:
 		return "azureDisk:" + source.AzureDisk.DataDiskURI
 	case source.ScaleIO != nil:

@@ -122,7 +122,8 @@ func TestSourcesOfOneDiskAreTheSame(t *testing.T) {
 	}
 	csi := func(driver, handle, key string) *v1.PersistentVolume {
 		return sourced(func(s *v1.PersistentVolumeSource) {
-			s.CSI = &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle, VolumeAttributes: map[string]string{"key": key}}
+			s.CSI = &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle,
+				VolumeAttributes: map[string]string{"key": key}}
 		})
 	}
 	local := func(path string) *v1.PersistentVolume {
@@ -187,28 +188,34 @@ func TestDefaultedSourceIsTheSame(t *testing.T) {
 	for name, tc := range map[string]struct{ returned, stored, other v1.PersistentVolumeSource }{
 		"iSCSI": {
 			v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{TargetPortal: "p", IQN: "i", Lun: 1}},
-			v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{TargetPortal: "p", IQN: "i", Lun: 1, ISCSIInterface: "default"}},
+			v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{TargetPortal: "p", IQN: "i", Lun: 1,
+				ISCSIInterface: "default"}},
 			v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{TargetPortal: "p", IQN: "i", Lun: 2}},
 		},
 		"RBD": {
 			v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{CephMonitors: []string{"m"}, RBDImage: "i"}},
-			v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{CephMonitors: []string{"m"}, RBDImage: "i", RBDPool: "rbd", RadosUser: "admin", Keyring: "/etc/ceph/keyring"}},
-			v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{CephMonitors: []string{"m"}, RBDImage: "i", RBDPool: "ssd"}},
+			v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{CephMonitors: []string{"m"}, RBDImage: "i",
+				RBDPool: "rbd", RadosUser: "admin", Keyring: "/etc/ceph/keyring"}},
+			v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{CephMonitors: []string{"m"}, RBDImage: "i",
+				RBDPool: "ssd"}},
 		},
 		"Azure disk": {
 			v1.PersistentVolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DiskName: "n", DataDiskURI: "u"}},
-			v1.PersistentVolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DiskName: "n", DataDiskURI: "u", FSType: ptr.To("ext4"), ReadOnly: ptr.To(false)}},
+			v1.PersistentVolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DiskName: "n", DataDiskURI: "u",
+				FSType: ptr.To("ext4"), ReadOnly: ptr.To(false)}},
 			v1.PersistentVolumeSource{AzureDisk: &v1.AzureDiskVolumeSource{DiskName: "n", DataDiskURI: "w"}},
 		},
 		"ScaleIO": {
 			v1.PersistentVolumeSource{ScaleIO: &v1.ScaleIOPersistentVolumeSource{Gateway: "g", System: "s", VolumeName: "v"}},
-			v1.PersistentVolumeSource{ScaleIO: &v1.ScaleIOPersistentVolumeSource{Gateway: "g", System: "s", VolumeName: "v", StorageMode: "ThinProvisioned", FSType: "xfs"}},
+			v1.PersistentVolumeSource{ScaleIO: &v1.ScaleIOPersistentVolumeSource{Gateway: "g", System: "s", VolumeName: "v",
+				StorageMode: "ThinProvisioned", FSType: "xfs"}},
 			v1.PersistentVolumeSource{ScaleIO: &v1.ScaleIOPersistentVolumeSource{Gateway: "g", System: "s", VolumeName: "w"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			handle := func(source v1.PersistentVolumeSource) string {
-				return newStorage(&scripted{}).HandleOf(&v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: source}})
+				return newStorage(&scripted{}).
+					HandleOf(&v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: source}})
 			}
 			if handle(tc.returned) != handle(tc.stored) {
 				t.Errorf("handles %s and %s of one disk", handle(tc.returned), handle(tc.stored))
@@ -225,7 +232,8 @@ func volumeOn(source v1.PersistentVolumeSource, node string) *v1.PersistentVolum
 	volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{PersistentVolumeSource: source}}
 	if node != "" {
 		volume.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-			MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn,
+				Values: []string{node}}},
 		}}}}
 	}
 	return volume

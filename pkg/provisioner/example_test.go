@@ -21,12 +21,14 @@ import (
 type export struct{ server string }
 
 // Provision implements [controller.Provisioner].
-func (e *export) Provision(_ context.Context, options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+func (e *export) Provision(_ context.Context,
+	options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{
 		PersistentVolumeReclaimPolicy: *options.StorageClass.ReclaimPolicy,
 		AccessModes:                   options.PVC.Spec.AccessModes,
 		Capacity:                      options.PVC.Spec.Resources.Requests,
-		PersistentVolumeSource:        v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: e.server, Path: "/" + options.PVName}},
+		PersistentVolumeSource: v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: e.server,
+			Path: "/" + options.PVName}},
 	}}
 	return volume, controller.ProvisioningFinished, nil
 }
@@ -42,14 +44,17 @@ func (e *export) Delete(_ context.Context, volume *v1.PersistentVolume) error {
 func Example() {
 	policy := v1.PersistentVolumeReclaimDelete
 	client := fake.NewClientset( // kubernetes.NewForConfig in a program
-		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "nfs"}, Provisioner: "example.com/nfs", ReclaimPolicy: &policy},
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "nfs"}, Provisioner: "example.com/nfs",
+			ReclaimPolicy: &policy},
 		&v1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "default", Name: "data", UID: "1234",
-				Annotations: map[string]string{"volume.kubernetes.io/storage-provisioner": "example.com/nfs"}, // by the pv-controller
+				Annotations: map[string]string{"volume.kubernetes.io/storage-provisioner": "example.com/nfs"},
+				// by the pv-controller
 			},
-			Spec: v1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("nfs"), AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteMany},
-				Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}}},
+			Spec: v1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("nfs"),
+				AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteMany},
+				Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}}},
 		})
 	volumes, err := client.CoreV1().PersistentVolumes().Watch(context.Background(), metav1.ListOptions{})
 	if err != nil {

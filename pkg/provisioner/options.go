@@ -57,9 +57,11 @@ func defaults() settings {
 		threadiness: controller.DefaultThreadiness, retryFirst: DefaultRetryFirst, retryMost: DefaultRetryMost,
 		addFinalizer: true, journal: true, idempotent: true, unresolvedAfter: DefaultUnresolvedAfter,
 		leaderElection: controller.DefaultLeaderElection,
-		leaseDuration:  controller.DefaultLeaseDuration, renewDeadline: controller.DefaultRenewDeadline, retryPeriod: controller.DefaultRetryPeriod,
+		leaseDuration:  controller.DefaultLeaseDuration, renewDeadline: controller.DefaultRenewDeadline,
+		retryPeriod: controller.DefaultRetryPeriod,
 		metrics:     metrics.New(metricsSubsystem),
-		metricsPort: controller.DefaultMetricsPort, metricsAddress: controller.DefaultMetricsAddress, metricsPath: controller.DefaultMetricsPath,
+		metricsPort: controller.DefaultMetricsPort, metricsAddress: controller.DefaultMetricsAddress,
+		metricsPath: controller.DefaultMetricsPath,
 	}
 }
 
@@ -268,9 +270,11 @@ func (s *settings) checkDeadlines() error {
 	case !s.leaderElection:
 		return nil
 	case s.retryPeriod <= 0 || s.renewDeadline <= time.Duration(leaderelection.JitterFactor*float64(s.retryPeriod)):
-		return fmt.Errorf("RenewDeadline must be longer than %v times RetryPeriod, which must be longer than 0", leaderelection.JitterFactor)
+		return fmt.Errorf("RenewDeadline must be longer than %v times RetryPeriod, which must be longer than 0",
+			leaderelection.JitterFactor)
 	case s.leaseDuration.Truncate(time.Second) < s.renewDeadline+leader.StopReserve:
-		return fmt.Errorf("LeaseDuration, in whole seconds, must be at least %v longer than RenewDeadline", leader.StopReserve)
+		return fmt.Errorf("LeaseDuration, in whole seconds, must be at least %v longer than RenewDeadline",
+			leader.StopReserve)
 	}
 	return nil
 }

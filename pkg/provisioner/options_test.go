@@ -14,7 +14,8 @@ import (
 
 // newController returns a controller that would run without leader election.
 func newController(options ...provisioner.Option) *provisioner.ProvisionController {
-	return provisioner.NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &export{}, options...)
+	return provisioner.NewProvisionController(klog.Background(), fake.NewClientset(), "example.com/nfs", &export{},
+		options...)
 }
 
 // canceled returns a context that has ended.

@@ -16,7 +16,8 @@ import (
 // panicking is a provisioner with a defect.
 type panicking struct{}
 
-func (*panicking) Provision(context.Context, controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+func (*panicking) Provision(context.Context,
+	controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	panic("defect")
 }
 
@@ -42,7 +43,8 @@ func TestPanicBeforeACallIsAFailure(t *testing.T) {
 	_, qualifier := newStorage(&guardsPanicking{}).Qualifies(t.Context(), options.PVC)
 	_, _, supports := newStorage(&blockPanicking{}).Prepare(t.Context(), block)
 	_, guard := newStorage(&guardsPanicking{}).PrepareDelete(t.Context(), &v1.PersistentVolume{})
-	for method, err := range map[string]error{"ShouldProvision": qualifier, "SupportsBlock": supports, "ShouldDelete": guard} {
+	for method, err := range map[string]error{"ShouldProvision": qualifier, "SupportsBlock": supports,
+		"ShouldDelete": guard} {
 		if err == nil || !strings.Contains(err.Error(), method+" panicked: defect") {
 			t.Errorf("%s: error = %v", method, err)
 		}
@@ -51,7 +53,8 @@ func TestPanicBeforeACallIsAFailure(t *testing.T) {
 
 func TestPanicIsAFailedCall(t *testing.T) {
 	s := newStorage(&panicking{})
-	if _, failure := provisionOnce(t.Context(), t, s); failure == nil || failure.Outcome != provision.Unanswered || !strings.Contains(failure.Err.Error(), "defect") {
+	if _, failure := provisionOnce(t.Context(), t, s); failure == nil || failure.Outcome != provision.Unanswered ||
+		!strings.Contains(failure.Err.Error(), "defect") {
 		t.Errorf("Provision: failure = %+v, want %v", failure, provision.Unanswered)
 	}
 	if err := deleteVolume(t.Context(), s); err == nil || !strings.Contains(err.Error(), "defect") {

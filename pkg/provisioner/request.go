@@ -28,7 +28,8 @@ type request struct {
 // newRequest returns the request with the options, without what is large and says nothing
 // about the volume: the same request is repeated after a restart.
 func newRequest(options controller.ProvisionOptions) *request {
-	r := &request{volume: options.PVName, Class: options.StorageClass.DeepCopy(), Claim: options.PVC.DeepCopy(), Node: options.SelectedNode.DeepCopy()}
+	r := &request{volume: options.PVName, Class: options.StorageClass.DeepCopy(), Claim: options.PVC.DeepCopy(),
+		Node: options.SelectedNode.DeepCopy()}
 	trimMeta(&r.Class.ObjectMeta)
 	trimMeta(&r.Claim.ObjectMeta)
 	if r.Node != nil {
@@ -46,7 +47,8 @@ func trimMeta(meta *metav1.ObjectMeta) {
 
 // options returns a copy that the provisioner may change.
 func (r *request) options() controller.ProvisionOptions {
-	return controller.ProvisionOptions{StorageClass: r.Class.DeepCopy(), PVName: r.volume, PVC: r.Claim.DeepCopy(), SelectedNode: r.Node.DeepCopy()}
+	return controller.ProvisionOptions{StorageClass: r.Class.DeepCopy(), PVName: r.volume, PVC: r.Claim.DeepCopy(),
+		SelectedNode: r.Node.DeepCopy()}
 }
 
 // Equal reports whether both requests ask for the same volume: versions of objects do not

@@ -15,7 +15,8 @@ func TestRequestSurvivesTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored, secret := planned.Stored()
-	text, err := journal.Encode(journal.Entry{UID: "1", Namespace: "default", Name: "data", Request: stored, Secret: secret, Volume: skeleton})
+	text, err := journal.Encode(journal.Entry{UID: "1", Namespace: "default", Name: "data", Request: stored,
+		Secret: secret, Volume: skeleton})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func TestRequestSurvivesTheJournal(t *testing.T) {
 		t.Errorf("restored = %+v, want %+v", restored, planned)
 	}
 	options := restored.(*request).options()
-	if options.PVName != "pvc-1" || options.StorageClass.Parameters["tier"] != "ssd" || options.SelectedNode.Status.Addresses == nil || options.SelectedNode.Status.Images != nil {
+	if options.PVName != "pvc-1" || options.StorageClass.Parameters["tier"] != "ssd" ||
+		options.SelectedNode.Status.Addresses == nil || options.SelectedNode.Status.Images != nil {
 		t.Errorf("options = %+v", options)
 	}
 }

@@ -33,9 +33,11 @@ type wiring struct {
 
 // newWiring returns the caches: the provisioner's claims and volumes, static volumes, and
 // all classes.
-func newWiring(c *ProvisionController, namespace string, recorder record.EventRecorder, journalMetrics *journalstore.Metrics, tracked engine.Tracked) *wiring {
+func newWiring(c *ProvisionController, namespace string, recorder record.EventRecorder,
+	journalMetrics *journalstore.Metrics, tracked engine.Tracked) *wiring {
 	factory, arrivals := engine.NewInformers(c.client, provisioning.Names{Driver: c.storage.name, Static: true})
-	return &wiring{ProvisionController: c, namespace: namespace, informers: factory, arrivals: arrivals, recorder: recorder, journalMetrics: journalMetrics, tracked: tracked}
+	return &wiring{ProvisionController: c, namespace: namespace, informers: factory, arrivals: arrivals,
+		recorder: recorder, journalMetrics: journalMetrics, tracked: tracked}
 }
 
 // engine returns the engine, which ends the controller by end.

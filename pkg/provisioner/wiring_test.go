@@ -76,7 +76,8 @@ func TestOptionsReachTheirPlace(t *testing.T) {
 	if c.metrics.PersistentVolumeClaimProvisionTotal != counts.PersistentVolumeClaimProvisionTotal {
 		t.Error("claims are counted elsewhere")
 	}
-	if j := (&wiring{ProvisionController: c, namespace: "ns"}).journalOf(); j.Owner() != "example.com/nfs/node-a" || j.Namespace != "ns" {
+	if j := (&wiring{ProvisionController: c, namespace: "ns"}).journalOf(); j.Owner() != "example.com/nfs/node-a" ||
+		j.Namespace != "ns" {
 		t.Errorf("journal = %+v", j)
 	}
 }

@@ -71,13 +71,15 @@ func New(config Config) (*Controllers, error) {
 	versions, locks := controller.NewVersions(), &controller.KeyLocks{}
 	reclaiming, err := reclaimer.New(reclaimer.Config{
 		Client: config.Reclaiming, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
-		Plugins: config.Plugins, Operations: config.Operations, Locks: locks, RequeueAfter: config.RequeueAfter, Honor: config.Honor,
+		Plugins: config.Plugins, Operations: config.Operations, Locks: locks, RequeueAfter: config.RequeueAfter,
+		Honor:   config.Honor,
 		Waiting: config.Waiting, Unprotected: config.Unprotected, Leading: config.Leading,
 	})
 	if err != nil {
 		return nil, err
 	}
-	observer := &claim.Observer{Caches: config.Caches, Provisioners: config.Plugins, Scrubbing: reclaiming, Dynamic: config.Dynamic}
+	observer := &claim.Observer{Caches: config.Caches, Provisioners: config.Plugins, Scrubbing: reclaiming,
+		Dynamic: config.Dynamic}
 	provisioning := provisioner.New(provisioner.Config{
 		Client: config.Binding, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
 		Claims: observer, Plugins: config.Plugins, Operations: config.Operations, Locks: locks, Honor: config.Honor,
@@ -89,16 +91,19 @@ func New(config Config) (*Controllers, error) {
 	reclaiming.OnRecyclerEnded(claims.RecyclerEnded)
 	volumes := volume.New(volume.Config{
 		Client: config.Releasing, Caches: config.Caches, Versions: versions, Reporter: config.Reporter,
-		InTree: reclaiming, WakeClaim: claims.Enqueue, Waiting: config.Waiting, RequeueAfter: config.RequeueAfter, Honor: config.Honor,
+		InTree: reclaiming, WakeClaim: claims.Enqueue, Waiting: config.Waiting, RequeueAfter: config.RequeueAfter,
+		Honor: config.Honor,
 	})
-	protected := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions, Reporter: config.Reporter, Waiting: config.Waiting})
+	protected := protection.New(protection.Config{Client: config.Protection, Caches: config.Caches, Versions: versions,
+		Reporter: config.Reporter, Waiting: config.Waiting})
 	return &Controllers{claims, volumes, protected, provisioning, reclaiming, config.Waiting, config.Caches, versions}, nil
 }
 
 // Watch registers the event handlers when the process begins to lead. It returns once they
 // have been called for every object in the caches.
 func (c *Controllers) Watch(ctx context.Context) error {
-	for _, watch := range []func(context.Context) error{c.Claims.Watch, c.Volumes.Watch, c.Protection.Watch, c.Reclaimer.Watch} {
+	for _, watch := range []func(context.Context) error{c.Claims.Watch, c.Volumes.Watch, c.Protection.Watch,
+		c.Reclaimer.Watch} {
 		if err := watch(ctx); err != nil {
 			return err
 		}
@@ -108,7 +113,8 @@ func (c *Controllers) Watch(ctx context.Context) error {
 
 // Loops returns the loops of all reconcilers, for a simulation that steps them.
 func (c *Controllers) Loops() []*controller.Loop {
-	return slices.Concat(c.Claims.Loops(), c.Volumes.Loops(), c.Protection.Loops(), c.Provisioner.Loops(), c.Reclaimer.Loops())
+	return slices.Concat(c.Claims.Loops(), c.Volumes.Loops(), c.Protection.Loops(), c.Provisioner.Loops(),
+		c.Reclaimer.Loops())
 }
 
 // Run reconciles until the context ends and every worker has finished its object. Watch

@@ -40,11 +40,12 @@ type fakeCluster struct {
 func newFakeCluster(t *testing.T, objects []runtime.Object, honor bool) *fakeCluster {
 	t.Helper()
 	cluster := &fakeCluster{t: t, client: fake.NewClientset(objects...)}
-	cluster.client.PrependReactor("create", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		volume := action.(clienttesting.CreateAction).GetObject().(*v1.PersistentVolume)
-		volume.UID, volume.ResourceVersion, volume.Status.Phase = types.UID("of "+volume.Name), "1", v1.VolumePending
-		return false, nil, nil
-	})
+	cluster.client.PrependReactor("create", "persistentvolumes",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			volume := action.(clienttesting.CreateAction).GetObject().(*v1.PersistentVolume)
+			volume.UID, volume.ResourceVersion, volume.Status.Phase = types.UID("of "+volume.Name), "1", v1.VolumePending
+			return false, nil, nil
+		})
 	var err error
 	if cluster.caches, err = pvcache.New(informers.NewSharedInformerFactory(cluster.client, 0)); err != nil {
 		t.Fatal(err)
@@ -53,8 +54,9 @@ func newFakeCluster(t *testing.T, objects []runtime.Object, honor bool) *fakeClu
 	plugins := intree.NewSet(migration.New(),
 		&intree.HostPath{Root: t.TempDir(), Provisions: true, Recycling: recycling}, &intree.NFS{Recycling: recycling})
 	c, err := pvcontroller.New(pvcontroller.Config{
-		Clients: pvcontroller.OneClient(cluster.client), Caches: cluster.caches, Reporter: controller.NewReporter(&record.FakeRecorder{}),
-		Plugins: plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: honor,
+		Clients: pvcontroller.OneClient(cluster.client), Caches: cluster.caches,
+		Reporter: controller.NewReporter(&record.FakeRecorder{}),
+		Plugins:  plugins, Operations: metrics.NewOperations(), Dynamic: true, Honor: honor,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +78,8 @@ func newFakeCluster(t *testing.T, objects []runtime.Object, honor bool) *fakeClu
 // setCaches fills the caches with the objects.
 func (cluster *fakeCluster) setCaches(objects ...runtime.Object) {
 	cluster.t.Helper()
-	byStore := map[cache.SharedIndexInformer][]any{cluster.caches.Claims: nil, cluster.caches.Volumes: nil, cluster.caches.Classes: nil, cluster.caches.Pods: nil}
+	byStore := map[cache.SharedIndexInformer][]any{cluster.caches.Claims: nil, cluster.caches.Volumes: nil,
+		cluster.caches.Classes: nil, cluster.caches.Pods: nil}
 	for _, object := range objects {
 		informer := cluster.informer(object)
 		byStore[informer] = append(byStore[informer], object.DeepCopyObject())
@@ -104,7 +107,8 @@ func (cluster *fakeCluster) informer(object runtime.Object) cache.SharedIndexInf
 func (cluster *fakeCluster) apiObjects() (claims map[string]*v1.PersistentVolumeClaim, volumes map[string]*v1.PersistentVolume) {
 	cluster.t.Helper()
 	claims, volumes = map[string]*v1.PersistentVolumeClaim{}, map[string]*v1.PersistentVolume{}
-	claimList, claimsErr := cluster.client.CoreV1().PersistentVolumeClaims(fuzzobj.Namespace).List(cluster.t.Context(), metav1.ListOptions{})
+	claimList, claimsErr := cluster.client.CoreV1().PersistentVolumeClaims(fuzzobj.Namespace).
+		List(cluster.t.Context(), metav1.ListOptions{})
 	volumeList, volumesErr := cluster.client.CoreV1().PersistentVolumes().List(cluster.t.Context(), metav1.ListOptions{})
 	if err := errors.Join(claimsErr, volumesErr); err != nil {
 		cluster.t.Fatal(err)
@@ -141,7 +145,8 @@ func (cluster *fakeCluster) syncCaches(rest []runtime.Object) {
 func (cluster *fakeCluster) writes() int {
 	count := 0
 	for _, action := range cluster.client.Actions() {
-		if _, patched := action.(clienttesting.PatchAction); patched || action.GetVerb() == "delete" || action.GetVerb() == "create" {
+		if _, patched := action.(clienttesting.PatchAction); patched || action.GetVerb() == "delete" ||
+			action.GetVerb() == "create" {
 			count++
 		}
 	}
@@ -257,13 +262,15 @@ func replaced(d *fuzzobj.Choices, object runtime.Object) runtime.Object {
 }
 
 // expectBoundVolumeKept fails if a volume was released although its claim exists.
-func expectBoundVolumeKept(t *testing.T, before, now *v1.PersistentVolume, claims map[string]*v1.PersistentVolumeClaim) {
+func expectBoundVolumeKept(t *testing.T, before, now *v1.PersistentVolume,
+	claims map[string]*v1.PersistentVolumeClaim) {
 	t.Helper()
 	ref := before.Spec.ClaimRef
 	if ref == nil || ref.UID == "" {
 		return
 	}
-	released := before.Status.Phase != now.Status.Phase && (now.Status.Phase == v1.VolumeReleased || now.Status.Phase == v1.VolumeFailed || now.Status.Phase == v1.VolumeAvailable)
+	released := before.Status.Phase != now.Status.Phase && (now.Status.Phase == v1.VolumeReleased ||
+		now.Status.Phase == v1.VolumeFailed || now.Status.Phase == v1.VolumeAvailable)
 	madeAvailable := now.Spec.ClaimRef == nil || now.Spec.ClaimRef.UID != ref.UID
 	claim := claims[ref.Namespace+"/"+ref.Name]
 	if claim == nil || claim.UID != ref.UID || claim.Spec.VolumeName != "" && claim.Spec.VolumeName != now.Name {
@@ -282,7 +289,8 @@ func expectClaimKept(t *testing.T, before, now *v1.PersistentVolumeClaim, pods [
 	if before.Spec.VolumeName != "" && now.Spec.VolumeName != before.Spec.VolumeName {
 		t.Errorf("claim %s names volume %s, before %s", now.Name, now.Spec.VolumeName, before.Spec.VolumeName)
 	}
-	if !finalizer.Has(before.Finalizers, finalizer.ClaimProtection) || finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
+	if !finalizer.Has(before.Finalizers, finalizer.ClaimProtection) ||
+		finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
 		return
 	}
 	for i := range pods {

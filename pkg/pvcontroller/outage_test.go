@@ -21,7 +21,8 @@ import (
 func TestFailedObjectIsRetriedWithinSyncPeriod(t *testing.T) {
 	unphased, _, _ := recycledVolume(v1.VolumePending)
 	free, _, claim := recycledVolume(v1.VolumeAvailable)
-	free.Finalizers, claim.Finalizers = []string{string(finalizer.VolumeProtection)}, []string{string(finalizer.ClaimProtection)}
+	free.Finalizers, claim.Finalizers = []string{string(finalizer.VolumeProtection)},
+		[]string{string(finalizer.ClaimProtection)}
 	claim.Spec.StorageClassName = new("")
 	for kind, objects := range map[string][]runtime.Object{"volume": {unphased}, "claim": {free, claim}} {
 		for name, tc := range map[string]struct{ period, want time.Duration }{

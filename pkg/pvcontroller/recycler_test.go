@@ -24,7 +24,8 @@ import (
 // recycledVolume returns an unclaimed volume, its recycler pod that is being deleted, and a claim
 // that the volume satisfies.
 func recycledVolume(phase v1.PersistentVolumePhase) (*v1.PersistentVolume, *v1.Pod, *v1.PersistentVolumeClaim) {
-	modes, size := []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
+	modes, size := []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+		v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
 	volume := &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1"},
 		Spec: v1.PersistentVolumeSpec{
@@ -42,8 +43,9 @@ func recycledVolume(phase v1.PersistentVolumePhase) (*v1.PersistentVolume, *v1.P
 	}
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c", ResourceVersion: "1"},
-		Spec:       v1.PersistentVolumeClaimSpec{AccessModes: modes, Resources: v1.VolumeResourceRequirements{Requests: size}},
-		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending},
+		Spec: v1.PersistentVolumeClaimSpec{AccessModes: modes,
+			Resources: v1.VolumeResourceRequirements{Requests: size}},
+		Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimPending},
 	}
 	return volume, pod, claim
 }
@@ -54,7 +56,8 @@ func TestEndOfRecyclerPodWakesVolumeAndClaim(t *testing.T) {
 		event  string // while the pod runs
 		usable func(*v1.PersistentVolume) bool
 	}{
-		v1.VolumeReleased:  {"Normal RecyclerPod", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable }},
+		v1.VolumeReleased: {"Normal RecyclerPod",
+			func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable }},
 		v1.VolumeAvailable: {"Normal FailedBinding", func(v *v1.PersistentVolume) bool { return v.Spec.ClaimRef != nil }},
 	} {
 		t.Run(string(phase), func(t *testing.T) {
@@ -70,7 +73,8 @@ func TestEndOfRecyclerPodWakesVolumeAndClaim(t *testing.T) {
 					break
 				}
 			}
-			if before, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{}); err != nil || tc.usable(before) {
+			if before, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{}); err != nil ||
+				tc.usable(before) {
 				t.Errorf("the volume is %v, %v while the pod runs", before, err)
 			}
 			if err := client.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {

@@ -13,7 +13,8 @@ func TestMayReclaimOnEveryState(t *testing.T) {
 	for claim := storage.ClaimNone; claim <= storage.ClaimElsewhere; claim++ {
 		for bits := range 4 {
 			dynamic, deleting := bits&1 == 1, bits&2 == 2
-			want := claim == storage.ClaimGone || claim == storage.ClaimElsewhere && dynamic || claim == storage.ClaimUnbound && dynamic && deleting
+			want := claim == storage.ClaimGone || claim == storage.ClaimElsewhere && dynamic || claim == storage.ClaimUnbound &&
+				dynamic && deleting
 			if got := reclaim.MayReclaim(claim, dynamic, deleting); got != want {
 				t.Errorf("MayReclaim(%v, %v, %v) = %v, want %v", claim, dynamic, deleting, got, want)
 			}

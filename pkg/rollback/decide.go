@@ -22,7 +22,8 @@ type AnnotationState struct {
 
 // awaitsDisk reports whether only the provisioner of Exeunt deletes the disk of the volume.
 func (s AnnotationState) awaitsDisk() bool {
-	return s.Status == reclaim.StatusPending && s.Deleting && (s.Policy == storage.PolicyDelete || s.Policy == storage.PolicyUnknown)
+	return s.Status == reclaim.StatusPending && s.Deleting && (s.Policy == storage.PolicyDelete ||
+		s.Policy == storage.PolicyUnknown)
 }
 
 // DecideAnnotation decides about one annotation. It is total and pure.

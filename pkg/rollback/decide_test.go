@@ -68,13 +68,15 @@ func TestAnnotationStaysWhileProgramMayRun(t *testing.T) {
 		for server := ServerUnseen; server <= ServerNone; server++ {
 			for policy := storage.PolicyUnknown; policy <= storage.PolicyDelete; policy++ {
 				for status := reclaim.StatusNone; status <= reclaim.StatusDone; status++ {
-					s := AnnotationState{Known: bits&1 == 1, Deleting: bits&2 == 2, Abandoned: bits&4 == 4, Server: server, Policy: policy, Status: status}
+					s := AnnotationState{Known: bits&1 == 1, Deleting: bits&2 == 2, Abandoned: bits&4 == 4, Server: server,
+						Policy: policy, Status: status}
 					decision := DecideAnnotation(s)
 					if !decision.Removes() {
 						continue
 					}
 					removed++
-					leaks := status == reclaim.StatusPending && s.Deleting && policy != storage.PolicyRetain && policy != storage.PolicyRecycle
+					leaks := status == reclaim.StatusPending && s.Deleting && policy != storage.PolicyRetain &&
+						policy != storage.PolicyRecycle
 					if !s.Known || !server.Ended() || leaks && !s.Abandoned {
 						t.Errorf("%+v: %v", s, decision)
 					}
@@ -126,7 +128,8 @@ func journalStates(yield func(JournalState) bool) {
 	for bits := range 8 {
 		for server := ServerUnseen; server <= ServerNone; server++ {
 			for pods := PodsUnseen; pods <= PodsPresent; pods++ {
-				if !yield(JournalState{Server: server, Pods: pods, Active: bits&1 == 1, Unresolved: bits&2 == 2, Named: bits&4 == 4}) {
+				if !yield(JournalState{Server: server, Pods: pods, Active: bits&1 == 1, Unresolved: bits&2 == 2,
+					Named: bits&4 == 4}) {
 					return
 				}
 			}
@@ -186,7 +189,8 @@ func TestSharedFinalizerIsRemovedOnlyIfNobodyServes(t *testing.T) {
 			}
 		}
 	}
-	if got := DecideSharedFinalizer(SharedFinalizerState{Remover: RemoverAbsent}); got != (Decision{Keep, UpstreamRemoves}) {
+	if got := DecideSharedFinalizer(SharedFinalizerState{Remover: RemoverAbsent}); got != (Decision{Keep,
+		UpstreamRemoves}) {
 		t.Errorf("by default: %v", got)
 	}
 }

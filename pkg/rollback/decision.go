@@ -85,8 +85,10 @@ var sentences = [...]string{
 
 // String returns the name of the value.
 func (r Reason) String() string {
-	return enum.Name(r, "Unneeded", "ExeuntServes", "ServerNotSeen", "DeletionOpen", "DiskWouldLeak", "DiskAbandoned", "PodStandsBy",
-		"EntriesOpen", "EntriesInterrupted", "EntriesLeft", "UpstreamRemoves", "NobodyServes", "RemoverSeen", "RemoverNotRead", "ClaimUsesVolume", "LaterVersion")
+	return enum.Name(r, "Unneeded", "ExeuntServes", "ServerNotSeen", "DeletionOpen", "DiskWouldLeak", "DiskAbandoned",
+		"PodStandsBy",
+		"EntriesOpen", "EntriesInterrupted", "EntriesLeft", "UpstreamRemoves", "NobodyServes", "RemoverSeen",
+		"RemoverNotRead", "ClaimUsesVolume", "LaterVersion")
 }
 
 // Sentence explains the reason to the administrator.

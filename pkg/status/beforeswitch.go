@@ -36,7 +36,8 @@ func (s *survey) addBeforeSwitch(ctx context.Context) {
 	found := &BeforeSwitch{Complete: s.seen.volumes && s.seen.claims, Deletes: []DoomedVolume{}, MissingRights: []string{}}
 	for _, facts := range s.sortedVolumes() {
 		when := deletionOf(facts.state)
-		if when == deletesNothing || facts.driver == "" || facts.reclaimer == otherReclaims { // another program deletes these disks
+		if when == deletesNothing || facts.driver == "" ||
+			facts.reclaimer == otherReclaims { // another program deletes these disks
 			continue
 		}
 		doomed := DoomedVolume{Name: facts.name, Phase: string(facts.phase), Driver: facts.driver, When: when.String()}
@@ -49,7 +50,8 @@ func (s *survey) addBeforeSwitch(ctx context.Context) {
 		found.Deletes = append(found.Deletes, doomed)
 	}
 	if len(found.Deletes) > 0 {
-		s.report.find("a switch to Exeunt deletes the disks of %s: set Retain on those to be kept", terminal.Count(len(found.Deletes), "volume"))
+		s.report.find("a switch to Exeunt deletes the disks of %s: set Retain on those to be kept",
+			terminal.Count(len(found.Deletes), "volume"))
 	}
 	if !s.seen.claims && s.seen.volumes {
 		s.Reader.Note("claims were not read: whether volumes with a claim are deleted after a switch is not known")

@@ -100,16 +100,19 @@ func (s *survey) judgeDriver(d *Driver) {
 		s.report.find("%s: %s without the finalizer of the provisioner, such as %s: each leaves its disk in storage if it is deleted before its claim", d.Name, terminal.Count(d.Unprotected, "volume"), strings.Join(d.unprotected, ", "))
 	}
 	if d.TooLate > 0 {
-		s.report.find("%s: %s deleted before the finalizer was added, such as %s: each leaves its disk in storage", d.Name, terminal.Count(d.TooLate, "volume"), strings.Join(d.tooLate, ", "))
+		s.report.find("%s: %s deleted before the finalizer was added, such as %s: each leaves its disk in storage", d.Name,
+			terminal.Count(d.TooLate, "volume"), strings.Join(d.tooLate, ", "))
 	}
 	if d.Provisioner.Gate == volume.FeatureOff.String() && d.Unprotected == 0 {
 		s.report.find("%s: the provisioner does not serve the finalizer, as its image and arguments say", d.Name)
 	}
 	if d.work == workUndone && d.reclaims > 0 {
-		s.report.find("%s: its provisioner does not run, or crashes: the disks of %s stay in storage until it works", d.Name, terminal.Count(d.reclaims, "volume"))
+		s.report.find("%s: its provisioner does not run, or crashes: the disks of %s stay in storage until it works", d.Name,
+			terminal.Count(d.reclaims, "volume"))
 	}
 	if d.work == workIdle {
-		s.report.find("%s: no provisioner leads: the pods of %s are ready, but its leader Lease has run out", d.Name, d.Provisioner.Where)
+		s.report.find("%s: no provisioner leads: the pods of %s are ready, but its leader Lease has run out", d.Name,
+			d.Provisioner.Where)
 	}
 }
 
@@ -135,7 +138,8 @@ func (s *survey) describe(finding holder.Finding, driver string) Provisioner {
 	}
 	if leader != nil && finding.State.Lease == blocker.LeaseHeld {
 		return Provisioner{
-			Program: programOf(leader), SeenBy: "lease", Where: fmt.Sprintf("%s/%s held by %s", leader.Namespace, leader.Name, holderOf(leader)),
+			Program: programOf(leader), SeenBy: "lease", Where: fmt.Sprintf("%s/%s held by %s", leader.Namespace, leader.Name,
+				holderOf(leader)),
 			Gate: volume.FeatureUnknown.String(), State: finding.State.Lease.String(),
 		}
 	}

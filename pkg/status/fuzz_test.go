@@ -18,7 +18,8 @@ func FuzzState(f *testing.F) {
 		d := fuzzobj.New(data)
 		volume, claim := d.Volume("v0"), d.Claim("p0")
 		before := volume.DeepCopy()
-		for _, relation := range []storage.ClaimRelation{storage.UnreadClaim(volume), storage.ClaimOf(volume, claim), storage.ClaimOf(volume, nil)} {
+		for _, relation := range []storage.ClaimRelation{storage.UnreadClaim(volume), storage.ClaimOf(volume, claim),
+			storage.ClaimOf(volume, nil)} {
 			state := stateOf(volume, relation)
 			enumtest.ExpectKnown(t, state)
 			enumtest.ExpectKnown(t, external.Decide(state))

@@ -48,7 +48,8 @@ func (s *survey) readLeases(ctx context.Context) {
 func (s *survey) addEntries(found *Journal, lease *coordinationv1.Lease, kind journal.Kind) {
 	entries, broken := journal.Entries(lease)
 	for _, entry := range entries {
-		shown := Entry{ClaimUID: string(entry.UID), Claim: entry.Namespace + "/" + entry.Name, Volume: entry.VolumeName(), State: "open"}
+		shown := Entry{ClaimUID: string(entry.UID), Claim: entry.Namespace + "/" + entry.Name, Volume: entry.VolumeName(),
+			State: "open"}
 		if kind == journal.KindUnresolved {
 			shown.State = "unresolved"
 		}
@@ -81,7 +82,8 @@ func (s *survey) addLeases() {
 		if !ofControlPlane && !wanted[lease.Name] {
 			continue
 		}
-		shown := Lease{Namespace: lease.Namespace, Name: lease.Name, Holder: holderOf(lease), Program: lease.Name, State: leaseState(lease, s.leasesAt)}
+		shown := Lease{Namespace: lease.Namespace, Name: lease.Name, Holder: holderOf(lease), Program: lease.Name,
+			State: leaseState(lease, s.leasesAt)}
 		if !ofControlPlane {
 			shown.Program = programOf(lease)
 		}

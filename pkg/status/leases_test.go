@@ -21,11 +21,13 @@ func TestLeaderLeasesOfControlPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &survey{Options: Options{Reader: reader}, leasesAt: now}
-	for _, name := range []string{"kube-system/pv-controller", "kube-system/garbage-collector", "kube-system/garbage-collector-canary-x", "other/garbage-collector"} {
+	for _, name := range []string{"kube-system/pv-controller", "kube-system/garbage-collector",
+		"kube-system/garbage-collector-canary-x", "other/garbage-collector"} {
 		namespace, lease, _ := strings.Cut(name, "/")
 		s.leases = append(s.leases, coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: lease},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("pod"), LeaseDurationSeconds: ptr.To(int32(15)), RenewTime: &metav1.MicroTime{Time: now.Add(-5 * time.Second)}},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("pod"), LeaseDurationSeconds: ptr.To(int32(15)),
+				RenewTime: &metav1.MicroTime{Time: now.Add(-5 * time.Second)}},
 		})
 	}
 	s.addLeases()

@@ -130,7 +130,8 @@ func (t table) drivers(drivers []Driver) {
 		if d.Provisioner.SeenBy == "" {
 			program = "not visible"
 		}
-		t.row(widths, more(d.Name, program, d.Provisioner.Version, d.Provisioner.Gate, strconv.Itoa(d.Dynamic), strconv.Itoa(d.Protected),
+		t.row(widths, more(d.Name, program, d.Provisioner.Version, d.Provisioner.Gate, strconv.Itoa(d.Dynamic),
+			strconv.Itoa(d.Protected),
 			strconv.Itoa(d.Unprotected+d.TooLate), d.Provisioner.SeenBy, d.Provisioner.Where)...)
 	}
 }
@@ -217,7 +218,8 @@ func writeWrapped(b *strings.Builder, columns int, sentence string) {
 func (s *survey) readPolicy(ctx context.Context) {
 	_, policy := s.admission(ctx, "MutatingAdmissionPolicy", "mutatingadmissionpolicies")
 	bound, binding := s.admission(ctx, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
-	s.report.Policy = Policy{State: policy.String(), Bound: binding == cluster.Present, Binding: binding.String(), Drivers: []string{}}
+	s.report.Policy = Policy{State: policy.String(), Bound: binding == cluster.Present, Binding: binding.String(),
+		Drivers: []string{}}
 	if policy == cluster.Absent && !s.servesPolicies() {
 		s.report.Policy.State = unserved
 	}
@@ -242,7 +244,8 @@ const unserved = "unserved"
 // answer counts as yes.
 func (s *survey) servesPolicies() bool {
 	kinds, complete := s.Reader.ServedIn("admissionregistration.k8s.io")
-	return !complete || slices.ContainsFunc(kinds, func(r cluster.Resource) bool { return r.Resource == "mutatingadmissionpolicies" })
+	return !complete || slices.ContainsFunc(kinds,
+		func(r cluster.Resource) bool { return r.Resource == "mutatingadmissionpolicies" })
 }
 
 // admission reads an object of the admission policy in the versions that an API server may serve.

@@ -14,13 +14,16 @@ func fullReport() Report {
 	long := strings.Repeat("long-name.", 12) + "\x1b[2J"
 	return Report{
 		Protection: ProtectionPartly, Findings: []string{strings.Repeat("finding ", 20)},
-		Drivers:  []Driver{{Name: long, Provisioner: Provisioner{Program: "csi-provisioner", SeenBy: "pods", Where: long, Version: long, Gate: "off"}, Dynamic: 1000000, Protected: 1000}},
-		Leases:   []Lease{{Namespace: "kube-system", Name: long, Holder: long, State: "expiredTwice", AgeSeconds: -5}},
-		Journals: []Journal{{Driver: long, Entries: []Entry{{Claim: long, State: "unresolved", Since: "x", AgeSeconds: 7200}}}, {Driver: "d"}},
-		Policy:   Policy{State: "present", Bound: true, Drivers: []string{strings.Repeat("driver ", 30)}},
-		Loops:    Loops{Writers: "both", Evidence: []string{strings.Repeat("evidence ", 30)}},
+		Drivers: []Driver{{Name: long, Provisioner: Provisioner{Program: "csi-provisioner", SeenBy: "pods", Where: long,
+			Version: long, Gate: "off"}, Dynamic: 1000000, Protected: 1000}},
+		Leases: []Lease{{Namespace: "kube-system", Name: long, Holder: long, State: "expiredTwice", AgeSeconds: -5}},
+		Journals: []Journal{{Driver: long,
+			Entries: []Entry{{Claim: long, State: "unresolved", Since: "x", AgeSeconds: 7200}}}, {Driver: "d"}},
+		Policy: Policy{State: "present", Bound: true, Drivers: []string{strings.Repeat("driver ", 30)}},
+		Loops:  Loops{Writers: "both", Evidence: []string{strings.Repeat("evidence ", 30)}},
 		BeforeSwitch: &BeforeSwitch{
-			Deletes: []DoomedVolume{{Name: long, Phase: "Released, Terminating", Claim: long, When: "at once"}}, MissingRights: []string{strings.Repeat("right ", 30)},
+			Deletes:       []DoomedVolume{{Name: long, Phase: "Released, Terminating", Claim: long, When: "at once"}},
+			MissingRights: []string{strings.Repeat("right ", 30)},
 		},
 		Incomplete: []string{strings.Repeat("sentence ", 30)},
 	}
@@ -37,7 +40,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	if strings.Contains(text+report.text(true, 80), "\x1b") {
 		t.Error("text of the cluster controls the terminal")
 	}
-	for _, want := range []string{"PROTECTION: incomplete", "DRIVER", "LEASE", "JOURNAL", "120m", "no entries", "expiredTwice", "ADMISSION POLICY", "LOOPS: both", "A SWITCH DELETES", "missing right:", "incomplete:"} {
+	for _, want := range []string{"PROTECTION: incomplete", "DRIVER", "LEASE", "JOURNAL", "120m", "no entries",
+		"expiredTwice", "ADMISSION POLICY", "LOOPS: both", "A SWITCH DELETES", "missing right:", "incomplete:"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
@@ -50,12 +54,14 @@ func TestPolicyThatWasNotSeenIsNotAbsent(t *testing.T) {
 		want   string
 	}{
 		"absent": {Policy{State: "absent"}, "absent"},
-		"not served": {Policy{State: "unserved"}, "this API server has no MutatingAdmissionPolicy, which Kubernetes 1.36 has; " +
-			"a volume that is deleted at once after its policy was set to Delete is not reclaimed"},
+		"not served": {Policy{State: "unserved"},
+			"this API server has no MutatingAdmissionPolicy, which Kubernetes 1.36 has; " +
+				"a volume that is deleted at once after its policy was set to Delete is not reclaimed"},
 		"without binding":        {Policy{State: "present", Binding: "absent"}, "present, without its binding"},
 		"binding not seen":       {Policy{State: "present", Binding: "unseen"}, "present, its binding was not seen"},
 		"list of drivers unseen": {Policy{State: "present", Bound: true, Binding: "present", List: "unseen"}, "present, its list of drivers was not seen"},
-		"complete":               {Policy{State: "present", Bound: true, Binding: "present", List: "present", Drivers: []string{"a", "b"}}, "present, for the drivers a, b"},
+		"complete": {Policy{State: "present", Bound: true, Binding: "present", List: "present",
+			Drivers: []string{"a", "b"}}, "present, for the drivers a, b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.policy.describe(); got != tc.want {
@@ -126,23 +132,30 @@ func TestDocumentedRightsAreRead(t *testing.T) {
 
 func TestPolicyOfEveryDiscovery(t *testing.T) {
 	core := []metav1.APIResource{{Name: "pods", Kind: "Pod", Verbs: []string{"list"}}}
-	webhooks := []metav1.APIResource{{Name: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration", Verbs: []string{"list"}}}
-	policies := append(webhooks, metav1.APIResource{Name: "mutatingadmissionpolicies", Kind: "MutatingAdmissionPolicy", Verbs: []string{"list"}})
+	webhooks := []metav1.APIResource{{Name: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration",
+		Verbs: []string{"list"}}}
+	policies := append(webhooks, metav1.APIResource{Name: "mutatingadmissionpolicies", Kind: "MutatingAdmissionPolicy",
+		Verbs: []string{"list"}})
 	for name, tc := range map[string]struct {
 		served     map[string][]metav1.APIResource
 		state      string
 		incomplete bool
 	}{
-		"policies are served":                       {map[string][]metav1.APIResource{"v1": core, "admissionregistration.k8s.io/v1": policies}, "absent", false},
-		"no policies are served":                    {map[string][]metav1.APIResource{"v1": core, "admissionregistration.k8s.io/v1": webhooks}, unserved, false},
-		"another group does not answer":             {map[string][]metav1.APIResource{"v1": core, "admissionregistration.k8s.io/v1": policies, "metrics.k8s.io/v1beta1": nil}, "absent", false},
-		"another group does not answer, unserved":   {map[string][]metav1.APIResource{"v1": core, "admissionregistration.k8s.io/v1": webhooks, "metrics.k8s.io/v1beta1": nil}, unserved, false},
+		"policies are served":    {map[string][]metav1.APIResource{"v1": core, "admissionregistration.k8s.io/v1": policies}, "absent", false},
+		"no policies are served": {map[string][]metav1.APIResource{"v1": core, "admissionregistration.k8s.io/v1": webhooks}, unserved, false},
+		"another group does not answer": {map[string][]metav1.APIResource{"v1": core,
+			"admissionregistration.k8s.io/v1": policies, "metrics.k8s.io/v1beta1": nil}, "absent", false},
+		"another group does not answer, unserved": {map[string][]metav1.APIResource{"v1": core,
+			"admissionregistration.k8s.io/v1": webhooks, "metrics.k8s.io/v1beta1": nil}, unserved, false},
 		"the group of the policies does not answer": {map[string][]metav1.APIResource{"v1": core, "admissionregistration.k8s.io/v1": nil}, "absent", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report := Read(t.Context(), Options{Reader: clustertest.NewReader(t, clustertest.Discovery{Served: tc.served, Next: clustertest.Objects{}}.ServeHTTP)})
+			report := Read(t.Context(),
+				Options{Reader: clustertest.NewReader(t, clustertest.Discovery{Served: tc.served,
+					Next: clustertest.Objects{}}.ServeHTTP)})
 			if report.Policy.State != tc.state || (len(report.Incomplete) > 0) != tc.incomplete {
-				t.Errorf("the policy is %q, and not read was %q; want %q, %v", report.Policy.State, report.Incomplete, tc.state, tc.incomplete)
+				t.Errorf("the policy is %q, and not read was %q; want %q, %v", report.Policy.State, report.Incomplete, tc.state,
+					tc.incomplete)
 			}
 		})
 	}

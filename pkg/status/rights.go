@@ -50,7 +50,8 @@ func (s *survey) missingRights(ctx context.Context) []string {
 		namespaces = []string{deploy.Namespace} // as the manifests would install it
 	}
 	for _, namespace := range namespaces {
-		missing = append(missing, s.missingOf(ctx, namespace, deploy.PVController, "pv-controller/rbac.yaml", "pv-controller/serving-rbac.yaml")...)
+		missing = append(missing, s.missingOf(ctx, namespace, deploy.PVController, "pv-controller/rbac.yaml",
+			"pv-controller/serving-rbac.yaml")...)
 	}
 	namespaces, _ = s.installedIn(ctx, deploy.Provisioner)
 	for _, namespace := range namespaces {
@@ -58,7 +59,8 @@ func (s *survey) missingRights(ctx context.Context) []string {
 	}
 	for _, account := range s.Accounts {
 		namespace, name, _ := strings.Cut(account, "/")
-		missing = append(missing, s.missing(ctx, namespace, name, likeUpstream(s.documented(namespace, "provisioner/rbac.yaml")))...)
+		missing = append(missing, s.missing(ctx, namespace, name,
+			likeUpstream(s.documented(namespace, "provisioner/rbac.yaml")))...)
 	}
 	return missing
 }
@@ -82,7 +84,8 @@ func likeUpstream(rights []right) []right {
 // installedIn returns the namespaces that have the service account of a program: that of the
 // manifests, and those of releases of the chart; and whether all namespaces were seen.
 func (s *survey) installedIn(ctx context.Context, account string) ([]string, bool) {
-	accounts, seen := cluster.List(ctx, s.Reader, cluster.ServiceAccounts, cluster.Selection{Fields: "metadata.name=" + account})
+	accounts, seen := cluster.List(ctx, s.Reader, cluster.ServiceAccounts,
+		cluster.Selection{Fields: "metadata.name=" + account})
 	var namespaces []string
 	for i := range accounts {
 		if accounts[i].Namespace == deploy.Namespace || accounts[i].Labels[deploy.PartOf] == deploy.Project {
@@ -151,15 +154,16 @@ func (s *survey) noteRights(err error) {
 // isAllowed asks the API server.
 func (s *survey) isAllowed(ctx context.Context, namespace, account string, r right) (bool, error) {
 	resource, subresource, _ := strings.Cut(r.resource, "/")
-	review, err := s.Reader.Kubernetes().AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:   "system:serviceaccount:" + namespace + ":" + account,
-			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Name: r.name,
+	review, err := s.Reader.Kubernetes().AuthorizationV1().SubjectAccessReviews().
+		Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:   "system:serviceaccount:" + namespace + ":" + account,
+				Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: resource, Subresource: subresource, Name: r.name,
+				},
 			},
-		},
-	}, metav1.CreateOptions{})
+		}, metav1.CreateOptions{})
 	if err != nil {
 		return false, err
 	}

@@ -60,7 +60,8 @@ func TestProtectionOfEveryVolume(t *testing.T) {
 
 // Both provisioners protect and reclaim CSI volumes that were created by hand.
 func TestVolumeCreatedByHandIsDeletedTooEarly(t *testing.T) {
-	if got := protectionOf(external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound, Deleting: true}); got != deletedTooEarly {
+	if got := protectionOf(external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete,
+		Phase: storage.PhaseBound, Deleting: true}); got != deletedTooEarly {
 		t.Errorf("%v, want %v", got, deletedTooEarly)
 	}
 }
@@ -75,13 +76,15 @@ func TestReclaimerOfVolume(t *testing.T) {
 		driver      string
 		want        reclaimer
 	}{
-		"provisioned":                     {csi, map[string]string{storage.AnnDynamicallyProvisioned: "d.example.com"}, "d.example.com", driverReclaims},
-		"created by hand":                 {csi, nil, "d.example.com", driverReclaims},
-		"migrated":                        {disk, map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/gce-pd", storage.AnnMigratedTo: migrated}, migrated, driverReclaims},
-		"migrated, not annotated yet":     {disk, map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/gce-pd"}, migrated, driverReclaims},
-		"migrated, created by hand":       {disk, nil, migrated, driverReclaimsLater},
-		"the same beside our controller":  {disk, map[string]string{storage.AnnMigratedTo: migrated}, migrated, driverReclaims},
-		"of a provisioner without driver": {corev1.PersistentVolumeSource{}, map[string]string{storage.AnnDynamicallyProvisioned: "example.com/nfs"}, "example.com/nfs", otherReclaims},
+		"provisioned":     {csi, map[string]string{storage.AnnDynamicallyProvisioned: "d.example.com"}, "d.example.com", driverReclaims},
+		"created by hand": {csi, nil, "d.example.com", driverReclaims},
+		"migrated": {disk, map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/gce-pd",
+			storage.AnnMigratedTo: migrated}, migrated, driverReclaims},
+		"migrated, not annotated yet":    {disk, map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/gce-pd"}, migrated, driverReclaims},
+		"migrated, created by hand":      {disk, nil, migrated, driverReclaimsLater},
+		"the same beside our controller": {disk, map[string]string{storage.AnnMigratedTo: migrated}, migrated, driverReclaims},
+		"of a provisioner without driver": {corev1.PersistentVolumeSource{},
+			map[string]string{storage.AnnDynamicallyProvisioned: "example.com/nfs"}, "example.com/nfs", otherReclaims},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: tc.source}}
@@ -108,13 +111,15 @@ func TestSwitchDeletesNoVolumeOfOtherProvisioner(t *testing.T) {
 		t.Errorf("the switch deletes %+v", report.BeforeSwitch.Deletes)
 	}
 	want := "rancher.io/local-path: its provisioner does not run, or crashes: the disks of 1 volume stay in storage until it works"
-	if !slices.Contains(report.Findings, want) || report.Drivers[0].Provisioner.Where != "Deployment local-path-storage/local-path-provisioner" {
+	if !slices.Contains(report.Findings, want) ||
+		report.Drivers[0].Provisioner.Where != "Deployment local-path-storage/local-path-provisioner" {
 		t.Errorf("findings %q, drivers %+v", report.Findings, report.Drivers)
 	}
 }
 
 func TestVolumesThatNobodyReclaimsAreNotCounted(t *testing.T) {
-	state := external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound, Claim: storage.ClaimBound}
+	state := external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound,
+		Claim: storage.ClaimBound}
 	s := &survey{volumes: map[types.UID]volumeFacts{
 		"1": {name: "by-hand", driver: "d", state: state}, "2": {name: "in-tree", driver: "d", state: state, reclaimer: driverReclaimsLater},
 		"3": {name: "nfs", driver: "d", state: state, reclaimer: otherReclaims},
@@ -137,11 +142,13 @@ func TestDeletionAfterSwitch(t *testing.T) {
 			t.Errorf("%+v: the claim uses the volume", s)
 		}
 	}
-	released := external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased, Claim: storage.ClaimGone}
+	released := external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseReleased,
+		Claim: storage.ClaimGone}
 	if got := deletionOf(released); got != deletesDisk {
 		t.Errorf("released volume: %v", got)
 	}
-	bound := external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound, Deleting: true, Protected: true, Claim: storage.ClaimBound}
+	bound := external.State{Honor: true, Owned: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound,
+		Deleting: true, Protected: true, Claim: storage.ClaimBound}
 	if got := deletionOf(bound); got != deletesDiskAfterClaim {
 		t.Errorf("terminating bound volume: %v", got)
 	}
@@ -224,7 +231,8 @@ func TestInTreeNames(t *testing.T) {
 }
 
 func TestFindingNamesItsOwnVolumes(t *testing.T) {
-	state := external.State{Honor: true, Owned: true, Dynamic: true, Policy: storage.PolicyDelete, Phase: storage.PhaseBound, Claim: storage.ClaimBound}
+	state := external.State{Honor: true, Owned: true, Dynamic: true, Policy: storage.PolicyDelete,
+		Phase: storage.PhaseBound, Claim: storage.ClaimBound}
 	late := state
 	late.Deleting, late.Status = true, reclaim.StatusPending
 	s := &survey{volumes: map[types.UID]volumeFacts{

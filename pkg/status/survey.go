@@ -64,7 +64,8 @@ const examples = 5
 func Read(ctx context.Context, options Options) Report {
 	s := &survey{
 		Options: options, finder: holder.Finder{Reader: options.Reader, Commands: options.Commands},
-		volumes: map[types.UID]volumeFacts{}, claims: map[string]*corev1.PersistentVolumeClaim{}, writes: map[types.UID]phaseWrite{},
+		volumes: map[types.UID]volumeFacts{}, claims: map[string]*corev1.PersistentVolumeClaim{},
+		writes:   map[types.UID]phaseWrite{},
 		journals: map[journal.Journal]*Journal{},
 	}
 	s.readClaims(ctx)
@@ -86,37 +87,40 @@ func Read(ctx context.Context, options Options) Report {
 // readVolumes remembers of each volume what the report needs.
 func (s *survey) readVolumes(ctx context.Context) {
 	library := migration.New()
-	s.seen.volumes = cluster.Each(ctx, s.Reader, cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
-		for i := range page {
-			volume := &page[i]
-			driver := futureDriver(volume, library)
-			s.volumes[volume.UID] = volumeFacts{
-				name: volume.Name, driver: driver, reclaimer: reclaimerOf(volume, driver), creator: creatorOf(volume), claim: volume.Spec.ClaimRef,
-				created: volume.CreationTimestamp.Time, phase: volume.Status.Phase, state: stateOf(volume, s.claimOf(volume)),
+	s.seen.volumes = cluster.Each(ctx, s.Reader, cluster.PersistentVolumes, cluster.Selection{},
+		func(page []corev1.PersistentVolume) {
+			for i := range page {
+				volume := &page[i]
+				driver := futureDriver(volume, library)
+				s.volumes[volume.UID] = volumeFacts{
+					name: volume.Name, driver: driver, reclaimer: reclaimerOf(volume, driver), creator: creatorOf(volume),
+					claim:   volume.Spec.ClaimRef,
+					created: volume.CreationTimestamp.Time, phase: volume.Status.Phase, state: stateOf(volume, s.claimOf(volume)),
+				}
+				if write, has := phaseWriteOf(volume.ManagedFields); has {
+					s.writes[volume.UID] = write
+				}
 			}
-			if write, has := phaseWriteOf(volume.ManagedFields); has {
-				s.writes[volume.UID] = write
-			}
-		}
-	})
+		})
 }
 
 // readClaims remembers of each claim what tells its relation to a volume.
 func (s *survey) readClaims(ctx context.Context) {
-	s.seen.claims = cluster.Each(ctx, s.Reader, cluster.PersistentVolumeClaims, cluster.Selection{}, func(page []corev1.PersistentVolumeClaim) {
-		for i := range page {
-			claim := &page[i]
-			if write, has := phaseWriteOf(claim.ManagedFields); has {
-				s.writes[claim.UID] = write
+	s.seen.claims = cluster.Each(ctx, s.Reader, cluster.PersistentVolumeClaims, cluster.Selection{},
+		func(page []corev1.PersistentVolumeClaim) {
+			for i := range page {
+				claim := &page[i]
+				if write, has := phaseWriteOf(claim.ManagedFields); has {
+					s.writes[claim.UID] = write
+				}
+				small := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: claim.Spec.VolumeName}}
+				small.UID = claim.UID
+				if value, completed := claim.Annotations[storage.AnnBindCompleted]; completed {
+					small.Annotations = map[string]string{storage.AnnBindCompleted: value}
+				}
+				s.claims[claim.Namespace+"/"+claim.Name] = small
 			}
-			small := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: claim.Spec.VolumeName}}
-			small.UID = claim.UID
-			if value, completed := claim.Annotations[storage.AnnBindCompleted]; completed {
-				small.Annotations = map[string]string{storage.AnnBindCompleted: value}
-			}
-			s.claims[claim.Namespace+"/"+claim.Name] = small
-		}
-	})
+		})
 }
 
 // claimOf returns the relation of the volume to its claim; unread if claims were not seen.
@@ -136,7 +140,8 @@ func (s *survey) claimOf(volume *corev1.PersistentVolume) storage.ClaimRelation 
 // source of the volume.
 func creatorOf(volume *corev1.PersistentVolume) string {
 	for _, entry := range volume.ManagedFields {
-		if entry.Subresource == "" && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:csi"`)) {
+		if entry.Subresource == "" && entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(),
+			[]byte(`"f:csi"`)) {
 			return entry.Manager
 		}
 	}

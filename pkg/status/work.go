@@ -72,7 +72,8 @@ func loopFamilies() []families.Family {
 	for _, of := range []struct {
 		name finalizer.Name
 		kind string
-	}{{finalizer.InTree, "PersistentVolume"}, {finalizer.VolumeProtection, "PersistentVolume"}, {finalizer.ClaimProtection, "PersistentVolumeClaim"}} {
+	}{{finalizer.InTree, "PersistentVolume"}, {finalizer.VolumeProtection, "PersistentVolume"},
+		{finalizer.ClaimProtection, "PersistentVolumeClaim"}} {
 		if family, known := families.Find(string(of.name), of.kind, ""); known {
 			all = append(all, family)
 		}
@@ -88,7 +89,8 @@ func (s *survey) addLoops(ctx context.Context) {
 	for _, family := range loopFamilies() {
 		finding := s.finder.LookAll(ctx, family.Controllers(), "")
 		_, verdict := blocker.JudgeController(finding.State)
-		state := workOf(workState{Verdict: verdict, StandsBy: finding.StandsBy, Idle: finding.State.IsIdle(), Wrote: s.upstreamWroteAfter(finding.Since)})
+		state := workOf(workState{Verdict: verdict, StandsBy: finding.StandsBy, Idle: finding.State.IsIdle(),
+			Wrote: s.upstreamWroteAfter(finding.Since)})
 		found[state] = append(found[state], family.Controller.Loops[0])
 		if !slices.Contains(family.Finalizers, string(finalizer.VolumeProtection)) { // one loop stands for the three
 			continue
@@ -97,7 +99,8 @@ func (s *survey) addLoops(ctx context.Context) {
 			s.report.Loops.Evidence = append(s.report.Loops.Evidence, evidence.Text)
 		}
 	}
-	if running := len(found[workDone]) + len(found[workUnseen]); writers == writersBoth && running == len(loopFamilies()) { // else one set has ended
+	if running := len(found[workDone]) + len(found[workUnseen]); writers == writersBoth &&
+		running == len(loopFamilies()) { // else one set has ended
 		s.report.find("two sets of loops work at once: switch the three loops of kube-controller-manager off, or stop pv-controller")
 	}
 	s.judgeLoops(found)
@@ -107,13 +110,16 @@ func (s *survey) addLoops(ctx context.Context) {
 func (s *survey) judgeLoops(found map[work][]string) {
 	release := s.Commands.Kubectl(cluster.ControlPlane, "delete", "lease", cluster.PVControllerLease)
 	if loops := found[workUndone]; len(loops) > 0 {
-		s.report.find("no program runs %s: start pv-controller, or switch them on in kube-controller-manager", strings.Join(loops, ", "))
+		s.report.find("no program runs %s: start pv-controller, or switch them on in kube-controller-manager",
+			strings.Join(loops, ", "))
 	}
 	if loops := found[workStandsBy]; len(loops) > 0 {
-		s.report.find("no program runs %s: a Lease keeps pv-controller on standby. Delete it:\n%s", strings.Join(loops, ", "), release)
+		s.report.find("no program runs %s: a Lease keeps pv-controller on standby. Delete it:\n%s", strings.Join(loops, ", "),
+			release)
 	}
 	if loops := found[workIdle]; len(loops) > 0 {
-		s.report.find("no program leads that runs %s: its pods are ready, but its leader Lease has run out", strings.Join(loops, ", "))
+		s.report.find("no program leads that runs %s: its pods are ready, but its leader Lease has run out",
+			strings.Join(loops, ", "))
 	}
 	if loops := found[workDoubtful]; len(loops) > 0 {
 		s.Reader.Note("a Lease keeps pv-controller on standby, and whether kube-controller-manager runs %s was not seen. Once these are switched off, delete the Lease:\n%s",

@@ -49,7 +49,8 @@ func loopsPod(flag string) *corev1.Pod {
 		Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{
 			{Image: "r/kube-controller-manager:v1.36.3", Command: []string{"kube-controller-manager", flag}},
 		}},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 }
 
@@ -60,7 +61,8 @@ func deployed(namespace, name string, replicas int32, container corev1.Container
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{container}}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{container}}},
 		},
 		Status: appsv1.DeploymentStatus{ReadyReplicas: replicas},
 	}
@@ -75,7 +77,8 @@ func leaderLease(namespace, name, holder string, age time.Duration) *coordinatio
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-age))),
+			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](15),
+			RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-age))),
 		},
 	}
 }
@@ -100,8 +103,9 @@ func csiVolume(phase corev1.PersistentVolumePhase, manager string) *corev1.Persi
 	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "v", Finalizers: []string{string(finalizer.External)}},
 		Spec: corev1.PersistentVolumeSpec{
-			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete, ClaimRef: &corev1.ObjectReference{Namespace: "n", Name: "c", UID: "c"},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "h"}},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			ClaimRef:                      &corev1.ObjectReference{Namespace: "n", Name: "c", UID: "c"},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "h"}},
 		},
 		Status: corev1.PersistentVolumeStatus{Phase: phase},
 	}
@@ -130,15 +134,18 @@ func workCases(t *testing.T) map[string]workCase {
 	upstream := leaderLease("kube-system", "kube-controller-manager", "node-1_u", time.Second)
 	ours := leaderLease("kube-system", "pv-controller", "pv-controller-5f-x_u_exeunt", time.Second)
 	stale := leaderLease("kube-system", "kube-controller-manager", "node-1_u", time.Hour)
-	sidecar := corev1.Container{Image: "r/csi-provisioner:v6.3.0", Args: []string{"--csi-address=/run/csi.example.com/csi.sock"}}
+	sidecar := corev1.Container{Image: "r/csi-provisioner:v6.3.0",
+		Args: []string{"--csi-address=/run/csi.example.com/csi.sock"}}
 	elected := sidecar
 	elected.Args = append(slices.Clone(sidecar.Args), "--leader-election")
 	provisions := leaderLease("storage", "csi-example-com", "csi-0", time.Second)
 	ended := leaderLease("storage", "csi-example-com", "csi-0", time.Hour)
 	return map[string]workCase{
-		"loops off, pv-controller on standby": {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}},
+		"loops off, pv-controller on standby": {clustertest.Objects{"pods": {loopsPod(loopsOff)},
+			"deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}},
 			"persistentvolumeclaim-protection-controller: a Lease keeps pv-controller on standby. Delete it:\nkubectl delete lease pv-controller -n kube-system", ""},
-		"loops on, pv-controller on standby":  {clustertest.Objects{"pods": {loopsPod(loopsOn)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}}, "", ""},
+		"loops on, pv-controller on standby": {clustertest.Objects{"pods": {loopsPod(loopsOn)},
+			"deployments": {ourLoopsIn(2)}, "leases": {upstream, standbyLease(t)}}, "", ""},
 		"loops off, pv-controller leads":      {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(2)}, "leases": {upstream, ours}}, "", ""},
 		"loops off, pv-controller stopped":    {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "deployments": {ourLoopsIn(0)}, "leases": {upstream}}, "no program runs persistentvolume-binder-controller, persistentvolume-protection-controller", ""},
 		"loops off, pv-controller not there":  {clustertest.Objects{"pods": {loopsPod(loopsOff)}, "leases": {upstream}}, "start pv-controller, or switch them on", ""},
@@ -184,13 +191,15 @@ func TestWorkThatNoProgramDoesIsFound(t *testing.T) {
 	for name, tc := range workCases(t) {
 		t.Run(name, func(t *testing.T) {
 			report := Read(t.Context(), Options{Reader: clustertest.NewReader(t, tc.cluster.ServeHTTP)})
-			if (len(report.Findings) > 0) != (tc.want != "") || len(report.Findings) > 1 || !strings.Contains(strings.Join(report.Findings, ""), tc.want) {
+			if (len(report.Findings) > 0) != (tc.want != "") || len(report.Findings) > 1 ||
+				!strings.Contains(strings.Join(report.Findings, ""), tc.want) {
 				t.Errorf("findings %q, want %q", report.Findings, tc.want)
 			}
 			if (tc.want != "") != (report.Protection == ProtectionPartly) {
 				t.Errorf("protection %v", report.Protection)
 			}
-			noted := slices.ContainsFunc(report.Incomplete, func(sentence string) bool { return strings.Contains(sentence, "on standby") })
+			noted := slices.ContainsFunc(report.Incomplete,
+				func(sentence string) bool { return strings.Contains(sentence, "on standby") })
 			if noted != (tc.note != "") || !strings.Contains(strings.Join(report.Incomplete, "\n"), tc.note) {
 				t.Errorf("not read: %q, want %q", report.Incomplete, tc.note)
 			}
@@ -201,7 +210,8 @@ func TestWorkThatNoProgramDoesIsFound(t *testing.T) {
 func TestStandbyLeaseIsShownAsHeld(t *testing.T) {
 	reader := clustertest.NewReader(t, clustertest.Objects{"leases": {standbyLease(t)}}.ServeHTTP)
 	leases := Read(t.Context(), Options{Reader: reader}).Leases
-	if len(leases) != 1 || leases[0].State != "held" || leases[0].Holder != "standby" || leases[0].AgeSeconds < 3600 || leases[0].AgeSeconds > 3700 {
+	if len(leases) != 1 || leases[0].State != "held" || leases[0].Holder != "standby" || leases[0].AgeSeconds < 3600 ||
+		leases[0].AgeSeconds > 3700 {
 		t.Errorf("leases %+v", leases)
 	}
 }

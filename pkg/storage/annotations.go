@@ -83,5 +83,6 @@ func ModeOf(mode *v1.PersistentVolumeMode) v1.PersistentVolumeMode {
 
 // WaitsForFirstConsumer reports whether the class delays binding until a pod uses the claim.
 func WaitsForFirstConsumer(class *storagev1.StorageClass) bool {
-	return ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
+	return ptr.Deref(class.VolumeBindingMode,
+		storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
 }

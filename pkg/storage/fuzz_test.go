@@ -43,20 +43,24 @@ func FuzzAccessors(f *testing.F) {
 		if got, want := ClaimOf(volume, claim), relation(volume, claim); got != want {
 			t.Errorf("ClaimOf = %v, want %v", got, want)
 		}
-		if got, unread := ClaimOf(volume, nil), UnreadClaim(volume); (got == ClaimNone) != (unread == ClaimNone) || got != ClaimNone && got != ClaimGone {
+		if got, unread := ClaimOf(volume, nil), UnreadClaim(volume); (got == ClaimNone) != (unread == ClaimNone) ||
+			got != ClaimNone && got != ClaimGone {
 			t.Errorf("ClaimOf without claim = %v, UnreadClaim = %v", got, unread)
 		}
 		phase, policy := PhaseOf(volume.Status.Phase), PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy)
 		if policy != PolicyUnknown && policy.String() != string(volume.Spec.PersistentVolumeReclaimPolicy) ||
 			phase != PhasePending && phase.String() != string(volume.Status.Phase) {
-			t.Errorf("phase %q is %v, policy %q is %v", volume.Status.Phase, phase, volume.Spec.PersistentVolumeReclaimPolicy, policy)
+			t.Errorf("phase %q is %v, policy %q is %v", volume.Status.Phase, phase, volume.Spec.PersistentVolumeReclaimPolicy,
+				policy)
 		}
-		if ClaimClass(claim) != "" && !ClassChosen(claim) || HasProvisioner(volume) && !IsDynamic(volume) || NeverBound(claim) && claim.Spec.VolumeName != "" {
+		if ClaimClass(claim) != "" && !ClassChosen(claim) || HasProvisioner(volume) && !IsDynamic(volume) ||
+			NeverBound(claim) && claim.Spec.VolumeName != "" {
 			t.Error("the accessors contradict each other")
 		}
 		for _, ref := range DataSourceRefs(claim) {
 			source := DataSourceOf(ref)
-			if ref.Namespace == nil || source.Namespace == "" || !slices.Contains([]SourceKind{SourceClaim, SourceSnapshot, SourceOther}, source.Kind) {
+			if ref.Namespace == nil || source.Namespace == "" ||
+				!slices.Contains([]SourceKind{SourceClaim, SourceSnapshot, SourceOther}, source.Kind) {
 				t.Errorf("data source of %v is %v", ref, source)
 			}
 		}

@@ -21,7 +21,8 @@ func TestPolicyOf(t *testing.T) {
 
 func TestPhaseOf(t *testing.T) {
 	for name, want := range map[v1.PersistentVolumePhase]storage.Phase{
-		v1.VolumePending: storage.PhasePending, v1.VolumeAvailable: storage.PhaseAvailable, v1.VolumeBound: storage.PhaseBound,
+		v1.VolumePending: storage.PhasePending, v1.VolumeAvailable: storage.PhaseAvailable,
+		v1.VolumeBound:    storage.PhaseBound,
 		v1.VolumeReleased: storage.PhaseReleased, v1.VolumeFailed: storage.PhaseFailed, "": storage.PhasePending,
 	} {
 		if got := storage.PhaseOf(name); got != want {

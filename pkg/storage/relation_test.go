@@ -12,7 +12,8 @@ import (
 
 func TestClaimOf(t *testing.T) {
 	claim := func(uid types.UID, volume string, completed bool) *v1.PersistentVolumeClaim {
-		c := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: uid}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: volume}}
+		c := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: uid},
+			Spec: v1.PersistentVolumeClaimSpec{VolumeName: volume}}
 		if completed {
 			c.Annotations = map[string]string{storage.AnnBindCompleted: "yes"}
 		}
@@ -37,7 +38,8 @@ func TestClaimOf(t *testing.T) {
 		"claim is bound to another volume": {byUID, claim("uid", "w", true), storage.ClaimElsewhere},
 	} {
 		t.Run(name, func(t *testing.T) {
-			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: v1.PersistentVolumeSpec{ClaimRef: tc.ref}}
+			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"},
+				Spec: v1.PersistentVolumeSpec{ClaimRef: tc.ref}}
 			if got := storage.ClaimOf(volume, tc.claim); got != tc.want {
 				t.Errorf("ClaimOf = %v, want %v", got, tc.want)
 			}

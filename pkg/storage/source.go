@@ -42,7 +42,8 @@ type DataSource struct {
 func DataSourceRefs(claim *v1.PersistentVolumeClaim) []v1.TypedObjectReference {
 	var refs []v1.TypedObjectReference
 	if source := claim.Spec.DataSource; source != nil {
-		refs = append(refs, v1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name, Namespace: ptr.To(claim.Namespace)})
+		refs = append(refs, v1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name,
+			Namespace: ptr.To(claim.Namespace)})
 	}
 	if source := claim.Spec.DataSourceRef; source != nil {
 		ref := *source

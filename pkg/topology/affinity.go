@@ -59,7 +59,8 @@ func Elsewhere(required *csi.TopologyRequirement, accessible []*csi.Topology) st
 }
 
 func overlapsAny(segments map[string]string, requisite []*csi.Topology) bool {
-	return slices.ContainsFunc(requisite, func(topology *csi.Topology) bool { return overlap(segments, topology.GetSegments()) })
+	return slices.ContainsFunc(requisite,
+		func(topology *csi.Topology) bool { return overlap(segments, topology.GetSegments()) })
 }
 
 // invalidLabel returns the reason why no node can have the segments as labels, "" if a
@@ -68,7 +69,8 @@ func invalidLabel(segments map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(segments)) {
 		flaws := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(segments[key])...)
 		if len(flaws) > 0 {
-			return fmt.Sprintf("the driver returned the topology %s=%s, which is no label: %s", quoted(key), quoted(segments[key]), strings.Join(flaws, "; "))
+			return fmt.Sprintf("the driver returned the topology %s=%s, which is no label: %s", quoted(key),
+				quoted(segments[key]), strings.Join(flaws, "; "))
 		}
 	}
 	return ""

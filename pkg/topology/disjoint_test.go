@@ -8,7 +8,8 @@ import (
 
 // in returns a term that requires one of the values.
 func in(key string, values ...string) v1.NodeSelectorTerm {
-	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpIn, Values: values}}}
+	return v1.NodeSelectorTerm{MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpIn,
+		Values: values}}}
 }
 
 func affinity(terms ...v1.NodeSelectorTerm) *v1.VolumeNodeAffinity {

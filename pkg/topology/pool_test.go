@@ -27,9 +27,11 @@ func randomNode(random *rand.Rand, name string) topology.Node {
 }
 
 func poolInput(random *rand.Rand, nodes []topology.Node) topology.Input {
-	in := topology.Input{ClaimName: fmt.Sprint("data-set-", random.IntN(9)), Nodes: nodes, Strict: random.IntN(4) == 0, Immediate: random.IntN(4) > 0}
+	in := topology.Input{ClaimName: fmt.Sprint("data-set-", random.IntN(9)), Nodes: nodes, Strict: random.IntN(4) == 0,
+		Immediate: random.IntN(4) > 0}
 	if random.IntN(4) == 0 {
-		in.Allowed = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{"v0", "v1"}}}}}
+		in.Allowed = []v1.TopologySelectorTerm{{MatchLabelExpressions: []v1.TopologySelectorLabelRequirement{{Key: "zone",
+			Values: []string{"v0", "v1"}}}}}
 	}
 	switch selected := randomNode(random, fmt.Sprint("node-", random.IntN(12))); random.IntN(3) {
 	case 0:
@@ -74,7 +76,8 @@ func TestPoolGivesTheRequirementOfAllNodes(t *testing.T) {
 		}
 		got, gotErr := topology.Requirement(in)
 		if !reflect.DeepEqual(got, want) || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
-			t.Fatalf("seed %d: requirement %v (%v), want %v (%v)\nnodes %v\ninput %+v", seed, got, gotErr, want, wantErr, all, in)
+			t.Fatalf("seed %d: requirement %v (%v), want %v (%v)\nnodes %v\ninput %+v", seed, got, gotErr, want, wantErr, all,
+				in)
 		}
 	}
 }
@@ -82,7 +85,8 @@ func TestPoolGivesTheRequirementOfAllNodes(t *testing.T) {
 func TestPoolHasOneNodeForEachGroup(t *testing.T) {
 	pool := topology.NewPool()
 	for i := range 100 {
-		pool.Set(topology.Node{Name: fmt.Sprint(i), Labels: map[string]string{"zone": fmt.Sprint(i % 3), "host": fmt.Sprint(i)}, Keys: []string{"zone"}})
+		pool.Set(topology.Node{Name: fmt.Sprint(i), Labels: map[string]string{"zone": fmt.Sprint(i % 3),
+			"host": fmt.Sprint(i)}, Keys: []string{"zone"}})
 	}
 	if nodes := pool.Except("0"); len(nodes) != 3 {
 		t.Errorf("nodes %v, want one for each of 3 zones", nodes)
@@ -100,7 +104,8 @@ func BenchmarkRequirement(b *testing.B) {
 	var all []topology.Node
 	pool := topology.NewPool()
 	for i := range 5000 {
-		node := topology.Node{Name: fmt.Sprint("node-", i), Labels: map[string]string{"zone": fmt.Sprint("zone-", i%3), "host": fmt.Sprint(i)}, Keys: []string{"zone"}}
+		node := topology.Node{Name: fmt.Sprint("node-", i), Labels: map[string]string{"zone": fmt.Sprint("zone-", i%3),
+			"host": fmt.Sprint(i)}, Keys: []string{"zone"}}
 		all = append(all, node)
 		pool.Set(node)
 	}
@@ -108,7 +113,8 @@ func BenchmarkRequirement(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := topology.Requirement(topology.Input{ClaimName: "claim", Selected: &all[7], Nodes: nodes("node-7")}); err != nil {
+				if _, err := topology.Requirement(topology.Input{ClaimName: "claim", Selected: &all[7],
+					Nodes: nodes("node-7")}); err != nil {
 					b.Fatal(err)
 				}
 			}

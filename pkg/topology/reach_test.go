@@ -15,7 +15,8 @@ func TestReaches(t *testing.T) {
 	terms := func(terms ...[]v1.NodeSelectorRequirement) *v1.VolumeNodeAffinity {
 		affinity := &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{}}
 		for _, expressions := range terms {
-			affinity.Required.NodeSelectorTerms = append(affinity.Required.NodeSelectorTerms, v1.NodeSelectorTerm{MatchExpressions: expressions})
+			affinity.Required.NodeSelectorTerms = append(affinity.Required.NodeSelectorTerms,
+				v1.NodeSelectorTerm{MatchExpressions: expressions})
 		}
 		return affinity
 	}

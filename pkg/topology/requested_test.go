@@ -16,14 +16,16 @@ func TestRequested(t *testing.T) {
 		requirement *csi.TopologyRequirement
 		want        []topology.Segment
 	}{
-		"no requirement":     {nil, all},
-		"no segments":        {&csi.TopologyRequirement{}, all},
-		"one segment":        {&csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: b}}}, []topology.Segment{"zone=b", "host=x"}},
-		"preferred alone":    {&csi.TopologyRequirement{Preferred: []*csi.Topology{{Segments: b}}}, []topology.Segment{"zone=b", "host=x"}},
-		"wider than some":    {&csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: a}}}, []topology.Segment{"rack=1,zone=a", "rack=2,zone=a", "zone=a", "host=x"}},
-		"narrower than some": {&csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: map[string]string{"zone": "a", "rack": "1"}}}}, []topology.Segment{"rack=1,zone=a", "zone=a", "host=x"}},
-		"several":            {&csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: a}, {Segments: b}}}, all},
-		"another cluster":    {&csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: map[string]string{"zone": "c"}}}}, []topology.Segment{"host=x"}},
+		"no requirement":  {nil, all},
+		"no segments":     {&csi.TopologyRequirement{}, all},
+		"one segment":     {&csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: b}}}, []topology.Segment{"zone=b", "host=x"}},
+		"preferred alone": {&csi.TopologyRequirement{Preferred: []*csi.Topology{{Segments: b}}}, []topology.Segment{"zone=b", "host=x"}},
+		"wider than some": {&csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: a}}},
+			[]topology.Segment{"rack=1,zone=a", "rack=2,zone=a", "zone=a", "host=x"}},
+		"narrower than some": {&csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: map[string]string{"zone": "a",
+			"rack": "1"}}}}, []topology.Segment{"rack=1,zone=a", "zone=a", "host=x"}},
+		"several":         {&csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: a}, {Segments: b}}}, all},
+		"another cluster": {&csi.TopologyRequirement{Requisite: []*csi.Topology{{Segments: map[string]string{"zone": "c"}}}}, []topology.Segment{"host=x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := topology.Requested(all, tc.requirement); !slices.Equal(got, tc.want) {

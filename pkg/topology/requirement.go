@@ -89,7 +89,8 @@ func selectedSegment(node *Node) (Segment, error) {
 	}
 	segment, found := SegmentWithKeys(node.Labels, node.Keys)
 	if !found {
-		return "", fmt.Errorf("topology labels from selected node %s lack some of the topology keys from CSINode, %s", node.Name, strings.Join(node.Keys, ", "))
+		return "", fmt.Errorf("topology labels from selected node %s lack some of the topology keys from CSINode, %s",
+			node.Name, strings.Join(node.Keys, ", "))
 	}
 	return segment, nil
 }
@@ -109,7 +110,8 @@ func indexContaining(segments []Segment, other Segment) int {
 }
 
 func notAllowed(selected *Node, own Segment) error {
-	return fmt.Errorf("selected node %s lies in topology %s, which is not in allowed topologies of the storage class", selected.Name, describe(own))
+	return fmt.Errorf("selected node %s lies in topology %s, which is not in allowed topologies of the storage class",
+		selected.Name, describe(own))
 }
 
 // candidates returns the requisite segments in order; none for no requirement.

@@ -33,7 +33,8 @@ func TestSegmentTextIsSortedByKey(t *testing.T) {
 
 func TestSegmentContainsNode(t *testing.T) {
 	node := map[string]string{"zone": "a", "rack": "1"}
-	for segment, want := range map[topology.Segment]bool{"": true, "zone=a": true, "rack=1,zone=a": true, "zone=b": false, "host=a": false, "rack=1,zone=b": false} {
+	for segment, want := range map[topology.Segment]bool{"": true, "zone=a": true, "rack=1,zone=a": true, "zone=b": false,
+		"host=a": false, "rack=1,zone=b": false} {
 		if got := segment.Contains(node); got != want {
 			t.Errorf("%q contains %v: %v, want %v", segment, node, got, want)
 		}

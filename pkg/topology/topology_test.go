@@ -82,13 +82,15 @@ var requirementCases = map[string]struct {
 		in: topology.Input{ClaimName: "c", Nodes: zones, Immediate: true, Allowed: []v1.TopologySelectorTerm{term()}},
 	},
 	"values of several keys are combined": {
-		in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"), Keys: []string{"zone", "rack"}},
+		in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"),
+			Keys: []string{"zone", "rack"}},
 			Allowed: []v1.TopologySelectorTerm{term(allow("zone", "a", "b"), allow("rack", "1", "2"))}},
 		requisite: []string{"rack=1 zone=a", "rack=1 zone=b", "rack=2 zone=a", "rack=2 zone=b"},
 		preferred: []string{"rack=2 zone=b", "rack=1 zone=a", "rack=1 zone=b", "rack=2 zone=a"},
 	},
 	"one key in two expressions": {
-		in:        topology.Input{ClaimName: "c", Allowed: []v1.TopologySelectorTerm{term(allow("zone", "a", "b"), allow("zone", "b", "c"))}},
+		in: topology.Input{ClaimName: "c",
+			Allowed: []v1.TopologySelectorTerm{term(allow("zone", "a", "b"), allow("zone", "b", "c"))}},
 		requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
 	},
 	"selected node is preferred": {
@@ -100,12 +102,14 @@ var requirementCases = map[string]struct {
 		requisite: []string{"zone=b"}, preferred: []string{"zone=b"},
 	},
 	"strict, allowed by a wider segment": {
-		in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"), Keys: []string{"zone", "rack"}},
+		in: topology.Input{Selected: &topology.Node{Name: "n", Labels: parse("rack=2 zone=b"),
+			Keys: []string{"zone", "rack"}},
 			Strict: true, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
 		requisite: []string{"rack=2 zone=b"}, preferred: []string{"rack=2 zone=b"},
 	},
 	"strict, not allowed": {
-		in:    topology.Input{Selected: &zones[0], Strict: true, Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
+		in: topology.Input{Selected: &zones[0], Strict: true,
+			Allowed: []v1.TopologySelectorTerm{term(allow("zone", "b"))}},
 		fails: "zone=a",
 	},
 	"selected node is not allowed": {
@@ -137,7 +141,8 @@ var requirementCases = map[string]struct {
 	},
 	"sets without a common key": {
 		in: topology.Input{ClaimName: "c", Immediate: true, Nodes: []topology.Node{
-			registered("n1", "region=e zone=1", "region"), registered("n2", "region=w zone=2", "zone"), registered("n3", "region=s zone=3")}},
+			registered("n1", "region=e zone=1", "region"), registered("n2", "region=w zone=2", "zone"),
+			registered("n3", "region=s zone=3")}},
 		requisite: []string{"region=e", "zone=2"}, preferred: []string{"region=e", "zone=2"},
 	},
 	"label that is not registered": {
@@ -154,7 +159,8 @@ var requirementCases = map[string]struct {
 		in: topology.Input{
 			Selected: &topology.Node{Name: "n1", Labels: parse("region=e"), Keys: []string{"region"}},
 			Nodes: []topology.Node{
-				registered("n1", "region=e", "region"), registered("n2", "region=w zone=1", "zone"), registered("n3", "region=c zone=2", "zone", "region")}},
+				registered("n1", "region=e", "region"), registered("n2", "region=w zone=1", "zone"),
+				registered("n3", "region=c zone=2", "zone", "region")}},
 		requisite: []string{"region=c", "region=e"}, preferred: []string{"region=e", "region=c"},
 	},
 	"selected node missing in the cache": {
@@ -220,7 +226,8 @@ func TestInvariantsOfRandomRequirements(t *testing.T) {
 var keySets = [][]string{nil, {"zone"}, {"rack"}, {"zone", "rack"}, {"rack", "zone"}}
 
 func randomInput(r *rand.Rand) topology.Input {
-	in := topology.Input{ClaimName: fmt.Sprintf("data-set-%d", r.IntN(9)), Strict: r.IntN(2) == 0, Immediate: r.IntN(2) == 0}
+	in := topology.Input{ClaimName: fmt.Sprintf("data-set-%d", r.IntN(9)), Strict: r.IntN(2) == 0,
+		Immediate: r.IntN(2) == 0}
 	for i := range 1 + r.IntN(5) {
 		labels := fmt.Sprintf("zone=%c rack=%d", 'a'+r.IntN(3), r.IntN(2))
 		in.Nodes = append(in.Nodes, registered(fmt.Sprintf("n%d", i), labels, keySets[r.IntN(len(keySets))]...))
@@ -298,7 +305,8 @@ func TestTopologyOfVolumeIsChecked(t *testing.T) {
 func TestAffinityHasOneTermPerSegment(t *testing.T) {
 	got := topology.Affinity([]*csi.Topology{{Segments: parse("zone=a rack=1")}, {}, {Segments: parse("zone=b")}})
 	terms := got.Required.NodeSelectorTerms
-	if len(terms) != 2 || len(terms[0].MatchExpressions) != 2 || terms[0].MatchExpressions[0].Key != "rack" || terms[1].MatchExpressions[0].Values[0] != "b" {
+	if len(terms) != 2 || len(terms[0].MatchExpressions) != 2 || terms[0].MatchExpressions[0].Key != "rack" ||
+		terms[1].MatchExpressions[0].Values[0] != "b" {
 		t.Errorf("terms: %+v", terms)
 	}
 	if topology.Affinity([]*csi.Topology{{}}) != nil {
@@ -312,7 +320,8 @@ func FuzzTerms(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, values, otherKey, otherValues, labels, claim string, strict bool) {
 		in := topology.Input{
 			ClaimName: claim, Strict: strict, Immediate: true, Nodes: []topology.Node{node("n", labels)},
-			Allowed: []v1.TopologySelectorTerm{term(allow(key, strings.Split(values, ",")...), allow(otherKey, strings.Split(otherValues, ",")...))},
+			Allowed: []v1.TopologySelectorTerm{term(allow(key, strings.Split(values, ",")...),
+				allow(otherKey, strings.Split(otherValues, ",")...))},
 		}
 		for _, selected := range []*topology.Node{nil, &in.Nodes[0]} {
 			in.Selected = selected
@@ -320,7 +329,8 @@ func FuzzTerms(f *testing.F) {
 			if err == nil && len(got.GetPreferred()) != len(got.GetRequisite()) {
 				t.Errorf("requisite %v, preferred %v", texts(got.GetRequisite()), texts(got.GetPreferred()))
 			}
-			if reason := topology.Elsewhere(got, got.GetPreferred()[:min(1, len(got.GetPreferred()))]); err == nil && reason != "" {
+			if reason := topology.Elsewhere(got, got.GetPreferred()[:min(1, len(got.GetPreferred()))]); err == nil &&
+				reason != "" {
 				t.Errorf("the preferred topology is not requested: %s", reason)
 			}
 		}

@@ -161,7 +161,8 @@ func (f *finding) add(resource cluster.Resource, object metav1.ObjectMeta, since
 	}
 	f.known[object.UID] = true
 	f.found = append(f.found, candidate{
-		ref: cluster.Ref{Resource: resource.GroupVersionResource, Kind: resource.Kind, Namespace: object.Namespace, Name: object.Name},
+		ref: cluster.Ref{Resource: resource.GroupVersionResource, Kind: resource.Kind, Namespace: object.Namespace,
+			Name: object.Name},
 		uid: object.UID, since: since,
 		likeness: likeness{resource.GroupResource().String(), driver, phase, strings.Join(object.Finalizers, " ")},
 	})

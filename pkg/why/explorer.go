@@ -95,7 +95,8 @@ func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured
 	if len(found) == 0 && object.GetDeletionTimestamp() == nil {
 		found = api.Unresolvable(t, object)
 	}
-	report := blocker.Report{Object: cluster.ObjectOf(object), Since: storage.WaitsSince(object), Blockers: found}.Normalized()
+	report := blocker.Report{Object: cluster.ObjectOf(object), Since: storage.WaitsSince(object),
+		Blockers: found}.Normalized()
 	report.Verdict = blocker.Worst(report.Blockers)
 	if len(found) == 0 && object.GetDeletionTimestamp() != nil { // it goes just now
 		report.Verdict = blocker.Waiting

@@ -87,7 +87,8 @@ func (a Answer) report(c candidate) blocker.Report {
 // unknown returns the report of an object that was not explained.
 func (c candidate) unknown(note string) blocker.Report {
 	return blocker.Report{
-		Object:  blocker.Object{Kind: c.ref.Kind, Group: c.ref.Resource.Group, Namespace: c.ref.Namespace, Name: c.ref.Name, UID: string(c.uid)},
+		Object: blocker.Object{Kind: c.ref.Kind, Group: c.ref.Resource.Group, Namespace: c.ref.Namespace, Name: c.ref.Name,
+			UID: string(c.uid)},
 		Verdict: blocker.Unknown, Incomplete: []string{note},
 	}.Normalized()
 }

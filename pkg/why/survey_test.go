@@ -11,8 +11,9 @@ import (
 
 func waitingFor(name string, second int, roots ...blocker.Blocker) waitingItem {
 	return waitingItem{
-		report: blocker.Report{Object: blocker.Object{Kind: "Pod", Name: name}, Verdict: blocker.Worst(roots), Blockers: roots},
-		since:  time.Unix(int64(second), 0),
+		report: blocker.Report{Object: blocker.Object{Kind: "Pod", Name: name}, Verdict: blocker.Worst(roots),
+			Blockers: roots},
+		since: time.Unix(int64(second), 0),
 	}
 }
 
@@ -32,7 +33,8 @@ func TestItemsAreGroupedStuckAndOldestFirst(t *testing.T) {
 		t.Errorf("the order is %q, want %q", names, want)
 	}
 	groups := Survey{Items: items}.Groups()
-	if len(groups) != 3 || groups[0].Root.Holder != "b" || len(groups[1].Items) != 3 || groups[1].Verdict != blocker.Stuck || groups[2].Root != nil {
+	if len(groups) != 3 || groups[0].Root.Holder != "b" || len(groups[1].Items) != 3 ||
+		groups[1].Verdict != blocker.Stuck || groups[2].Root != nil {
 		t.Errorf("the groups are %+v", groups)
 	}
 }

@@ -168,7 +168,8 @@ func sameBlockers(a, b []blocker.Blocker) bool {
 	}
 	for i := range a {
 		x, y := a[i], b[i]
-		if x.Object != y.Object || x.Finalizer != y.Finalizer || x.Reason != y.Reason || x.Holder != y.Holder || x.Verdict != y.Verdict {
+		if x.Object != y.Object || x.Finalizer != y.Finalizer || x.Reason != y.Reason || x.Holder != y.Holder ||
+			x.Verdict != y.Verdict {
 			return false
 		}
 		if !sameBlockers(x.Blockers, y.Blockers) {
@@ -221,8 +222,9 @@ func follow(ctx context.Context, reader *cluster.Reader, ref cluster.Ref, change
 func (e *Explorer) Recreated(ctx context.Context, ref cluster.Ref, before, now blocker.Object) blocker.Report {
 	found := blocker.Blocker{
 		Object: now, Reason: blocker.Recreated, Verdict: blocker.None,
-		Evidence: []blocker.Evidence{{Source: blocker.FromField, Text: fmt.Sprintf("metadata.uid was %s and is %s", before.UID, now.UID)}},
-		Next:     cluster.Steps("nothing waits. To keep the object away, delete or scale down its creator"),
+		Evidence: []blocker.Evidence{{Source: blocker.FromField, Text: fmt.Sprintf("metadata.uid was %s and is %s",
+			before.UID, now.UID)}},
+		Next: cluster.Steps("nothing waits. To keep the object away, delete or scale down its creator"),
 	}
 	object, presence, _ := e.reader.Live(ctx, ref)
 	if presence == cluster.Present {
@@ -239,7 +241,8 @@ func (e *Explorer) nameCreator(found *blocker.Blocker, object *unstructured.Unst
 		found.Next = cluster.Steps("nothing waits. To keep the object away, delete or scale down its owner",
 			e.commands.Kubectl(object.GetNamespace(), "describe", strings.ToLower(owner.Kind), owner.Name))
 		found.Evidence = append(found.Evidence, blocker.Evidence{
-			Source: blocker.FromField, Text: fmt.Sprintf("metadata.ownerReferences names %s %s as controller", owner.Kind, owner.Name),
+			Source: blocker.FromField, Text: fmt.Sprintf("metadata.ownerReferences names %s %s as controller", owner.Kind,
+				owner.Name),
 		})
 		return
 	}

@@ -31,7 +31,8 @@ func (s *script) watcher() why.Watcher {
 			return s.at(since)
 		},
 		Recreated: func(_ context.Context, before, now blocker.Object) blocker.Report {
-			return blocker.Report{Object: now, Verdict: blocker.None, Blockers: []blocker.Blocker{{Reason: blocker.Recreated, Holder: before.UID}}}
+			return blocker.Report{Object: now, Verdict: blocker.None,
+				Blockers: []blocker.Blocker{{Reason: blocker.Recreated, Holder: before.UID}}}
 		},
 		Changed: func(report blocker.Report) error {
 			text := report.Verdict.String()
@@ -49,7 +50,8 @@ func (s *script) watcher() why.Watcher {
 func pod(uid string, reason blocker.Reason, evidence string) blocker.Report {
 	return blocker.Report{
 		Object: blocker.Object{Kind: "Pod", Name: "p", UID: uid}, Verdict: blocker.Waiting,
-		Blockers: []blocker.Blocker{{Reason: reason, Verdict: blocker.Waiting, Evidence: []blocker.Evidence{{Text: evidence}}}},
+		Blockers: []blocker.Blocker{{Reason: reason, Verdict: blocker.Waiting,
+			Evidence: []blocker.Evidence{{Text: evidence}}}},
 	}
 }
 
@@ -134,7 +136,8 @@ func TestUnreadableObjectIsNotRecreated(t *testing.T) {
 			return pod("2", blocker.GracePeriod, ""), nil
 		}}
 		s.run(t)
-		expectPrinted(t, s, "waiting GracePeriod", "waiting ObjectUnreadable", "waiting GracePeriod", "gone", "none Recreated")
+		expectPrinted(t, s, "waiting GracePeriod", "waiting ObjectUnreadable", "waiting GracePeriod", "gone",
+			"none Recreated")
 	})
 }
 
@@ -194,7 +197,8 @@ func TestWatchSurvivesErrors(t *testing.T) {
 
 func TestWatchEndsWithFirstError(t *testing.T) {
 	broken := errors.New("no right")
-	watcher := (&script{start: time.Now(), at: func(time.Duration) (blocker.Report, error) { return blocker.Report{}, broken }}).watcher()
+	watcher := (&script{start: time.Now(),
+		at: func(time.Duration) (blocker.Report, error) { return blocker.Report{}, broken }}).watcher()
 	if _, err := watcher.Run(t.Context(), nil); !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
 	}

@@ -47,9 +47,12 @@ func Claim(number int, driver string) *v1.PersistentVolumeClaim {
 				storage.AnnBindCompleted: "yes", storage.AnnBoundByController: "yes",
 			},
 			ManagedFields: []metav1.ManagedFieldsEntry{
-				managed("kube-controller-manager", "", `{"f:metadata":{"f:labels":{".":{},"f:app.kubernetes.io/instance":{},"f:app.kubernetes.io/name":{}}},"f:spec":{"f:accessModes":{},"f:resources":{"f:requests":{".":{},"f:storage":{}}},"f:storageClassName":{},"f:volumeMode":{}}}`),
-				managed("pv-controller", "", `{"f:metadata":{"f:annotations":{".":{},"f:pv.kubernetes.io/bind-completed":{},"f:pv.kubernetes.io/bound-by-controller":{},"f:volume.beta.kubernetes.io/storage-provisioner":{},"f:volume.kubernetes.io/storage-provisioner":{}}},"f:spec":{"f:volumeName":{}}}`),
-				managed("pv-controller", "status", `{"f:status":{"f:accessModes":{},"f:capacity":{".":{},"f:storage":{}},"f:phase":{}}}`),
+				managed("kube-controller-manager", "",
+					`{"f:metadata":{"f:labels":{".":{},"f:app.kubernetes.io/instance":{},"f:app.kubernetes.io/name":{}}},"f:spec":{"f:accessModes":{},"f:resources":{"f:requests":{".":{},"f:storage":{}}},"f:storageClassName":{},"f:volumeMode":{}}}`),
+				managed("pv-controller", "",
+					`{"f:metadata":{"f:annotations":{".":{},"f:pv.kubernetes.io/bind-completed":{},"f:pv.kubernetes.io/bound-by-controller":{},"f:volume.beta.kubernetes.io/storage-provisioner":{},"f:volume.kubernetes.io/storage-provisioner":{}}},"f:spec":{"f:volumeName":{}}}`),
+				managed("pv-controller", "status",
+					`{"f:status":{"f:accessModes":{},"f:capacity":{".":{},"f:storage":{}},"f:phase":{}}}`),
 			},
 		},
 		Spec: v1.PersistentVolumeClaimSpec{
@@ -68,14 +71,17 @@ func Volume(number int, driver string) *v1.PersistentVolume {
 	claim := Claim(number, driver)
 	return &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: volumeName(number), UID: uid(2, number), ResourceVersion: fmt.Sprint(1_000_001 + 4*number), CreationTimestamp: created,
-			Finalizers: []string{string(finalizer.External), string(finalizer.VolumeProtection)},
+			Name: volumeName(number), UID: uid(2, number), ResourceVersion: fmt.Sprint(1_000_001 + 4*number),
+			CreationTimestamp: created,
+			Finalizers:        []string{string(finalizer.External), string(finalizer.VolumeProtection)},
 			Annotations: map[string]string{
-				storage.AnnDynamicallyProvisioned:                       driver,
-				"volume.kubernetes.io/provisioner-deletion-secret-name": "", "volume.kubernetes.io/provisioner-deletion-secret-namespace": "",
+				storage.AnnDynamicallyProvisioned:                            driver,
+				"volume.kubernetes.io/provisioner-deletion-secret-name":      "",
+				"volume.kubernetes.io/provisioner-deletion-secret-namespace": "",
 			},
 			ManagedFields: []metav1.ManagedFieldsEntry{
-				managed("provisioner", "", `{"f:metadata":{"f:annotations":{".":{},"f:pv.kubernetes.io/provisioned-by":{},"f:volume.kubernetes.io/provisioner-deletion-secret-name":{},"f:volume.kubernetes.io/provisioner-deletion-secret-namespace":{}},"f:finalizers":{".":{},"v:\"external-provisioner.volume.kubernetes.io/finalizer\"":{}}},"f:spec":{"f:accessModes":{},"f:capacity":{".":{},"f:storage":{}},"f:claimRef":{".":{},"f:apiVersion":{},"f:kind":{},"f:name":{},"f:namespace":{},"f:resourceVersion":{},"f:uid":{}},"f:csi":{".":{},"f:driver":{},"f:fsType":{},"f:volumeAttributes":{".":{},"f:storage.kubernetes.io/csiProvisionerIdentity":{}},"f:volumeHandle":{}},"f:persistentVolumeReclaimPolicy":{},"f:storageClassName":{},"f:volumeMode":{}}}`),
+				managed("provisioner", "",
+					`{"f:metadata":{"f:annotations":{".":{},"f:pv.kubernetes.io/provisioned-by":{},"f:volume.kubernetes.io/provisioner-deletion-secret-name":{},"f:volume.kubernetes.io/provisioner-deletion-secret-namespace":{}},"f:finalizers":{".":{},"v:\"external-provisioner.volume.kubernetes.io/finalizer\"":{}}},"f:spec":{"f:accessModes":{},"f:capacity":{".":{},"f:storage":{}},"f:claimRef":{".":{},"f:apiVersion":{},"f:kind":{},"f:name":{},"f:namespace":{},"f:resourceVersion":{},"f:uid":{}},"f:csi":{".":{},"f:driver":{},"f:fsType":{},"f:volumeAttributes":{".":{},"f:storage.kubernetes.io/csiProvisionerIdentity":{}},"f:volumeHandle":{}},"f:persistentVolumeReclaimPolicy":{},"f:storageClassName":{},"f:volumeMode":{}}}`),
 				managed("pv-controller", "status", `{"f:status":{"f:phase":{}}}`),
 			},
 		},

@@ -46,12 +46,14 @@ func DecodedVolume(number int, driver string) *v1.PersistentVolume {
 // Claims streams the claims of that many pairs to an informer. driver returns the CSI
 // driver of a pair.
 func Claims(pairs int, driver func(number int) string) cache.ListerWatcher {
-	return stream(pairs, &v1.PersistentVolumeClaim{}, func(number int) runtime.Object { return DecodedClaim(number, driver(number)) })
+	return stream(pairs, &v1.PersistentVolumeClaim{},
+		func(number int) runtime.Object { return DecodedClaim(number, driver(number)) })
 }
 
 // Volumes streams the volumes of that many pairs to an informer.
 func Volumes(pairs int, driver func(number int) string) cache.ListerWatcher {
-	return stream(pairs, &v1.PersistentVolume{}, func(number int) runtime.Object { return DecodedVolume(number, driver(number)) })
+	return stream(pairs, &v1.PersistentVolume{},
+		func(number int) runtime.Object { return DecodedVolume(number, driver(number)) })
 }
 
 // None streams no objects to an informer of the type.

@@ -17,7 +17,8 @@ import (
 // [runtime.ContentTypeProtobuf] or [runtime.ContentTypeJSON].
 func Encode(tb testing.TB, contentType string, object runtime.Object) []byte {
 	tb.Helper()
-	data, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info(contentType).Serializer, v1.SchemeGroupVersion), object)
+	data, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info(contentType).Serializer, v1.SchemeGroupVersion),
+		object)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func info(contentType string) runtime.SerializerInfo {
 // Decode returns the object as an informer with the rules decodes it.
 func Decode[T runtime.Object](tb testing.TB, rules partial.Rules, object T) T {
 	tb.Helper()
-	decoded, err := runtime.Decode(Decoder(runtime.ContentTypeProtobuf, rules), Encode(tb, runtime.ContentTypeProtobuf, object))
+	decoded, err := runtime.Decode(Decoder(runtime.ContentTypeProtobuf, rules),
+		Encode(tb, runtime.ContentTypeProtobuf, object))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -65,7 +67,8 @@ func WithManagedFields[T metav1.Object](object T) T {
 	var managed []metav1.ManagedFieldsEntry
 	for _, manager := range []string{"csi-provisioner", "kube-controller-manager", "pv-controller", "kubectl"} {
 		managed = append(managed, metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(fields),
 		})
 	}
 	object.SetManagedFields(managed)

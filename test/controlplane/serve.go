@@ -61,14 +61,19 @@ func newCommand() *cobra.Command {
 func (f *serveFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.dataDir, "data-dir", "", "directory that keeps all data (default: a temporary one)")
 	set.StringVar(&f.kubeconfigOut, "kubeconfig-out", "", "file that gets the administrator's kubeconfig")
-	set.StringVar(&f.readyFile, "ready-file", "", "file that gets the URL once the control plane is ready, and is removed when it stops")
+	set.StringVar(&f.readyFile, "ready-file", "",
+		"file that gets the URL once the control plane is ready, and is removed when it stops")
 	set.StringVar(&f.auditLog, "audit-log", "", "file that gets one line of JSON per finished request")
-	set.StringVar(&f.etcd, "etcd", "", "endpoint of an etcd in another process, see the command etcd (default: etcd runs in this process)")
-	set.StringVar(&f.kubeAPIServer, "kube-apiserver", "", "program that runs instead of the built-in kube-apiserver, with its log in the data directory")
-	set.BoolVar(&f.inMemorySpeed, "in-memory-speed", false, "do not flush to disk: fast, and lost when the machine crashes")
+	set.StringVar(&f.etcd, "etcd", "",
+		"endpoint of an etcd in another process, see the command etcd (default: etcd runs in this process)")
+	set.StringVar(&f.kubeAPIServer, "kube-apiserver", "",
+		"program that runs instead of the built-in kube-apiserver, with its log in the data directory")
+	set.BoolVar(&f.inMemorySpeed, "in-memory-speed", false,
+		"do not flush to disk: fast, and lost when the machine crashes")
 	set.StringVar(&f.featureGates, "feature-gates", "", "feature gates of kube-apiserver, Name=true|false[,...]")
 	set.StringArrayVar(&f.users, "user", nil, "write a kubeconfig for a user: NAME[,GROUP...]=FILE (repeatable)")
-	set.StringArrayVar(&f.serviceAccounts, "service-account", nil, "write a kubeconfig for a service account: NAMESPACE/NAME=FILE (repeatable)")
+	set.StringArrayVar(&f.serviceAccounts, "service-account", nil,
+		"write a kubeconfig for a service account: NAMESPACE/NAME=FILE (repeatable)")
 	set.StringArrayVar(&f.extraArgs, "extra-arg", nil, "further flag of kube-apiserver: KEY=VALUE (repeatable)")
 }
 
@@ -130,7 +135,8 @@ func (f serveFlags) kubeconfigs() (map[string]credentials.Identity, error) {
 }
 
 // addKubeconfigs adds the specs WHO=FILE to files.
-func addKubeconfigs(files map[string]credentials.Identity, specs []string, parse func(string) (credentials.Identity, error)) error {
+func addKubeconfigs(files map[string]credentials.Identity, specs []string,
+	parse func(string) (credentials.Identity, error)) error {
 	for _, spec := range specs {
 		who, file, _ := strings.Cut(spec, "=")
 		if file == "" {
@@ -216,7 +222,8 @@ func newRestoreCommand() *cobra.Command {
 	set := command.Flags()
 	set.StringVar(&dataDir, "data-dir", "", "data directory of the control plane")
 	set.StringVar(&from, "from", "", "copy of the directory etcd in it")
-	set.Uint64Var(&bump, "bump-revision", 0, "by how much the revision is raised, which also marks all earlier revisions as compacted; 0 keeps it")
+	set.Uint64Var(&bump, "bump-revision", 0,
+		"by how much the revision is raised, which also marks all earlier revisions as compacted; 0 keeps it")
 	return command
 }
 
@@ -243,7 +250,8 @@ func newEtcdCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 	}
 	set := command.Flags()
-	set.StringVar(&dataDir, "data-dir", "", "directory that keeps all data, not that of the control plane (default: a temporary one)")
+	set.StringVar(&dataDir, "data-dir", "",
+		"directory that keeps all data, not that of the control plane (default: a temporary one)")
 	set.BoolVar(&inMemorySpeed, "in-memory-speed", false, "do not flush to disk: fast, and lost when the machine crashes")
 	return command
 }

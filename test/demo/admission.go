@@ -135,7 +135,8 @@ func createProbe(ctx context.Context, volumes typedcorev1.PersistentVolumeInterf
 }
 
 // patchProbe writes the probe and returns it as the API server stored it.
-func patchProbe(ctx context.Context, volumes typedcorev1.PersistentVolumeInterface, body string) (*v1.PersistentVolume, error) {
+func patchProbe(ctx context.Context, volumes typedcorev1.PersistentVolumeInterface,
+	body string) (*v1.PersistentVolume, error) {
 	probe, err := volumes.Patch(ctx, probeName, types.MergePatchType, []byte(body), metav1.PatchOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("probe the admission policy: %w", err)

@@ -104,7 +104,8 @@ func (c *change) sentence() string {
 func describeProvisioner(c *change) {
 	for _, name := range []string{storage.AnnStorageProvisioner, storage.AnnBetaStorageProvisioner} {
 		if before, after := c.annotation(name); after != "" && before != after {
-			c.say("names the provisioner of %s", annotation(storage.AnnStorageProvisioner), annotation(storage.AnnBetaStorageProvisioner))
+			c.say("names the provisioner of %s", annotation(storage.AnnStorageProvisioner),
+				annotation(storage.AnnBetaStorageProvisioner))
 			return
 		}
 	}
@@ -122,9 +123,11 @@ func describeClaimBinding(c *change) {
 	switch before, after := c.text("spec", "volumeName"); {
 	case before == after:
 	case after == "":
-		c.say("unbinds %s from PV "+shorten(before), "spec.volumeName", annotation(storage.AnnBindCompleted), annotation(storage.AnnBoundByController))
+		c.say("unbinds %s from PV "+shorten(before), "spec.volumeName", annotation(storage.AnnBindCompleted),
+			annotation(storage.AnnBoundByController))
 	default:
-		c.say("binds %s to PV "+shorten(after), "spec.volumeName", annotation(storage.AnnBindCompleted), annotation(storage.AnnBoundByController))
+		c.say("binds %s to PV "+shorten(after), "spec.volumeName", annotation(storage.AnnBindCompleted),
+			annotation(storage.AnnBoundByController))
 	}
 }
 
@@ -154,7 +157,8 @@ func describePolicy(c *change) {
 // describePhase describes the phase, and what changes with it.
 func describePhase(c *change) {
 	if before, after := c.text("status", "phase"); before != after {
-		c.say("marks %s "+after, "status.phase", "status.accessModes", "status.capacity", "status.lastPhaseTransitionTime", "status.message", "status.reason")
+		c.say("marks %s "+after, "status.phase", "status.accessModes", "status.capacity", "status.lastPhaseTransitionTime",
+			"status.message", "status.reason")
 	}
 }
 

@@ -112,7 +112,8 @@ func (c *Cluster) startDriver(ctx context.Context, flags func(dir string) ([]str
 // startControllers starts both controllers.
 func (c *Cluster) startControllers(ctx context.Context, programs Programs) error {
 	c.pair = Ours
-	if err := c.startLoops(ctx, sandbox.Controller{HonorReclaimPolicy: programs.Honor, Args: programs.Controller}); err != nil {
+	if err := c.startLoops(ctx, sandbox.Controller{HonorReclaimPolicy: programs.Honor,
+		Args: programs.Controller}); err != nil {
 		return err
 	}
 	return c.startProvisioner(ctx, sandbox.Controller{HonorReclaimPolicy: programs.Honor, Args: programs.Provisioner})

@@ -157,7 +157,8 @@ func shortenFinalizer(name string) string {
 	switch finalizer.Name(name) {
 	case finalizer.External:
 		return "external-provisioner"
-	case finalizer.InTree, finalizer.VolumeProtection, finalizer.ClaimProtection, finalizer.CloneSource, finalizer.SnapshotSource:
+	case finalizer.InTree, finalizer.VolumeProtection, finalizer.ClaimProtection, finalizer.CloneSource,
+		finalizer.SnapshotSource:
 		return path.Base(name)
 	}
 	return name

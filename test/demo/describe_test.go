@@ -27,7 +27,8 @@ func TestWriteIsDescribedFromTheAuditLog(t *testing.T) {
 			"you", "changes PV pvc-394c3d6b", volumes + "/" + provisioned,
 		},
 		"a write of a status": {
-			sandbox.Event{User: sandbox.PVControllerAccount.Name(), Verb: "patch", Resource: volumes, Subresource: "status", Name: "a", Code: 200},
+			sandbox.Event{User: sandbox.PVControllerAccount.Name(), Verb: "patch", Resource: volumes, Subresource: "status",
+				Name: "a", Code: 200},
 			"pv-controller", "changes PV a", volumes + "/a/status",
 		},
 		"a write that is refused": {
@@ -39,14 +40,16 @@ func TestWriteIsDescribedFromTheAuditLog(t *testing.T) {
 			"you", "tries to delete all PVs → 403", volumes,
 		},
 		"somebody else deletes all claims": {
-			sandbox.Event{User: "system:serviceaccount:kube-system:cleaner", Verb: "deletecollection", Resource: claims, Code: 200},
+			sandbox.Event{User: "system:serviceaccount:kube-system:cleaner", Verb: "deletecollection", Resource: claims,
+				Code: 200},
 			"system:serviceaccount:kube-system:cleaner", "deletes all PVCs", claims,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.request.Time, tc.request.Duration = at(30), 10*time.Millisecond
 			got, shown := describeWrite(tc.request)
-			if !shown || got.Kind != kindWrite || got.Who != tc.who || got.What != tc.what || got.Object != tc.object || got.Verb != tc.request.Verb {
+			if !shown || got.Kind != kindWrite || got.Who != tc.who || got.What != tc.what || got.Object != tc.object ||
+				got.Verb != tc.request.Verb {
 				t.Errorf("describeWrite = %+v, %v; want %s: %s (%s)", got, shown, tc.who, tc.what, tc.object)
 			}
 			if !got.Time.Equal(at(20)) {
@@ -105,7 +108,8 @@ func TestVolumeStateNamesItsFinalizers(t *testing.T) {
 		want Event
 	}{
 		"a volume in use": {
-			metav1.ObjectMeta{Finalizers: []string{"external-provisioner.volume.kubernetes.io/finalizer", "kubernetes.io/pv-protection"}}, false,
+			metav1.ObjectMeta{Finalizers: []string{"external-provisioner.volume.kubernetes.io/finalizer",
+				"kubernetes.io/pv-protection"}}, false,
 			Event{
 				What: "PV pvc-394c3d6b: Bound, finalizers external-provisioner and pv-protection", Phase: "Bound",
 				Finalizers: []string{"external-provisioner.volume.kubernetes.io/finalizer", "kubernetes.io/pv-protection"},

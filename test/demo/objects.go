@@ -26,7 +26,8 @@ type objects struct {
 
 // watchObjects watches the objects and calls tell for each new state, until ctx ends or
 // stop is called. It returns once all existing objects are known.
-func watchObjects(ctx context.Context, client kubernetes.Interface, tell func(Event)) (watched *objects, stop func(), err error) {
+func watchObjects(ctx context.Context, client kubernetes.Interface,
+	tell func(Event)) (watched *objects, stop func(), err error) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core := factory.Core().V1()
 	watched = &objects{
@@ -36,7 +37,8 @@ func watchObjects(ctx context.Context, client kubernetes.Interface, tell func(Ev
 		changed: make(chan struct{}),
 		last:    map[string]string{},
 	}
-	for _, informer := range []cache.SharedInformer{core.PersistentVolumes().Informer(), core.PersistentVolumeClaims().Informer()} {
+	for _, informer := range []cache.SharedInformer{core.PersistentVolumes().Informer(),
+		core.PersistentVolumeClaims().Informer()} {
 		if _, err := informer.AddEventHandler(watched.handler()); err != nil {
 			return nil, nil, fmt.Errorf("watch objects: %w", err)
 		}

@@ -13,7 +13,8 @@ import (
 )
 
 func TestEachNewStateIsToldOnce(t *testing.T) {
-	client := fake.NewClientset(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}})
+	client := fake.NewClientset(&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}})
 	var events []Event
 	seen, stop, err := watchObjects(t.Context(), client, func(e Event) { events = append(events, e) })
 	if err != nil {

@@ -38,7 +38,8 @@ func (o Outcome) Verdict() string {
 	case o.Gate:
 		return gate + countLeft(o.Left) + " in the storage system"
 	}
-	return fmt.Sprintf("%s%s behind in the storage system (%s): this is the leak", gate, countLeft(o.Left), strings.Join(o.Left, ", "))
+	return fmt.Sprintf("%s%s behind in the storage system (%s): this is the leak", gate, countLeft(o.Left),
+		strings.Join(o.Left, ", "))
 }
 
 // Why returns the reason for an expected outcome, or "".

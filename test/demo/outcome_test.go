@@ -59,7 +59,8 @@ func TestErrorNamesUnexpectedRunsOnly(t *testing.T) {
 		t.Errorf("unexpected = %v for expected outcomes", err)
 	}
 	err := unexpected([]Outcome{reclaimed, {Gate: false, Volume: "vol-1"}})
-	if err == nil || !strings.Contains(err.Error(), "HonorPVReclaimPolicy=false") || strings.Contains(err.Error(), "=true") {
+	if err == nil || !strings.Contains(err.Error(), "HonorPVReclaimPolicy=false") ||
+		strings.Contains(err.Error(), "=true") {
 		t.Errorf("unexpected = %v, want the second run only", err)
 	}
 }

@@ -23,7 +23,8 @@ const (
 
 // StartPair starts a mock driver with no volumes and with scripted faults, and a pair.
 func (c *Cluster) StartPair(ctx context.Context, pair Pair, faults string) error {
-	names := map[Pair]string{Ours: "pv-controller and provisioner", Upstream: "kube-controller-manager and csi-provisioner"}
+	names := map[Pair]string{Ours: "pv-controller and provisioner",
+		Upstream: "kube-controller-manager and csi-provisioner"}
 	c.pair = pair
 	return c.config.Progress.Do(ctx, "starting csimock, "+names[pair], func(ctx context.Context) error {
 		if err := c.startDriver(ctx, func(dir string) ([]string, error) { return writeFaults(dir, faults) }); err != nil {

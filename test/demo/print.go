@@ -120,7 +120,8 @@ func (p *textPrinter) Summarize(outcomes []Outcome) error {
 	table := printers.GetNewTabWriter(p.out)
 	fmt.Fprintln(table, "RUN\tVOLUMES LEFT\tEXPECTED\tRESULT")
 	for _, outcome := range outcomes {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", gateName(outcome.Gate), len(outcome.Left), len(outcome.Expected()), result(outcome))
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", gateName(outcome.Gate), len(outcome.Left), len(outcome.Expected()),
+			result(outcome))
 	}
 	return table.Flush()
 }

@@ -97,7 +97,8 @@ type object = map[string]any
 
 func TestFollowWritesEndsAtTheEndMark(t *testing.T) {
 	request := func(verb, name string) object {
-		return object{"verb": verb, "objectRef": object{"resource": volumes, "name": name}, "user": object{"username": adminUser}}
+		return object{"verb": verb, "objectRef": object{"resource": volumes, "name": name},
+			"user": object{"username": adminUser}}
 	}
 	path := writeLines(t, request("delete", "a"), request("get", "a"), request("get", "last"), request("delete", "b"))
 	var events []Event

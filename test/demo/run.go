@@ -38,7 +38,8 @@ func Run(ctx context.Context, config Config) (err error) {
 	defer cancel()
 	guarded, fail := context.WithCancelCause(limited)
 	defer fail(nil)
-	cluster, err := StartCluster(guarded, ClusterConfig{Binaries: config.Binaries, Keep: config.Keep, Progress: config.Progress, Died: fail})
+	cluster, err := StartCluster(guarded, ClusterConfig{Binaries: config.Binaries, Keep: config.Keep,
+		Progress: config.Progress, Died: fail})
 	if err != nil {
 		return whyEnded(ctx, guarded, err)
 	}

@@ -117,7 +117,8 @@ func (s *scenario) reclaimMarker(ctx context.Context) error {
 
 // bind creates a claim and returns its volume once both are bound.
 func (s *scenario) bind(ctx context.Context, name string) (*v1.PersistentVolume, error) {
-	if _, err := s.cluster.Client().CoreV1().PersistentVolumeClaims(namespace).Create(ctx, newClaim(name), metav1.CreateOptions{}); err != nil {
+	if _, err := s.cluster.Client().CoreV1().PersistentVolumeClaims(namespace).
+		Create(ctx, newClaim(name), metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("create claim: %w", err)
 	}
 	var volume *v1.PersistentVolume
@@ -134,7 +135,8 @@ func (s *scenario) bind(ctx context.Context, name string) (*v1.PersistentVolume,
 
 // release deletes a claim and waits until it and its volume are gone.
 func (s *scenario) release(ctx context.Context, claim, volume string) error {
-	if err := s.cluster.Client().CoreV1().PersistentVolumeClaims(namespace).Delete(ctx, claim, metav1.DeleteOptions{}); err != nil {
+	if err := s.cluster.Client().CoreV1().PersistentVolumeClaims(namespace).
+		Delete(ctx, claim, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete claim: %w", err)
 	}
 	return s.objects.await(ctx, "PVC "+claim+" and PV "+volume+" are gone", func() bool {

@@ -51,7 +51,8 @@ var dueCases = map[string]struct {
 		rest:    []string{"late"},
 	},
 	"a state waits for its write": {
-		added:   []Event{{What: "state", Kind: kindState, Version: "7", Time: at(10)}, {What: "gone", Kind: kindState, Gone: true, Time: at(20)}},
+		added: []Event{{What: "state", Kind: kindState, Version: "7", Time: at(10)},
+			{What: "gone", Kind: kindState, Gone: true, Time: at(20)}},
 		instant: at(100),
 		due:     []string{"gone"},
 		rest:    []string{"state"},
@@ -131,7 +132,8 @@ func TestWritesAreDescribedInTheOrderOfVersions(t *testing.T) {
 		timeline.add(event)
 	}
 	events := timeline.rest()
-	if got, want := whats(events), []string{"creates PVC demo", "", "names the provisioner of PVC demo", "unsaid"}; !slices.Equal(got, want) {
+	if got, want := whats(events), []string{"creates PVC demo", "", "names the provisioner of PVC demo",
+		"unsaid"}; !slices.Equal(got, want) {
 		t.Errorf("events are %q, want %q", got, want)
 	}
 	if !events[1].Told || events[3].Told {

@@ -65,9 +65,11 @@ func denied(kind Kind, r *request) metav1.Status {
 	case DeniedConflict:
 		status = apierrors.NewConflict(r.groupResource(), r.name, errInjected).Status()
 	case DeniedInvalid:
-		status = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.verb, r.groupResource(), r.name, errInjected.Error(), 0, false).Status()
+		status = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.verb, r.groupResource(), r.name,
+			errInjected.Error(), 0, false).Status()
 	case DeniedGone:
-		status = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonGone, Message: errInjected.Error()}
+		status = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonGone,
+			Message: errInjected.Error()}
 	default:
 		status = apierrors.NewForbidden(r.groupResource(), r.name, errInjected).Status()
 	}
@@ -78,14 +80,16 @@ func denied(kind Kind, r *request) metav1.Status {
 // tooLargeVersion is the answer of an API server whose watch cache is behind.
 func tooLargeVersion() metav1.Status {
 	status := apierrors.NewTimeoutError("Too large resource version: "+errInjected.Error(), 1).Status()
-	status.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	status.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge,
+		Message: "Too large resource version"}}
 	return status
 }
 
 // noWatchList is the answer of an API server with the feature WatchList off.
 func noWatchList() metav1.Status {
 	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}, "", field.ErrorList{
-		field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"),
+		field.Forbidden(field.NewPath("sendInitialEvents"),
+			"sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"),
 	}).Status()
 }
 

@@ -90,7 +90,8 @@ func TestRateOfOneKindLeavesOthers(t *testing.T) {
 		return cut
 	}
 	alone := decide(map[Kind]float64{CutBefore: 0.2})
-	if beside := decide(map[Kind]float64{CutBefore: 0.2, Outage: 0.5}); !slices.Equal(alone, beside) || len(alone) < 40 || len(alone) > 120 {
+	if beside := decide(map[Kind]float64{CutBefore: 0.2, Outage: 0.5}); !slices.Equal(alone, beside) || len(alone) < 40 ||
+		len(alone) > 120 {
 		t.Errorf("of %d requests: %v alone, %v beside another kind", len(requests), alone, beside)
 	}
 }
@@ -136,7 +137,8 @@ func TestRequestsAreCountedByName(t *testing.T) {
 		"other versions":  {parse(t, http.MethodGet, claims+"?resourceVersion=1", ""), parse(t, http.MethodGet, claims, ""), true},
 		"other UIDs":      {parse(t, http.MethodGet, volumes+"/pvc-"+uid, ""), parse(t, http.MethodGet, volumes+"/pvc-"+another, ""), true},
 		"created names": {
-			parse(t, http.MethodPost, claims, `{"metadata":{"name":"a"}}`), parse(t, http.MethodPost, claims, `{"metadata":{"name":"b"}}`), false,
+			parse(t, http.MethodPost, claims, `{"metadata":{"name":"a"}}`),
+			parse(t, http.MethodPost, claims, `{"metadata":{"name":"b"}}`), false,
 		},
 		"events": {
 			parse(t, http.MethodPost, "/api/v1/namespaces/n/events", `{"metadata":{"name":"a.1"}}`),
@@ -152,7 +154,8 @@ func TestRequestsAreCountedByName(t *testing.T) {
 
 func TestFaultsAreRealistic(t *testing.T) {
 	after := []Kind{CutAfter, ErrorAfter, TimeoutAfter}
-	write := append(slices.Clone(after), UnknownPath, DeniedNotFound, DeniedConflict, DeniedInvalid, DeniedForbidden, DeniedGone)
+	write := append(slices.Clone(after), UnknownPath, DeniedNotFound, DeniedConflict, DeniedInvalid, DeniedForbidden,
+		DeniedGone)
 	special := append(slices.Clone(write), Conflict, SlowList, StaleList, TooLargeVersion, Gone)
 	for name, c := range map[string]struct {
 		request *request
@@ -177,7 +180,8 @@ func TestFaultsAreRealistic(t *testing.T) {
 		"watch from any state":   {parse(t, http.MethodGet, claims+"?watch=1&resourceVersion=0", ""), nil},
 		"watch list":             {parse(t, http.MethodGet, claims+"?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", ""), nil},
 		"watch list not older": {
-			parse(t, http.MethodGet, claims+"?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=7", ""), []Kind{TooLargeVersion},
+			parse(t, http.MethodGet, claims+
+				"?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=7", ""), []Kind{TooLargeVersion},
 		},
 	} {
 		for _, kind := range requestKinds {

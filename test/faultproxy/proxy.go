@@ -133,7 +133,8 @@ func (p *Proxy) Kubeconfig(file string) error {
 	}
 	const name = "faultproxy"
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + address, CertificateAuthorityData: p.endpoint.authority}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + address,
+		CertificateAuthorityData: p.endpoint.authority}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name}
 	config.CurrentContext = name
 	if err := clientcmd.WriteToFile(*config, file); err != nil {

@@ -165,7 +165,8 @@ func TestRequestsPassUnchanged(t *testing.T) {
 			t.Errorf("%s %s: %v, %v", c.method, c.path, got, err)
 		}
 	}
-	want := []string{"GET " + claim, "PUT " + claim + " " + object, "POST " + claims + " k8s\x00 and some bytes", "GET /version?timeout=5s"}
+	want := []string{"GET " + claim, "PUT " + claim + " " + object, "POST " + claims + " k8s\x00 and some bytes",
+		"GET /version?timeout=5s"}
 	if got := w.server.requests(); !slices.Equal(got, want) {
 		t.Errorf("the API server got %q, want %q", got, want)
 	}

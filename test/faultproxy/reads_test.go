@@ -18,7 +18,10 @@ func TestDelaysKeepRequestAndAnswer(t *testing.T) {
 	for _, kind := range []Kind{DelayRequest, DelayAnswer, SlowList} {
 		t.Run(string(kind), func(t *testing.T) {
 			long := strings.Repeat("0123456789", 10_000)
-			w := newWorld(t, map[Kind]float64{kind: 1}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, long) })
+			w := newWorld(t, map[Kind]float64{kind: 1}, func(w http.ResponseWriter,
+				_ *http.Request) {
+				_, _ = io.WriteString(w, long)
+			})
 			start := time.Now()
 			if got, err := w.do(http.MethodGet, claims, ""); err != nil || string(got.body) != long {
 				t.Errorf("got %d bytes, %v", len(got.body), err)
@@ -37,7 +40,8 @@ func TestDelaysKeepRequestAndAnswer(t *testing.T) {
 // listWorld is a world whose program has seen the versions 8 and 9 in a watch.
 func listWorld(t *testing.T, handle http.HandlerFunc) *world {
 	t.Helper()
-	first := stream(jsonLines, [][]byte{frameOf(t, jsonLines, watch.Modified, 8), frameOf(t, jsonLines, watch.Added, 9)}, nil)
+	first := stream(jsonLines, [][]byte{frameOf(t, jsonLines, watch.Modified, 8), frameOf(t, jsonLines, watch.Added, 9)},
+		nil)
 	w := newWorld(t, map[Kind]float64{StaleList: 1}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") {
 			first(w, r)
@@ -59,8 +63,10 @@ func TestStaleListShowsFormerState(t *testing.T) {
 		claims + "?limit=5&resourceVersion=0": {
 			claims + "?resourceVersion=8&resourceVersionMatch=Exact", claims + "?resourceVersion=9&resourceVersionMatch=Exact",
 		},
-		claims + "?resourceVersion=3":                                   {claims + "?resourceVersion=3&resourceVersionMatch=Exact"},
-		claims + "?resourceVersion=3&resourceVersionMatch=NotOlderThan": {claims + "?resourceVersion=3&resourceVersionMatch=Exact"},
+		claims + "?resourceVersion=3": {claims +
+			"?resourceVersion=3&resourceVersionMatch=Exact"},
+		claims + "?resourceVersion=3&resourceVersionMatch=NotOlderThan": {claims +
+			"?resourceVersion=3&resourceVersionMatch=Exact"},
 		claims:              {claims},
 		claims + "?limit=5": {claims + "?limit=5"},
 		claim:               {claim},
@@ -94,7 +100,8 @@ func TestLostFormerStateIsNotServed(t *testing.T) {
 
 func TestObjectsAtStartOfWatchAreNoVersions(t *testing.T) {
 	w := newWorld(t, nil, nil)
-	body := &watchBody{proxy: w.proxy, format: jsonLines, request: parse(t, http.MethodGet, claims+"?watch=1&sendInitialEvents=true", "")}
+	body := &watchBody{proxy: w.proxy, format: jsonLines, request: parse(t, http.MethodGet,
+		claims+"?watch=1&sendInitialEvents=true", "")}
 	body.remember(frameOf(t, jsonLines, watch.Added, 5))
 	if got := w.proxy.versions.at(0); got != "" {
 		t.Errorf("remembers %s", got)

@@ -31,8 +31,9 @@ type request struct {
 }
 
 var (
-	infos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
-	uids  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	infos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api")}
+	uids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	// writes are the verbs that change objects.
 	writes = []string{"create", "update", "patch", "delete", "deletecollection"}
 )
@@ -138,6 +139,7 @@ func (r *request) continues() bool {
 
 // title names the resource in a Fault.
 func (r *request) title() string {
-	parts := slices.DeleteFunc([]string{r.group, r.resource, r.subresource, r.path}, func(part string) bool { return part == "" })
+	parts := slices.DeleteFunc([]string{r.group, r.resource, r.subresource, r.path},
+		func(part string) bool { return part == "" })
 	return strings.Join(parts, "/")
 }

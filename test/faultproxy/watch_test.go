@@ -183,7 +183,8 @@ func TestExpiredWatchEndsWithStatus(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			w := newWorld(t, map[Kind]float64{WatchExpired: 1}, stream(f, nil, nil))
 			client := w.clientset(f)
-			watching, err := client.CoreV1().PersistentVolumeClaims("n").Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+			watching, err := client.CoreV1().PersistentVolumeClaims("n").
+				Watch(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -74,7 +74,8 @@ func (d *Choices) modes() []v1.PersistentVolumeAccessMode {
 }
 
 func (d *Choices) volumeMode() *v1.PersistentVolumeMode {
-	return pointer(Pick[v1.PersistentVolumeMode](d, "-", v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock, "Cloth", ""))
+	return pointer(Pick[v1.PersistentVolumeMode](d, "-", v1.PersistentVolumeFilesystem, v1.PersistentVolumeBlock, "Cloth",
+		""))
 }
 
 func (d *Choices) deletion() *metav1.Time {
@@ -96,7 +97,8 @@ func (d *Choices) annotations(keys []string, values ...string) map[string]string
 
 func (d *Choices) selector() *metav1.LabelSelector {
 	expression := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator,
+			Values: values}}}
 	}
 	return Pick(d, nil,
 		&metav1.LabelSelector{},

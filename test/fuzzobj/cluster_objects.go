@@ -39,7 +39,8 @@ func (d *Choices) Node(name string) *v1.Node {
 	node.Spec.Taints = some(d, v1.Taint{Key: v1.TaintNodeOutOfService, Effect: v1.TaintEffectNoExecute}, v1.Taint{})
 	for _, kind := range some(d, v1.NodeReady, v1.NodeDiskPressure) {
 		node.Status.Conditions = append(node.Status.Conditions, v1.NodeCondition{
-			Type: kind, Status: Pick(d, v1.ConditionTrue, v1.ConditionFalse, v1.ConditionUnknown, ""), LastTransitionTime: metav1.Time{Time: d.Time()},
+			Type: kind, Status: Pick(d, v1.ConditionTrue, v1.ConditionFalse, v1.ConditionUnknown, ""),
+			LastTransitionTime: metav1.Time{Time: d.Time()},
 		})
 	}
 	return node
@@ -57,7 +58,8 @@ func (d *Choices) CSINode(name string) *storagev1.CSINode {
 
 // Lease returns a Lease with the name.
 func (d *Choices) Lease(name string) *coordinationv1.Lease {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID(name), ResourceVersion: "1"}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID(name),
+		ResourceVersion: "1"}}
 	lease.Spec.HolderIdentity = pointer(Pick(d, "-", "", "pod_uid", "csi-provisioner-0", "exeunt"))
 	lease.Spec.LeaseDurationSeconds = Pick(d, nil, number(15), number(0), number(-1), number(math.MaxInt32))
 	if d.Below(3) > 0 {
@@ -72,12 +74,14 @@ func number(n int32) *int32 { return &n }
 // Time returns a time: none, the epoch, within an hour after 2030 began, or far away.
 func (d *Choices) Time() time.Time {
 	year := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	return Pick(d, year, time.Time{}, time.Unix(0, 0), year.Add(time.Duration(d.Below(60))*time.Minute), year.AddDate(270, 0, 0))
+	return Pick(d, year, time.Time{}, time.Unix(0, 0), year.Add(time.Duration(d.Below(60))*time.Minute),
+		year.AddDate(270, 0, 0))
 }
 
 // Attachment returns a VolumeAttachment with the name.
 func (d *Choices) Attachment(name string) *storagev1.VolumeAttachment {
-	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), DeletionTimestamp: d.deletion(), Finalizers: some(d, finalizers...)}}
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+		DeletionTimestamp: d.deletion(), Finalizers: some(d, finalizers...)}}
 	attachment.Spec = storagev1.VolumeAttachmentSpec{
 		Attacher: Pick(d, Driver, "", "other.example.com"), NodeName: Pick(d, "node", ""),
 		Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: pointer(Pick(d, "v0", "v1", "-", "", "gone"))},
@@ -90,7 +94,8 @@ func (d *Choices) Attachment(name string) *storagev1.VolumeAttachment {
 // Capacity returns a CSIStorageCapacity with the name.
 func (d *Choices) Capacity(name string) *storagev1.CSIStorageCapacity {
 	object := &storagev1.CSIStorageCapacity{
-		ObjectMeta:       metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID(name), ResourceVersion: "1", Labels: d.labels(), CreationTimestamp: metav1.Time{Time: d.Time()}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID(name), ResourceVersion: "1",
+			Labels: d.labels(), CreationTimestamp: metav1.Time{Time: d.Time()}},
 		StorageClassName: Pick(d, "c0", "c1", "", "a/b"), NodeTopology: d.selector(),
 	}
 	if d.Below(2) == 1 {

@@ -36,7 +36,8 @@ func (d *Choices) meta(name string, uids ...types.UID) metav1.ObjectMeta {
 		Labels:            d.labels(),
 		Finalizers:        some(d, finalizers...),
 		Annotations: d.annotations(annotated,
-			"yes", "", Driver, "kubernetes.io/host-path", "kubernetes.io/gce-pd", "kubernetes.io/rbd", "other.example.com", "c0", "1Gi", "pending", "done"),
+			"yes", "", Driver, "kubernetes.io/host-path", "kubernetes.io/gce-pd", "kubernetes.io/rbd", "other.example.com", "c0",
+			"1Gi", "pending", "done"),
 	}
 }
 
@@ -87,14 +88,15 @@ func (d *Choices) dataSourceRef() *v1.TypedObjectReference {
 func (d *Choices) Volume(name string) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{ObjectMeta: d.meta(name, types.UID(name), "")}
 	volume.Spec = v1.PersistentVolumeSpec{
-		Capacity:                      d.storage(),
-		AccessModes:                   d.modes(),
-		ClaimRef:                      d.claimRef(name),
-		PersistentVolumeReclaimPolicy: Pick(d, v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimRecycle, "", "Burn"),
-		StorageClassName:              Pick(d, "", "c0", "c1", "nowhere"),
-		VolumeMode:                    d.volumeMode(),
-		VolumeAttributesClassName:     pointer(Pick(d, "-", "", "fast")),
-		PersistentVolumeSource:        d.source(name),
+		Capacity:    d.storage(),
+		AccessModes: d.modes(),
+		ClaimRef:    d.claimRef(name),
+		PersistentVolumeReclaimPolicy: Pick(d, v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain,
+			v1.PersistentVolumeReclaimRecycle, "", "Burn"),
+		StorageClassName:          Pick(d, "", "c0", "c1", "nowhere"),
+		VolumeMode:                d.volumeMode(),
+		VolumeAttributesClassName: pointer(Pick(d, "-", "", "fast")),
+		PersistentVolumeSource:    d.source(name),
 	}
 	volume.Status = v1.PersistentVolumeStatus{
 		Phase:   Pick(d, v1.VolumeAvailable, "", v1.VolumePending, v1.VolumeBound, v1.VolumeReleased, v1.VolumeFailed, "Odd"),
@@ -105,11 +107,13 @@ func (d *Choices) Volume(name string) *v1.PersistentVolume {
 
 func (d *Choices) claimRef(volume string) *v1.ObjectReference {
 	refer := func(namespace, name string, uid types.UID) *v1.ObjectReference {
-		return &v1.ObjectReference{Kind: Pick(d, "PersistentVolumeClaim", "", "Pod"), Namespace: namespace, Name: name, UID: uid}
+		return &v1.ObjectReference{Kind: Pick(d, "PersistentVolumeClaim", "", "Pod"), Namespace: namespace, Name: name,
+			UID: uid}
 	}
 	name := Pick(d, "p0", "p1", "gone", "", volume)
 	return Pick(d, nil,
-		refer(Namespace, name, types.UID(name)), refer(Namespace, name, ""), refer(Namespace, name, types.UID(name+"-of-old")),
+		refer(Namespace, name, types.UID(name)), refer(Namespace, name, ""),
+		refer(Namespace, name, types.UID(name+"-of-old")),
 		refer("elsewhere", name, types.UID(name)), refer("", name, ""), &v1.ObjectReference{})
 }
 
@@ -134,15 +138,18 @@ func (d *Choices) Class(name string) *storagev1.StorageClass {
 			Name: name, ResourceVersion: "1",
 			Annotations: d.annotations([]string{"storageclass.kubernetes.io/is-default-class"}, "true", "false", "maybe"),
 		},
-		Provisioner:       Pick(d, Driver, "kubernetes.io/no-provisioner", "kubernetes.io/gce-pd", "kubernetes.io/host-path", "", name),
-		VolumeBindingMode: pointer(Pick[storagev1.VolumeBindingMode](d, "-", storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer, "Someday")),
-		ReclaimPolicy:     pointer(Pick[v1.PersistentVolumeReclaimPolicy](d, "-", v1.PersistentVolumeReclaimDelete, "Burn")),
+		Provisioner: Pick(d, Driver, "kubernetes.io/no-provisioner", "kubernetes.io/gce-pd", "kubernetes.io/host-path",
+			"", name),
+		VolumeBindingMode: pointer(Pick[storagev1.VolumeBindingMode](d, "-", storagev1.VolumeBindingImmediate,
+			storagev1.VolumeBindingWaitForFirstConsumer, "Someday")),
+		ReclaimPolicy: pointer(Pick[v1.PersistentVolumeReclaimPolicy](d, "-", v1.PersistentVolumeReclaimDelete, "Burn")),
 	}
 }
 
 // Pod returns a pod with the name.
 func (d *Choices) Pod(name string) *v1.Pod {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID(name), ResourceVersion: "1", DeletionTimestamp: d.deletion()}}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, UID: types.UID(name),
+		ResourceVersion: "1", DeletionTimestamp: d.deletion()}}
 	pod.Spec.NodeName = Pick(d, "node", "")
 	grace := int64(d.Below(3))
 	pod.DeletionGracePeriodSeconds = Pick(d, nil, &grace)

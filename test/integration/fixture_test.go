@@ -68,7 +68,8 @@ func (d *fakeStorage) Clones() bool { return false }
 
 func (d *fakeStorage) Modifies() bool { return false }
 
-func (d *fakeStorage) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+func (d *fakeStorage) CreateVolume(_ context.Context,
+	request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	d.requested = append(d.requested, request.GetName())
 	var struck fault
 	if len(d.next) > 0 {
@@ -88,7 +89,8 @@ func (d *fakeStorage) CreateVolume(_ context.Context, request *spec.CreateVolume
 	if struck.code != codes.OK {
 		return nil, status.Error(struck.code, "scripted fault")
 	}
-	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: handle, CapacityBytes: request.GetCapacityRange().GetRequiredBytes()}}, nil
+	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: handle,
+		CapacityBytes: request.GetCapacityRange().GetRequiredBytes()}}, nil
 }
 
 func (d *fakeStorage) VolumesOnDisk(volume *v1.PersistentVolume) []string {
@@ -183,7 +185,8 @@ func endedWrites() provisioning.Timeouts {
 func newFixture(s *harness.Session, mode storagev1.VolumeBindingMode, change ...func(*fixture)) *fixture {
 	s.T.Helper()
 	m := &fixture{
-		Session: s, storage: &fakeStorage{name: s.Namespace + ".example.com", handles: map[string]string{}}, class: s.Namespace,
+		Session: s, storage: &fakeStorage{name: s.Namespace + ".example.com", handles: map[string]string{}},
+		class:  s.Namespace,
 		leases: s.Client, deniedFor: time.Minute, timeouts: endedWrites(),
 	}
 	for _, f := range change {
@@ -206,9 +209,11 @@ func (m *fixture) restart() {
 		Client: m.Client,
 		Caches: provisioning.Caches{
 			Claims: core.PersistentVolumeClaims().Informer(), Volumes: core.PersistentVolumes().Informer(),
-			Classes: m.factory.Storage().V1().StorageClasses().Informer(), Arrivals: provisioning.Arrivals{Creations: m.creations},
+			Classes:  m.factory.Storage().V1().StorageClasses().Informer(),
+			Arrivals: provisioning.Arrivals{Creations: m.creations},
 		},
-		Backend: &csibackend.Backend{Driver: m.storage, Inputs: csibackend.NewInputs(csibackend.InputsConfig{Client: m.Client, Driver: m.storage})}, Honor: true,
+		Backend: &csibackend.Backend{Driver: m.storage,
+			Inputs: csibackend.NewInputs(csibackend.InputsConfig{Client: m.Client, Driver: m.storage})}, Honor: true,
 		Deletion: m.storage, Scope: scope{m.storage.name}, Nodes: nodes{m.Client},
 		Locks: &controller.KeyLocks{}, Reporter: controller.NewReporter(m.events), Metrics: librarymetrics.New("fixture"),
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
@@ -307,7 +312,8 @@ func (m *fixture) converge(claim *v1.PersistentVolumeClaim) {
 // volumeOf returns the PersistentVolume of the claim, nil if there is none.
 func (m *fixture) volumeOf(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
 	m.T.Helper()
-	list, err := m.Client.CoreV1().PersistentVolumes().List(m.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=pvc-" + string(claim.UID)})
+	list, err := m.Client.CoreV1().PersistentVolumes().List(m.Ctx,
+		metav1.ListOptions{FieldSelector: "metadata.name=pvc-" + string(claim.UID)})
 	m.Must(err, "list volumes")
 	if len(list.Items) == 0 {
 		return nil

@@ -127,7 +127,8 @@ func TestGoneClassStopsNoCleanup(t *testing.T) {
 }
 
 func TestEntryGoesAfterTwoDenials(t *testing.T) {
-	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate, func(m *fixture) { m.timeouts.RepeatedFailure = time.Nanosecond })
+	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingImmediate,
+		func(m *fixture) { m.timeouts.RepeatedFailure = time.Nanosecond })
 	claim := m.refresh(m.createRequested())
 	m.storage.next = []fault{{codes.DeadlineExceeded, false}}
 	_ = m.fails(claim)
@@ -288,7 +289,8 @@ func TestForeignHolderStopsNewCalls(t *testing.T) {
 	m.Must(err, "take the journal over")
 	before := len(m.storage.requested)
 	next := m.CreateClaim("next", m.class)
-	m.AwaitClaim("next", "has a provisioner annotation", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnStorageProvisioner] != "" })
+	m.AwaitClaim("next", "has a provisioner annotation",
+		func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnStorageProvisioner] != "" })
 	next = m.refresh(next)
 	for range 2 {
 		if err := m.fails(next); !errors.Is(err, journalstore.ErrLost) {
@@ -322,7 +324,8 @@ func TestProvisionerWritesToNoClaim(t *testing.T) {
 			s := harness.Join(t, how)
 			s.CreateClaim("claim", harness.DeleteClass)
 			s.AwaitBound("claim")
-			claim := s.AwaitClaim("claim", "is bound", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound })
+			claim := s.AwaitClaim("claim", "is bound",
+				func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound })
 			if want := []string{"kubernetes.io/pvc-protection"}; !slices.Equal(claim.Finalizers, want) {
 				t.Errorf("the claim has the finalizers %v, want %v", claim.Finalizers, want)
 			}

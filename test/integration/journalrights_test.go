@@ -34,7 +34,8 @@ func grantLeases(s *harness.Session, identity sandbox.Identity, verbs ...string)
 	s.T.Helper()
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "leases"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: verbs}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+			Verbs: verbs}},
 	}
 	_, err := s.Client.RbacV1().Roles(s.Namespace).Create(s.Ctx, role, metav1.CreateOptions{})
 	s.Must(err, "create role")
@@ -63,7 +64,8 @@ func TestMissingRightToLeasesDelaysButServes(t *testing.T) {
 			if waited := time.Since(began); waited < denied {
 				t.Errorf("the controller waited only %s for the rights", waited)
 			}
-			if message := m.event("JournalForbidden"); !strings.Contains(message, m.storage.name) || !strings.Contains(message, m.Namespace) {
+			if message := m.event("JournalForbidden"); !strings.Contains(message, m.storage.name) ||
+				!strings.Contains(message, m.Namespace) {
 				t.Errorf("the event names neither driver nor namespace: %s", message)
 			}
 			claim := m.refresh(m.createRequested())
@@ -103,13 +105,15 @@ func TestRemovedRightToLeasesDelaysTheCall(t *testing.T) {
 	grantLeases(s, identity, "get", "list", "watch", "create", "update", "delete")
 	m := newFixture(s, storagev1.VolumeBindingImmediate, func(m *fixture) { m.leases = client })
 	claim := m.refresh(m.createRequested())
-	m.Must(m.Client.RbacV1().RoleBindings(m.Namespace).Delete(m.Ctx, "leases", metav1.DeleteOptions{}), "delete role binding")
+	m.Must(m.Client.RbacV1().RoleBindings(m.Namespace).Delete(m.Ctx, "leases", metav1.DeleteOptions{}),
+		"delete role binding")
 	m.Until("the right is removed", func() bool {
 		_, err := client.CoordinationV1().Leases(m.Namespace).List(m.Ctx, metav1.ListOptions{})
 		return apierrors.IsForbidden(err)
 	})
 	_ = m.fails(claim)
-	if message := m.event("ProvisioningFailed"); !strings.Contains(message, "journal") || !strings.Contains(message, "forbidden") {
+	if message := m.event("ProvisioningFailed"); !strings.Contains(message, "journal") ||
+		!strings.Contains(message, "forbidden") {
 		t.Errorf("the event does not name the missing right: %s", message)
 	}
 	m.expect("CreateVolume calls", len(m.storage.requested), 0)

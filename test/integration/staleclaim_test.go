@@ -119,7 +119,8 @@ func placed(node string) func(*v1.PersistentVolumeClaim) {
 
 func TestDeletedNodeIsUnselectedAfterVolumeCleanup(t *testing.T) {
 	m := newFixture(harness.Join(t, harness.Setup{}), storagev1.VolumeBindingWaitForFirstConsumer)
-	node, err := m.Client.CoreV1().Nodes().Create(m.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Namespace}}, metav1.CreateOptions{})
+	node, err := m.Client.CoreV1().Nodes().Create(m.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Namespace}},
+		metav1.CreateOptions{})
 	m.Must(err, "create node")
 	claim := m.refresh(m.createRequested(placed(node.Name)))
 	m.storage.next = []fault{{codes.DeadlineExceeded, true}}

@@ -105,7 +105,8 @@ func pathWithoutClaim(s *harness.Session, policy v1.PersistentVolumeReclaimPolic
 	if policy == v1.PersistentVolumeReclaimRetain {
 		phase = v1.VolumeReleased
 	}
-	return s.AwaitVolume(bound.Name, "has lost its claim", func(v *v1.PersistentVolume) bool { return v.Status.Phase == phase })
+	return s.AwaitVolume(bound.Name, "has lost its claim",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == phase })
 }
 
 func TestPluginDeletesReleasedVolumeOnce(t *testing.T) {
@@ -113,7 +114,8 @@ func TestPluginDeletesReleasedVolumeOnce(t *testing.T) {
 	over := pathWithoutClaim(s, v1.PersistentVolumeReclaimDelete)
 	c, plugin := staleReclaim(s, over)
 	s.Must(c.Reconcile(s.Ctx, over.Name), "reclaim")
-	if err := c.Reconcile(s.Ctx, over.Name); !apierrors.IsConflict(err) { // it remembers the success; the cache is older than the deletion
+	if err := c.Reconcile(s.Ctx,
+		over.Name); !apierrors.IsConflict(err) { // it remembers the success; the cache is older than the deletion
 		s.Must(err, "reclaim again")
 	}
 	if len(plugin.deleted) != 1 {
@@ -205,7 +207,8 @@ func TestStaleCacheRecyclesNothing(t *testing.T) {
 			wrong := pathPair(s, recycles).DeepCopy()
 			wrong.Status.Phase = v1.VolumeReleased
 			user := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "user"}}
-			user.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}}}}
+			user.Spec.Volumes = []v1.Volume{{Name: "data",
+				VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}}}}
 			return []any{wrong, user}
 		},
 	} {
@@ -220,7 +223,8 @@ func TestStaleCacheRecyclesNothing(t *testing.T) {
 			if now.Spec.ClaimRef == nil || now.Status.Phase != v1.VolumeBound {
 				t.Errorf("the volume became Available: phase %s, claimRef %v", now.Status.Phase, now.Spec.ClaimRef)
 			}
-			pods, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + plugin.RecyclerName(now)})
+			pods, err := s.Client.CoreV1().Pods(metav1.NamespaceDefault).
+				List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + plugin.RecyclerName(now)})
 			s.Must(err, "list pods")
 			if len(pods.Items) > 0 {
 				t.Errorf("a recycler pod was created for a bound volume")

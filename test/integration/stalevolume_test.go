@@ -78,7 +78,8 @@ func deletedBy(s *harness.Session, cached *v1.PersistentVolume) []string {
 // boundPair returns a static volume of UnservedDriver that is bound to a claim.
 func boundPair(s *harness.Session) *v1.PersistentVolume {
 	s.T.Helper()
-	s.CreateVolume("pair", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
+	s.CreateVolume("pair", v1.PersistentVolumeReclaimDelete,
+		func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
 	s.CreateClaim("claim", s.Namespace)
 	return s.AwaitBound("claim")
 }
@@ -170,7 +171,8 @@ func TestEmptyClaimCacheReleasesNoVolume(t *testing.T) {
 	now, err := s.Client.CoreV1().PersistentVolumes().Get(s.Ctx, bound.Name, metav1.GetOptions{})
 	s.Must(err, "read volume")
 	if now.Status.Phase != v1.VolumeBound || now.ResourceVersion != bound.ResourceVersion {
-		t.Errorf("the volume was written: phase %s, version %s, was %s", now.Status.Phase, now.ResourceVersion, bound.ResourceVersion)
+		t.Errorf("the volume was written: phase %s, version %s, was %s", now.Status.Phase, now.ResourceVersion,
+			bound.ResourceVersion)
 	}
 }
 
@@ -178,9 +180,11 @@ func TestEmptyClaimCacheReleasesNoVolume(t *testing.T) {
 // pair again, or set the volume Available.
 func TestStaleCachesChangeNothing(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	youngVolume := s.CreateVolume("stale", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
+	youngVolume := s.CreateVolume("stale", v1.PersistentVolumeReclaimDelete,
+		func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
 	youngVolume = s.AwaitVolume(youngVolume.Name, "is available", harness.IsAvailable)
-	youngClaim := s.CreateClaim("claim", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = youngVolume.Name })
+	youngClaim := s.CreateClaim("claim", s.Namespace,
+		func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = youngVolume.Name })
 	volumeNow := s.AwaitBound("claim")
 	claimNow, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, "claim", metav1.GetOptions{})
 	s.Must(err, "read claim")

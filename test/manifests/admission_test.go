@@ -24,7 +24,8 @@ func csiSource(driver string) v1.PersistentVolumeSource {
 // lists the driver csimock.exeunt.io.
 func TestAdmissionPolicyFollowsItsList(t *testing.T) {
 	server := startServer(t)
-	for _, object := range applied(t, []string{"kubectl", "apply", "-f", "deploy/admission/policy.yaml", "-f", "deploy/admission/drivers.yaml"}) {
+	for _, object := range applied(t, []string{"kubectl", "apply", "-f", "deploy/admission/policy.yaml", "-f",
+		"deploy/admission/drivers.yaml"}) {
 		server.prepareNamespace(t, object)
 		if err := server.apply(t.Context(), object); err != nil {
 			t.Fatal(err)
@@ -70,7 +71,8 @@ func (s *server) createVolumes(t *testing.T) map[string]finalizer.Name {
 		"released": finalizer.External, "failed": finalizer.External, "available": "",
 	}
 	for name, phase := range map[string]v1.PersistentVolumePhase{
-		"listed": v1.VolumeBound, "listed-static": v1.VolumeBound, "released": v1.VolumeReleased, "failed": v1.VolumeFailed, "available": v1.VolumeAvailable,
+		"listed": v1.VolumeBound, "listed-static": v1.VolumeBound, "released": v1.VolumeReleased, "failed": v1.VolumeFailed,
+		"available": v1.VolumeAvailable,
 	} {
 		s.createVolume(t, name, csiSource("csimock.exeunt.io"), v1.PersistentVolumeReclaimRetain, phase)
 	}
@@ -86,7 +88,8 @@ func (s *server) createVolumes(t *testing.T) map[string]finalizer.Name {
 func (s *server) expectFinalizerInPhases(t *testing.T) {
 	t.Helper()
 	for phase, want := range map[v1.PersistentVolumePhase]bool{
-		v1.VolumeBound: true, v1.VolumeReleased: true, v1.VolumeFailed: true, v1.VolumeAvailable: false, v1.VolumePending: false,
+		v1.VolumeBound: true, v1.VolumeReleased: true, v1.VolumeFailed: true, v1.VolumeAvailable: false,
+		v1.VolumePending: false,
 	} {
 		name := "becomes-" + strings.ToLower(string(phase))
 		s.createVolume(t, name, csiSource("csimock.exeunt.io"), v1.PersistentVolumeReclaimDelete, phase)
@@ -119,9 +122,10 @@ func (s *server) setDelete(t *testing.T, volume string) finalizer.Name {
 // awaitFinalizer waits until the cached policy adds this finalizer.
 func (s *server) awaitFinalizer(t *testing.T, volume string, want finalizer.Name) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return s.setDelete(t, volume) == want, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			return s.setDelete(t, volume) == want, nil
+		})
 	if err != nil {
 		t.Fatalf("wait until %s gets the finalizer %q: %v", volume, want, err)
 	}

@@ -47,7 +47,8 @@ func TestBuiltImagesRun(t *testing.T) {
 			if len(index.Manifests) != 1 {
 				t.Fatalf("the archive has %d images", len(index.Manifests))
 			}
-			if name, want := index.Manifests[0].Annotations["io.containerd.image.name"], "registry.invalid/exeunt/"+program+":"+loaded(t).Metadata.AppVersion; name != want {
+			if name, want := index.Manifests[0].Annotations["io.containerd.image.name"],
+				"registry.invalid/exeunt/"+program+":"+loaded(t).Metadata.AppVersion; name != want {
 				t.Errorf("the image is called %s, the manifests name %s", name, want)
 			}
 			platforms := map[string]bool{}
@@ -103,7 +104,8 @@ func runImage(t *testing.T, blobs archive, image manifest) {
 		t.Errorf("%s %s says %q, %v; want %q", program, how, text, err, says)
 	}
 	bill := filepath.Join(root, "usr", "share", "sbom", filepath.Base(program)+".cdx.json")
-	if text, err := os.ReadFile(bill); err != nil || !bytes.Contains(text, []byte("pkg:golang/k8s.io/client-go@")) && filepath.Base(program) != "csimock" {
+	if text, err := os.ReadFile(bill); err != nil || !bytes.Contains(text, []byte("pkg:golang/k8s.io/client-go@")) &&
+		filepath.Base(program) != "csimock" {
 		t.Errorf("the bill of materials does not name client-go, %v", err)
 	}
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // policyOn installs the admission policy for two drivers.
-var policyOn = values{"admissionPolicy": values{"enabled": true, "drivers": []any{"one.example.com", "two.example.com"}}}
+var policyOn = values{"admissionPolicy": values{"enabled": true,
+	"drivers": []any{"one.example.com", "two.example.com"}}}
 
 func TestChartInstallsTheAdmissionPolicy(t *testing.T) {
 	objects := templated(t, policyOn)
@@ -24,7 +25,8 @@ func TestChartInstallsTheAdmissionPolicy(t *testing.T) {
 		switch original.GetKind() {
 		case "ConfigMap":
 			data, _, _ := unstructured.NestedMap(got.Object, "data")
-			if names := slices.Sorted(maps.Keys(data)); !slices.Equal(names, []string{"one.example.com", "two.example.com"}) || got.GetNamespace() != deploy.Namespace {
+			if names := slices.Sorted(maps.Keys(data)); !slices.Equal(names, []string{"one.example.com", "two.example.com"}) ||
+				got.GetNamespace() != deploy.Namespace {
 				t.Errorf("the drivers in %s are %v", got.GetNamespace(), names)
 			}
 		default:
@@ -92,7 +94,8 @@ func TestChartHasThePolicyByVersionOrKind(t *testing.T) {
 			if said := strings.Contains(text, "# The admission policy is left out"); said == tc.want {
 				t.Errorf("says that the policy is left out: %t:\n%s", said, text)
 			}
-			if said := strings.Contains(files["exeunt/templates/NOTES.txt"], "The admission policy is not installed"); said == tc.want {
+			if said := strings.Contains(files["exeunt/templates/NOTES.txt"],
+				"The admission policy is not installed"); said == tc.want {
 				t.Errorf("the notes say that the policy is left out: %t", said)
 			}
 		})
@@ -135,7 +138,8 @@ func notesOf(t *testing.T, given values) string {
 }
 
 func TestChartInstallsMonitoring(t *testing.T) {
-	objects := templated(t, values{"monitoring": values{"alerts": true, "dashboard": true, "labels": values{"release": "prometheus"}}})
+	objects := templated(t, values{"monitoring": values{"alerts": true, "dashboard": true,
+		"labels": values{"release": "prometheus"}}})
 	rule, panel := find(t, objects, "PrometheusRule", "exeunt"), find(t, objects, "ConfigMap", "exeunt-dashboard")
 	if diff := cmp.Diff(kustomized(t, "monitoring")[0].Object["spec"], rule.Object["spec"]); diff != "" {
 		t.Errorf("alerts in deploy (-) and in the chart (+):\n%s", diff)
@@ -145,7 +149,8 @@ func TestChartInstallsMonitoring(t *testing.T) {
 			t.Errorf("%s has the labels %v", nameOf(object), object.GetLabels())
 		}
 	}
-	if text, _, _ := unstructured.NestedString(panel.Object, "data", "exeunt.json"); panel.GetLabels()["grafana_dashboard"] != "1" || !strings.Contains(text, `"panels"`) {
+	if text, _, _ := unstructured.NestedString(panel.Object, "data",
+		"exeunt.json"); panel.GetLabels()["grafana_dashboard"] != "1" || !strings.Contains(text, `"panels"`) {
 		t.Errorf("the dashboard is %v: %s", panel.GetLabels(), text)
 	}
 }
@@ -157,8 +162,10 @@ var collectorOn = values{"garbageCollector": values{"enabled": true}}
 func TestChartInstallsPriority(t *testing.T) {
 	objects := templated(t, collectorOn)
 	command := []string{"kubectl", "apply", "-f", "deploy/pv-controller/priority.yaml"}
-	for _, original := range append(applied(t, command), applied(t, []string{"kubectl", "apply", "-f", "deploy/garbage-collector/priority.yaml"})...) {
-		if diff := cmp.Diff(original.Object["spec"], find(t, objects, "FlowSchema", original.GetName()).Object["spec"]); diff != "" {
+	for _, original := range append(applied(t, command), applied(t,
+		[]string{"kubectl", "apply", "-f", "deploy/garbage-collector/priority.yaml"})...) {
+		if diff := cmp.Diff(original.Object["spec"], find(t, objects, "FlowSchema", original.GetName()).
+			Object["spec"]); diff != "" {
 			t.Errorf("%s in deploy (-) and in the chart (+):\n%s", original.GetName(), diff)
 		}
 	}
@@ -170,7 +177,8 @@ func TestChartInstallsNoExtrasByDefault(t *testing.T) {
 		if strings.Contains(object.GetName(), "garbage-collector") {
 			t.Errorf("the chart installs %s", nameOf(object))
 		}
-		if kind := object.GetKind(); slices.Contains([]string{"MutatingAdmissionPolicy", "ConfigMap", "PrometheusRule"}, kind) {
+		if kind := object.GetKind(); slices.Contains([]string{"MutatingAdmissionPolicy", "ConfigMap", "PrometheusRule"},
+			kind) {
 			t.Errorf("the chart installs %s", nameOf(object))
 		}
 	}
@@ -190,7 +198,8 @@ func TestChartSetsWhatPodsNeed(t *testing.T) {
 		"provisioner":      values{"image": values{"digest": digest}, "deployment": pod(values{"enabled": true})},
 		"garbageCollector": pod(values{"enabled": true, "image": values{"digest": digest}}),
 	})
-	for name, image := range map[string]string{"pv-controller": "pv-controller", "csimock": "provisioner", "garbage-collector": "garbage-collector"} {
+	for name, image := range map[string]string{"pv-controller": "pv-controller", "csimock": "provisioner",
+		"garbage-collector": "garbage-collector"} {
 		object := find(t, objects, "Deployment", name)
 		annotations, _, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "annotations")
 		if annotations["example.com/scrape"] != "yes" {

@@ -16,7 +16,8 @@ import (
 var kubectlLine = regexp.MustCompile("(?m)(?:^ *|`)(kubectl [^`\n]*)")
 
 // sample replaces placeholders in a command.
-var sample = strings.NewReplacer("NAMESPACE", "storage", "LEASES", "storage", "ACCOUNT", "hostpath-controller", "NAME", "name", "DRIVER", "csimock.exeunt.io", "VERSION", "v0.1.0")
+var sample = strings.NewReplacer("NAMESPACE", "storage", "LEASES", "storage", "ACCOUNT", "hostpath-controller", "NAME",
+	"name", "DRIVER", "csimock.exeunt.io", "VERSION", "v0.1.0")
 
 // kubectlLines returns the commands with the text in all documents.
 func kubectlLines(t *testing.T, contains string) []string {
@@ -38,7 +39,8 @@ func kubectlLines(t *testing.T, contains string) []string {
 func TestDocumentedKubectlFlagsExist(t *testing.T) {
 	server := startServer(t)
 	for _, line := range kubectlLines(t, "kubectl") {
-		if words := wordsOf(t, line); len(words) < 3 || strings.HasPrefix(words[len(words)-1], "-") && len(words[len(words)-1]) == 2 {
+		if words := wordsOf(t, line); len(words) < 3 || strings.HasPrefix(words[len(words)-1], "-") &&
+			len(words[len(words)-1]) == 2 {
 			continue // only the name of a command
 		}
 		before, _, _ := strings.Cut(line, " | ")
@@ -78,9 +80,11 @@ func TestDocumentedRightsAreGranted(t *testing.T) {
 // Volumes that upstream ignores are deleted with their data right after the switch.
 func TestDocumentsListWhatTheSwitchDeletes(t *testing.T) {
 	server := startServer(t)
-	csi := v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "csimock.exeunt.io", VolumeHandle: "handle"}}
+	csi := v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "csimock.exeunt.io",
+		VolumeHandle: "handle"}}
 	migrated := v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}}
-	const remove, keep, recycle = v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimRecycle
+	const remove, keep, recycle = v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain,
+		v1.PersistentVolumeReclaimRecycle
 	for name, tc := range map[string]struct {
 		source v1.PersistentVolumeSource
 		policy v1.PersistentVolumeReclaimPolicy
@@ -112,7 +116,9 @@ func TestDocumentsListWhatTheSwitchDeletes(t *testing.T) {
 
 func TestDocumentedPatchKeepsTheData(t *testing.T) {
 	server := startServer(t)
-	server.createVolume(t, "name", v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}, v1.PersistentVolumeReclaimDelete, v1.VolumeFailed)
+	server.createVolume(t, "name",
+		v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}},
+		v1.PersistentVolumeReclaimDelete, v1.VolumeFailed)
 	for _, line := range kubectlLines(t, `"persistentVolumeReclaimPolicy":"Retain"`) {
 		if _, err := server.kubectl(t, line); err != nil {
 			t.Error(err)
@@ -125,13 +131,15 @@ func TestDocumentedPatchKeepsTheData(t *testing.T) {
 }
 
 // createVolume creates a volume that was bound to a claim of its name in namespace ns.
-func (s *server) createVolume(t *testing.T, name string, source v1.PersistentVolumeSource, policy v1.PersistentVolumeReclaimPolicy, phase v1.PersistentVolumePhase) {
+func (s *server) createVolume(t *testing.T, name string, source v1.PersistentVolumeSource,
+	policy v1.PersistentVolumeReclaimPolicy, phase v1.PersistentVolumePhase) {
 	t.Helper()
 	volumes := kubernetes.NewForConfigOrDie(s.config).CoreV1().PersistentVolumes()
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PersistentVolumeSpec{
 		PersistentVolumeSource: source, PersistentVolumeReclaimPolicy: policy,
-		AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")},
-		ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: name, UID: "gone"},
+		AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+		Capacity:    v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")},
+		ClaimRef:    &v1.ObjectReference{Namespace: "ns", Name: name, UID: "gone"},
 	}}
 	if phase == v1.VolumeAvailable {
 		volume.Spec.ClaimRef = nil

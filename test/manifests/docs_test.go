@@ -16,7 +16,8 @@ import (
 )
 
 // guides are the documents with commands for administrators.
-var guides = []string{"README.md", filepath.Join("docs", "install.md"), filepath.Join("docs", "flags.md"), platformsPage, filepath.Join("docs", "operate.md")}
+var guides = []string{"README.md", filepath.Join("docs", "install.md"), filepath.Join("docs", "flags.md"),
+	platformsPage, filepath.Join("docs", "operate.md")}
 
 var (
 	command     = regexp.MustCompile("(?:kubectl (?:apply|delete) -[fk]|helm install) [^`\n]*")
@@ -106,7 +107,8 @@ func kustomizationsOf(t *testing.T) []string {
 	var found []string
 	for _, name := range guides {
 		for _, block := range yamlBlock.FindAllStringSubmatch(guide(t, name), -1) {
-			if text := strings.TrimPrefix(strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n"), "\n"); strings.Contains(text, "kind: Kustomization") {
+			if text := strings.TrimPrefix(strings.ReplaceAll("\n"+block[2], "\n"+block[1], "\n"), "\n"); strings.Contains(text,
+				"kind: Kustomization") {
 				found = append(found, text)
 			}
 		}
@@ -116,7 +118,8 @@ func kustomizationsOf(t *testing.T) []string {
 
 func TestDocumentsDescribeInstallationOfBothPrograms(t *testing.T) {
 	said := strings.Join(slices.Sorted(maps.Keys(documented(t))), "\n")
-	for _, want := range []string{"kubectl apply -k site", "kubectl apply -f deploy/pv-controller/standby/lease.yaml", "helm install exeunt deploy/helm/exeunt", "kubectl apply -f deploy/namespace.yaml"} {
+	for _, want := range []string{"kubectl apply -k site", "kubectl apply -f deploy/pv-controller/standby/lease.yaml",
+		"helm install exeunt deploy/helm/exeunt", "kubectl apply -f deploy/namespace.yaml"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no document says %q; they say:\n%s", want, said)
 		}
@@ -192,7 +195,8 @@ func TestDocumentedKustomizationsAreAccepted(t *testing.T) {
 		}
 		testFlags(t, objects)
 	}
-	if want := map[string]bool{"registry.example.com/exeunt/pv-controller:" + loaded(t).Metadata.AppVersion: true}; !cmp.Equal(want, images) {
+	if want := map[string]bool{"registry.example.com/exeunt/pv-controller:" + loaded(t).
+		Metadata.AppVersion: true}; !cmp.Equal(want, images) {
 		t.Errorf("the images are %v, want %v", images, want)
 	}
 }
@@ -251,8 +255,10 @@ var appends = regexp.MustCompile(`^ *$|\*,bootstrapsigner,tokencleaner,$|"contro
 // distribution turns other controllers on or off; then nodes cannot join.
 func TestInstallationsAppendToControllersFlag(t *testing.T) {
 	notes := func(given values) string { return notesOf(t, given) }
-	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/install.md": guide(t, guides[1]), "docs/platforms.md": guide(t, platformsPage), "chart": notes(values{})} {
-		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return !strings.Contains(line, exclusions) })
+	for name, text := range map[string]string{"README.md": guide(t, guides[0]), "docs/install.md": guide(t, guides[1]),
+		"docs/platforms.md": guide(t, platformsPage), "chart": notes(values{})} {
+		lines := slices.DeleteFunc(strings.Split(text, "\n"),
+			func(line string) bool { return !strings.Contains(line, exclusions) })
 		if len(lines) == 0 {
 			t.Errorf("%s does not say %s", name, exclusions)
 		}

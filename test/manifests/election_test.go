@@ -13,7 +13,8 @@ import (
 )
 
 // electing has the leader election flag of each program, by container name.
-var electing = map[string]string{"pv-controller": "--leader-elect", "garbage-collector": "--leader-elect", "csi-provisioner": "--leader-election"}
+var electing = map[string]string{"pv-controller": "--leader-elect", "garbage-collector": "--leader-elect",
+	"csi-provisioner": "--leader-election"}
 
 func TestUpdatesNeverRunTwoLeaders(t *testing.T) {
 	for name, objects := range renderings(t) {
@@ -26,7 +27,8 @@ func TestUpdatesNeverRunTwoLeaders(t *testing.T) {
 					case !elects || switchedOn(c.Args, flag):
 					case deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType && *deployment.Spec.Replicas == 1:
 					default:
-						t.Errorf("%s: %d replicas of %s have no %s and are not recreated one by one", deployment.Name, *deployment.Spec.Replicas, c.Name, flag)
+						t.Errorf("%s: %d replicas of %s have no %s and are not recreated one by one", deployment.Name,
+							*deployment.Spec.Replicas, c.Name, flag)
 					}
 				}
 			}
@@ -115,7 +117,8 @@ func grantedIn(t *testing.T, objects []*unstructured.Unstructured, namespace, ac
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &binding); err != nil {
 			t.Fatalf("read %s: %v", nameOf(object), err)
 		}
-		if slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.ServiceAccountKind && s.Name == account }) {
+		if slices.ContainsFunc(binding.Subjects,
+			func(s rbacv1.Subject) bool { return s.Kind == rbacv1.ServiceAccountKind && s.Name == account }) {
 			granted = append(granted, rules[binding.RoleRef.Kind+" "+namespace+"/"+binding.RoleRef.Name]...)
 		}
 	}

@@ -27,7 +27,8 @@ func searches(t *testing.T) map[string]*regexp.Regexp {
 	t.Helper()
 	found := map[string]*regexp.Regexp{}
 	for _, line := range strings.Split(guide(t, platformsPage), "\n") {
-		if command, pattern, is := strings.Cut(strings.TrimSpace(line), " | grep -nE "); is && strings.HasPrefix(command, "kubectl ") {
+		if command, pattern, is := strings.Cut(strings.TrimSpace(line), " | grep -nE "); is &&
+			strings.HasPrefix(command, "kubectl ") {
 			found[command] = regexp.MustCompile(strings.Trim(pattern, "'"))
 		}
 	}
@@ -98,7 +99,8 @@ func TestSearchFindsPolicyThatNamesTheLoops(t *testing.T) {
 	if lines := found(); lines != 0 {
 		t.Errorf("%d lines are found in a new cluster", lines)
 	}
-	if err := server.apply(t.Context(), find(t, objectsOfPage(t), "ValidatingAdmissionPolicy", "app-claims-keep-their-spec")); err != nil {
+	if err := server.apply(t.Context(), find(t, objectsOfPage(t), "ValidatingAdmissionPolicy",
+		"app-claims-keep-their-spec")); err != nil {
 		t.Fatal(err)
 	}
 	if lines := found(); lines == 0 {
@@ -182,9 +184,10 @@ func (s *server) enforce(t *testing.T, policy *unstructured.Unstructured) {
 // await waits until the server, which reads policies from caches, behaves as expected.
 func (s *server) await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return done(), nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			return done(), nil
+		})
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
 	}
@@ -206,7 +209,8 @@ func TestFlowSchemasRaisePriority(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for path, want := range map[string]string{lists: "exeunt-pv-controller workload-high", lease: "exeunt-pv-controller-leader-election leader-election"} {
+	for path, want := range map[string]string{lists: "exeunt-pv-controller workload-high",
+		lease: "exeunt-pv-controller-leader-election leader-election"} {
 		server.await(t, path+": "+want, func() bool { return server.priorityOf(t, path) == want })
 	}
 }
@@ -232,7 +236,8 @@ func (s *server) priorityOf(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
-	schemas, err := kubernetes.NewForConfigOrDie(s.config).FlowcontrolV1().FlowSchemas().List(t.Context(), metav1.ListOptions{})
+	schemas, err := kubernetes.NewForConfigOrDie(s.config).FlowcontrolV1().FlowSchemas().
+		List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

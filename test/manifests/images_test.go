@@ -10,7 +10,8 @@ import (
 )
 
 // programs are our programs, by container name.
-var programs = map[string]string{"pv-controller": "pv-controller", "csi-provisioner": "provisioner", "csimock": "csimock"}
+var programs = map[string]string{"pv-controller": "pv-controller", "csi-provisioner": "provisioner",
+	"csimock": "csimock"}
 
 // Anyone can register a free domain, and an image from there would run with the rights of
 // our programs.
@@ -25,7 +26,8 @@ func TestManifestsNameUnresolvableRegistry(t *testing.T) {
 	})
 	for _, file := range []string{"pv-controller/deployment.yaml", "overlays/csimock/deployment.yaml"} {
 		t.Run(file, func(t *testing.T) {
-			testImages(t, applied(t, []string{"kubectl", "apply", "-f", filepath.Join("deploy", file)}), "registry.invalid/exeunt")
+			testImages(t, applied(t, []string{"kubectl", "apply", "-f", filepath.Join("deploy", file)}),
+				"registry.invalid/exeunt")
 		})
 	}
 }
@@ -70,14 +72,16 @@ func TestChartRequiresARegistry(t *testing.T) {
 		values  values
 		refused string
 	}{
-		"defaults":             {values{}, sentence},
-		"driver":               {values{"pvController": values{"enabled": false}, "provisioner": values{"deployment": values{"enabled": true}}}, sentence},
-		"driver without image": {values{"registry": registry, "provisioner": values{"deployment": values{"enabled": true, "driver": values{"name": "other"}}}}, "set provisioner.deployment.driver.image"},
-		"nothing to monitor":   {values{"pvController": values{"enabled": false}, "monitoring": values{"podMonitor": true}}, "monitoring.podMonitor has no program to monitor"},
-		"scheme":               {values{"registry": "https://registry.example.com/exeunt"}, "/registry"},
-		"trailing slash":       {values{"registry": "registry.example.com/exeunt/"}, "/registry"},
-		"rights only":          {values{"pvController": values{"enabled": false}}, ""},
-		"own repository":       {values{"pvController": values{"image": values{"repository": "registry.example.com/other"}}}, ""},
+		"defaults": {values{}, sentence},
+		"driver":   {values{"pvController": values{"enabled": false}, "provisioner": values{"deployment": values{"enabled": true}}}, sentence},
+		"driver without image": {values{"registry": registry,
+			"provisioner": values{"deployment": values{"enabled": true, "driver": values{"name": "other"}}}}, "set provisioner.deployment.driver.image"},
+		"nothing to monitor": {values{"pvController": values{"enabled": false}, "monitoring": values{"podMonitor": true}},
+			"monitoring.podMonitor has no program to monitor"},
+		"scheme":         {values{"registry": "https://registry.example.com/exeunt"}, "/registry"},
+		"trailing slash": {values{"registry": "registry.example.com/exeunt/"}, "/registry"},
+		"rights only":    {values{"pvController": values{"enabled": false}}, ""},
+		"own repository": {values{"pvController": values{"image": values{"repository": "registry.example.com/other"}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := render(loaded(t), tc.values)

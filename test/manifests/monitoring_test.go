@@ -93,10 +93,12 @@ func TestEveryAlertLinksToItsRunbook(t *testing.T) {
 	headings := anchors(guide(t, runbooks))
 	for _, rule := range alertRules(t).all() {
 		page, anchor, _ := strings.Cut(rule.Annotations["runbook_url"], "#")
-		if !strings.HasSuffix(page, "/"+filepath.ToSlash(runbooks)) || anchor != strings.ToLower(rule.Alert) || !headings[anchor] {
+		if !strings.HasSuffix(page, "/"+filepath.ToSlash(runbooks)) || anchor != strings.ToLower(rule.Alert) ||
+			!headings[anchor] {
 			t.Errorf("%s links to %s#%s, which is no heading", rule.Alert, page, anchor)
 		}
-		if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || rule.Labels["severity"] == "" || rule.For == "" {
+		if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || rule.Labels["severity"] == "" ||
+			rule.For == "" {
 			t.Errorf("%s lacks summary, description, severity or duration: %+v", rule.Alert, rule)
 		}
 	}

@@ -40,7 +40,8 @@ func asJSON(t *testing.T, value any) any {
 // sampleReport returns a report whose tree has the reason and the worst verdict.
 func sampleReport(reason blocker.Reason, worst blocker.Verdict) blocker.Report {
 	root := blocker.Blocker{
-		Object: blocker.Object{Kind: "VolumeAttachment", Name: "csi-1", UID: "u2"}, Finalizer: "external-attacher/driver", Reason: reason,
+		Object: blocker.Object{Kind: "VolumeAttachment", Name: "csi-1", UID: "u2"}, Finalizer: "external-attacher/driver",
+		Reason: reason,
 		Holder: "external-attacher", Verdict: worst, Since: "2026-03-01T12:00:00Z",
 		Evidence: []blocker.Evidence{{Source: blocker.FromLease, Text: "renewed"}}, Next: "kubectl get nodes",
 	}

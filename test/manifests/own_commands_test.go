@@ -53,7 +53,8 @@ func TestDocumentedCommandsOfExeuntAreAccepted(t *testing.T) {
 func TestDocumentedTargetsOfMakeExist(t *testing.T) {
 	lines := ownCommands(t, "make")
 	for _, line := range lines {
-		command := exec.CommandContext(t.Context(), "make", append([]string{"--dry-run", "--directory", filepath.Join("..", "..")}, wordsOf(t, line)[1:]...)...)
+		command := exec.CommandContext(t.Context(), "make",
+			append([]string{"--dry-run", "--directory", filepath.Join("..", "..")}, wordsOf(t, line)[1:]...)...)
 		command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
 			return strings.HasPrefix(variable, "MAKE") || strings.HasPrefix(variable, "MFLAGS")
 		})
@@ -67,7 +68,8 @@ func TestDocumentedTargetsOfMakeExist(t *testing.T) {
 }
 
 // elsewhere are programs of a platform, an engine or a registry, which do not run here.
-var elsewhere = []string{"journalctl", "systemctl", "talosctl", "kubeadm", "aws", "gcloud", "az", "grep", "ctr", "kind", "skopeo", "asciinema"}
+var elsewhere = []string{"journalctl", "systemctl", "talosctl", "kubeadm", "aws", "gcloud", "az", "grep", "ctr", "kind",
+	"skopeo", "asciinema"}
 
 // testedElsewhere are the programs whose commands other tests run or render.
 var testedElsewhere = []string{"make", "exeunt", "bin/exeunt", "kubectl", "helm", "go"}

@@ -32,7 +32,8 @@ func TestPVControllerRunsOnControlPlaneNodes(t *testing.T) {
 
 func tolerates(pod v1.PodSpec, taint v1.Taint) bool {
 	for _, toleration := range pod.Tolerations {
-		if toleration.Key == taint.Key && toleration.Operator == v1.TolerationOpExists && (toleration.Effect == "" || toleration.Effect == taint.Effect) {
+		if toleration.Key == taint.Key && toleration.Operator == v1.TolerationOpExists &&
+			(toleration.Effect == "" || toleration.Effect == taint.Effect) {
 			return true
 		}
 	}
@@ -46,7 +47,8 @@ func TestPVControllerRequestsTheMeasuredMemory(t *testing.T) {
 		}
 		for _, pod := range podsOf(t, objects) {
 			container := pod.Containers[0]
-			if request := container.Resources.Requests[v1.ResourceMemory]; container.Name == "pv-controller" && request.Cmp(measured) < 0 {
+			if request := container.Resources.Requests[v1.ResourceMemory]; container.Name == "pv-controller" &&
+				request.Cmp(measured) < 0 {
 				t.Errorf("%s: the pv-controller requests %s of memory, want %s", name, request.String(), measured.String())
 			}
 		}

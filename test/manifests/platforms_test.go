@@ -68,7 +68,8 @@ func TestEachPlatformHasACompleteSection(t *testing.T) {
 // The real kube-controller-manager ignores no wrong name: it refuses to start.
 func TestDocumentsNameEveryLoopThatKubeControllerManagerHas(t *testing.T) {
 	dir := binaries().Dir
-	help, err := exec.CommandContext(t.Context(), filepath.Join(dir, "upstream", "kube-controller-manager"), "--help").Output()
+	help, err := exec.CommandContext(t.Context(), filepath.Join(dir, "upstream", "kube-controller-manager"), "--help").
+		Output()
 	if err != nil {
 		t.Fatal(err)
 	}

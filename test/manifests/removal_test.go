@@ -14,12 +14,14 @@ func TestDisruptionBudgetsLetUnreadyPodsBeEvicted(t *testing.T) {
 		"manifests": slices.Concat(kustomized(t, "pv-controller"), kustomized(t, "garbage-collector")),
 		"chart":     templated(t, everything()),
 	} {
-		budgets := slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return object.GetKind() != "PodDisruptionBudget" })
+		budgets := slices.DeleteFunc(objects,
+			func(object *unstructured.Unstructured) bool { return object.GetKind() != "PodDisruptionBudget" })
 		if len(budgets) < 2 {
 			t.Errorf("%s: %d budgets", name, len(budgets))
 		}
 		for _, budget := range budgets {
-			if policy, _, _ := unstructured.NestedString(budget.Object, "spec", "unhealthyPodEvictionPolicy"); policy != "AlwaysAllow" {
+			if policy, _, _ := unstructured.NestedString(budget.Object, "spec",
+				"unhealthyPodEvictionPolicy"); policy != "AlwaysAllow" {
 				t.Errorf("%s: the budget %s has the policy %q", name, budget.GetName(), policy)
 			}
 		}
@@ -28,7 +30,8 @@ func TestDisruptionBudgetsLetUnreadyPodsBeEvicted(t *testing.T) {
 
 // An overlay is removed again by "kubectl delete -k": the namespace has other programs, too.
 func TestOverlaysLeaveTheNamespaceAlone(t *testing.T) {
-	for _, overlay := range []string{"overlays/csimock", "overlays/example", "pv-controller", "garbage-collector", "provisioner"} {
+	for _, overlay := range []string{"overlays/csimock", "overlays/example", "pv-controller", "garbage-collector",
+		"provisioner"} {
 		for _, object := range kustomized(t, overlay) {
 			if object.GetKind() == "Namespace" {
 				t.Errorf("%s contains the namespace %s", overlay, object.GetName())

@@ -100,7 +100,8 @@ func TestSecretRightIsOptional(t *testing.T) {
 // The journal is in Leases of the provisioner's namespace. Rights on Leases of other
 // namespaces would allow to take over any leader election of the cluster.
 func TestJournalRightsAreLimitedToOneNamespace(t *testing.T) {
-	accounts := values{"provisioner": values{"serviceAccounts": []any{values{"name": "controller", "namespace": "storage"}}}}
+	accounts := values{"provisioner": values{"serviceAccounts": []any{values{"name": "controller",
+		"namespace": "storage"}}}}
 	for name, tc := range map[string]struct {
 		objects   []*unstructured.Unstructured
 		namespace string
@@ -121,7 +122,8 @@ func TestJournalRightsAreLimitedToOneNamespace(t *testing.T) {
 				}
 			}
 			for role, rules := range rulesOf(t, tc.objects) {
-				if strings.HasPrefix(role, "ClusterRole") && slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "leases") }) {
+				if strings.HasPrefix(role, "ClusterRole") && slices.ContainsFunc(rules,
+					func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "leases") }) {
 					t.Errorf("%s grants leases in every namespace", role)
 				}
 			}
@@ -140,7 +142,8 @@ func TestPodCreationRightIsOptional(t *testing.T) {
 		"swap in the chart of a driver": {kustomized(t, "overlays/example"), map[string]bool{}},
 		"component":                     {kustomized(t, "pv-controller/recycler"), map[string]bool{"Role default/exeunt:pv-controller-recycler": true}},
 		"chart":                         {templated(t, values{}), map[string]bool{}},
-		"chart with the value":          {templated(t, values{"pvController": values{"recycler": true}}), map[string]bool{"Role default/exeunt:pv-controller-recycler": true}},
+		"chart with the value": {templated(t, values{"pvController": values{"recycler": true}}),
+			map[string]bool{"Role default/exeunt:pv-controller-recycler": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			makes := map[string]bool{}
@@ -191,7 +194,8 @@ func expectOwnSubjects(t *testing.T, binding *unstructured.Unstructured) {
 	t.Helper()
 	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
 	if err != nil || len(subjects) != 1 {
-		t.Errorf("RoleBinding %s/%s has the subjects %v, want one: %v", binding.GetNamespace(), binding.GetName(), subjects, err)
+		t.Errorf("RoleBinding %s/%s has the subjects %v, want one: %v", binding.GetNamespace(), binding.GetName(), subjects,
+			err)
 	}
 	for _, subject := range subjects {
 		if subject, _ := subject.(map[string]any); subject["namespace"] != binding.GetNamespace() {

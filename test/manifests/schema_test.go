@@ -20,16 +20,18 @@ func invalidValues() map[string]invalidValue {
 		return provisioner(v)
 	}
 	return map[string]invalidValue{
-		"number in quotes":              {values{"pvController": values{"replicas": "2"}}, []string{"/pvController/replicas", "got string, want integer"}},
-		"negative replicas":             {values{"pvController": values{"replicas": -1}}, []string{"/pvController/replicas", "minimum"}},
-		"boolean in quotes":             {provisioner(values{"secrets": "yes"}), []string{"/provisioner/secrets", "got string, want boolean"}},
-		"misspelled value":              {values{"pvController": values{"replica": 3}}, []string{"/pvController", "'replica'", "not allowed"}},
-		"misspelled program":            {values{"pv-controller": values{}}, []string{"'pv-controller'", "not allowed"}},
-		"privileged port":               {values{"pvController": values{"securePort": 443}}, []string{"/pvController/securePort", "minimum"}},
-		"flags in one string":           {sidecar(values{"extraArgs": "--timeout=1m --strict-topology"}), []string{"/provisioner/deployment/extraArgs", "want array"}},
-		"argument without dashes":       {sidecar(values{"extraArgs": []any{"strict-topology"}}), []string{"/provisioner/deployment/extraArgs/0", "pattern"}},
-		"gate neither true nor false":   {values{"pvController": values{"featureGates": values{"HonorPVReclaimPolicy": "maybe"}}}, []string{"/pvController/featureGates/HonorPVReclaimPolicy", "want boolean"}},
-		"unknown pull policy":           {values{"pvController": values{"image": values{"pullPolicy": "Sometimes"}}}, []string{"/pvController/image/pullPolicy", "'Always'"}},
+		"number in quotes":   {values{"pvController": values{"replicas": "2"}}, []string{"/pvController/replicas", "got string, want integer"}},
+		"negative replicas":  {values{"pvController": values{"replicas": -1}}, []string{"/pvController/replicas", "minimum"}},
+		"boolean in quotes":  {provisioner(values{"secrets": "yes"}), []string{"/provisioner/secrets", "got string, want boolean"}},
+		"misspelled value":   {values{"pvController": values{"replica": 3}}, []string{"/pvController", "'replica'", "not allowed"}},
+		"misspelled program": {values{"pv-controller": values{}}, []string{"'pv-controller'", "not allowed"}},
+		"privileged port":    {values{"pvController": values{"securePort": 443}}, []string{"/pvController/securePort", "minimum"}},
+		"flags in one string": {sidecar(values{"extraArgs": "--timeout=1m --strict-topology"}),
+			[]string{"/provisioner/deployment/extraArgs", "want array"}},
+		"argument without dashes":     {sidecar(values{"extraArgs": []any{"strict-topology"}}), []string{"/provisioner/deployment/extraArgs/0", "pattern"}},
+		"gate neither true nor false": {values{"pvController": values{"featureGates": values{"HonorPVReclaimPolicy": "maybe"}}}, []string{"/pvController/featureGates/HonorPVReclaimPolicy", "want boolean"}},
+		"unknown pull policy": {values{"pvController": values{"image": values{"pullPolicy": "Sometimes"}}},
+			[]string{"/pvController/image/pullPolicy", "'Always'"}},
 		"account without namespace":     {provisioner(values{"serviceAccounts": []any{values{"name": "a"}}}), []string{"/provisioner/serviceAccounts/0", "'namespace'"}},
 		"account as string":             {provisioner(values{"serviceAccounts": []any{"a"}}), []string{"/provisioner/serviceAccounts/0", "want object"}},
 		"driver without image":          {sidecar(values{"driver": values{"image": nil}}), []string{"/provisioner/deployment/driver", "'image'"}},
@@ -80,18 +82,22 @@ func TestInvalidChartValuesAreRejected(t *testing.T) {
 
 func TestValidNamesAreAccepted(t *testing.T) {
 	long := strings.Repeat("d", 63)
-	_, err := render(loaded(t), withRegistry(values{"provisioner": values{"serviceAccounts": []any{values{"name": "a.with.dots", "namespace": long}}}}))
+	_, err := render(loaded(t),
+		withRegistry(values{"provisioner": values{"serviceAccounts": []any{values{"name": "a.with.dots",
+			"namespace": long}}}}))
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err = render(loaded(t), withRegistry(values{"provisioner": values{"deployment": values{"driver": values{"name": long}}}})); err != nil {
+	if _, err = render(loaded(t),
+		withRegistry(values{"provisioner": values{"deployment": values{"driver": values{"name": long}}}})); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestChartSetsImagePullSecrets(t *testing.T) {
 	for _, pod := range podsOf(t, templated(t, everything())) {
-		if want := []v1.LocalObjectReference{{Name: "registry"}, {Name: "other.registry"}}; !cmp.Equal(want, pod.ImagePullSecrets) {
+		if want := []v1.LocalObjectReference{{Name: "registry"}, {Name: "other.registry"}}; !cmp.Equal(want,
+			pod.ImagePullSecrets) {
 			t.Errorf("the pod of %s has %v, want %v", pod.Containers[0].Name, pod.ImagePullSecrets, want)
 		}
 	}
@@ -109,7 +115,8 @@ func TestChartValuesAreDocumentedAndInSchema(t *testing.T) {
 	if diff := cmp.Diff(inSchema, paths(c.Values, schema, schema, "")); diff != "" {
 		t.Errorf("values of the schema (-) and of values.yaml (+):\n%s", diff)
 	}
-	selfEvident := []string{"repository", "pullPolicy", "priorityClassName", "resources", "nodeSelector", "tolerations", "affinity", "image", "name", "args", "deployment", "driver"}
+	selfEvident := []string{"repository", "pullPolicy", "priorityClassName", "resources", "nodeSelector", "tolerations",
+		"affinity", "image", "name", "args", "deployment", "driver"}
 	lines := strings.Split(string(rawValues(t)), "\n")
 	for i, line := range lines {
 		key, _, isKey := strings.Cut(strings.TrimSpace(line), ":")

@@ -91,7 +91,8 @@ func programsOfAlerts(t *testing.T) []string {
 // monitored renders all programs with their PodMonitors.
 func monitored(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
-	manifests := slices.Concat(kustomized(t, "."), kustomized(t, "overlays/csimock"), kustomized(t, "garbage-collector"), kustomized(t, "monitoring/podmonitor"))
+	manifests := slices.Concat(kustomized(t, "."), kustomized(t, "overlays/csimock"), kustomized(t, "garbage-collector"),
+		kustomized(t, "monitoring/podmonitor"))
 	chart := templated(t, values{
 		"provisioner":      values{"deployment": values{"enabled": true, "driver": values{"name": "driver", "image": "driver:v1"}}},
 		"garbageCollector": values{"enabled": true}, "monitoring": values{"podMonitor": true},
@@ -124,7 +125,8 @@ func scrapedBy(t *testing.T, objects []*unstructured.Unstructured, monitor podMo
 				labels = nil
 			}
 		}
-		if len(monitor.Spec.Selector.MatchLabels) == 0 || labels[monitor.Spec.JobLabel] == "" || object.GetNamespace() != monitor.Metadata.Namespace {
+		if len(monitor.Spec.Selector.MatchLabels) == 0 || labels[monitor.Spec.JobLabel] == "" ||
+			object.GetNamespace() != monitor.Metadata.Namespace {
 			continue
 		}
 		for _, container := range podsOf(t, []*unstructured.Unstructured{object})[0].Containers {
@@ -151,7 +153,8 @@ func isScraped(t *testing.T, objects []*unstructured.Unstructured, container v1.
 	if e.Path != "/metrics" || e.Scheme != scheme || container.LivenessProbe.HTTPGet.Port.StrVal != e.Port {
 		t.Errorf("%s serves %s on port %s, scraped is %+v", container.Name, scheme, e.Port, e)
 	}
-	if scheme == "https" && (!e.TLSConfig.InsecureSkipVerify || e.Authorization.Type != "Bearer" || !readsMetrics(t, objects, e.Authorization.Credentials.Name)) {
+	if scheme == "https" && (!e.TLSConfig.InsecureSkipVerify || e.Authorization.Type != "Bearer" ||
+		!readsMetrics(t, objects, e.Authorization.Credentials.Name)) {
 		t.Errorf("%s is scraped without a token that may read metrics: %+v", container.Name, e)
 	}
 	return true

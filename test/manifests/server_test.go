@@ -35,17 +35,18 @@ func binaries() sandbox.Binaries {
 func renderings(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	found := map[string][]*unstructured.Unstructured{
-		"both programs":               kustomized(t, "."),
-		"mock driver overlay":         kustomized(t, "overlays/csimock"),
-		"component for secrets":       kustomized(t, "provisioner/secrets"),
-		"component for audits":        kustomized(t, "provisioner/audit"),
-		"component for recycling":     kustomized(t, "pv-controller/recycler"),
-		"garbage collector":           kustomized(t, "garbage-collector"),
-		"swap for csi-provisioner":    kustomized(t, "overlays/example"),
-		"chart":                       templated(t, values{}),
-		"chart with a driver":         templated(t, values{"provisioner": values{"deployment": values{"enabled": true}}}),
-		"chart with every value":      templated(t, everything()),
-		"chart with service accounts": templated(t, values{"provisioner": values{"serviceAccounts": []any{values{"name": "controller", "namespace": "storage"}}}}),
+		"both programs":            kustomized(t, "."),
+		"mock driver overlay":      kustomized(t, "overlays/csimock"),
+		"component for secrets":    kustomized(t, "provisioner/secrets"),
+		"component for audits":     kustomized(t, "provisioner/audit"),
+		"component for recycling":  kustomized(t, "pv-controller/recycler"),
+		"garbage collector":        kustomized(t, "garbage-collector"),
+		"swap for csi-provisioner": kustomized(t, "overlays/example"),
+		"chart":                    templated(t, values{}),
+		"chart with a driver":      templated(t, values{"provisioner": values{"deployment": values{"enabled": true}}}),
+		"chart with every value":   templated(t, everything()),
+		"chart with service accounts": templated(t,
+			values{"provisioner": values{"serviceAccounts": []any{values{"name": "controller", "namespace": "storage"}}}}),
 	}
 	maps.Copy(found, documented(t))
 	return found
@@ -71,8 +72,10 @@ func everything() values {
 	}
 	return values{
 		"admissionPolicy": values{"enabled": true, "drivers": []any{"driver.example.com"}},
-		"monitoring":      values{"dashboard": true, "labels": values{"team": "storage"}}, // the operator's kinds are not served
-		"pvController":    place(values{"replicas": 3, "recycler": true, "priorityClassName": "", "extraArgs": []any{"--concurrent-claim-syncs=20"}}),
+		"monitoring":      values{"dashboard": true, "labels": values{"team": "storage"}},
+		// the operator's kinds are not served
+		"pvController": place(values{"replicas": 3, "recycler": true, "priorityClassName": "",
+			"extraArgs": []any{"--concurrent-claim-syncs=20"}}),
 		"garbageCollector": without(place(values{
 			"enabled": true, "replicas": 3, "dryRun": true, "priorityClassName": "", "extraArgs": []any{"--concurrent-gc-syncs=10"},
 		}), "featureGates"),
@@ -115,7 +118,8 @@ func testFlags(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, object := range objects {
 		for _, c := range containersOf(object) {
-			program := map[string]string{"pv-controller": "pv-controller", "csi-provisioner": "provisioner", "csimock": "csimock"}[c.name]
+			program := map[string]string{"pv-controller": "pv-controller", "csi-provisioner": "provisioner",
+				"csimock": "csimock"}[c.name]
 			if program == "" {
 				continue
 			}

@@ -72,7 +72,8 @@ func TestSwapFindsImageOfAMirror(t *testing.T) {
 		"one that ends otherwise":     {"registry.example.com/csi-provisioner-proxy:v1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			swapped := find(t, swapWithout(t, strings.ReplaceAll(driver(t), upstreams, tc.image)), "Deployment", "hostpath-controller")
+			swapped := find(t, swapWithout(t, strings.ReplaceAll(driver(t), upstreams, tc.image)), "Deployment",
+				"hostpath-controller")
 			want := tc.image
 			if tc.swaps {
 				want = "registry.invalid/exeunt/provisioner:" + loaded(t).Metadata.AppVersion
@@ -88,7 +89,8 @@ func TestSwapFindsImageOfAMirror(t *testing.T) {
 func TestServerRejectsSwapWithoutServiceAccount(t *testing.T) {
 	server := startServer(t)
 	swapped := swapWithout(t, driver(t))
-	for kind, want := range map[string]string{"ClusterRoleBinding": "subjects[0].name", "Role": "NAMESPACE-OF-THE-DRIVER", "RoleBinding": "NAMESPACE-OF-THE-DRIVER"} {
+	for kind, want := range map[string]string{"ClusterRoleBinding": "subjects[0].name", "Role": "NAMESPACE-OF-THE-DRIVER",
+		"RoleBinding": "NAMESPACE-OF-THE-DRIVER"} {
 		object := find(t, swapped, kind, "exeunt:provisioner")
 		if _, err := server.dryRun(t.Context(), object); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the %s was answered with %v, want a refusal that names %s", kind, err, want)

@@ -80,7 +80,8 @@ func valueRows(t *testing.T, table *strings.Builder, node *yaml.Node, prefix str
 		if meaning == "" {
 			meaning = "As in Kubernetes."
 		}
-		fmt.Fprintf(table, "| `%s%s` | `%s` | %s |\n", prefix, key.Value, strings.Join(strings.Fields(string(text)), " "), meaning)
+		fmt.Fprintf(table, "| `%s%s` | `%s` | %s |\n", prefix, key.Value, strings.Join(strings.Fields(string(text)), " "),
+			meaning)
 	}
 }
 

@@ -150,7 +150,8 @@ func (s *State) key() string {
 		}
 	}
 	b = binary.AppendUvarint(b, s.done)
-	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.wrongAnswers), byte(s.switches),
+	return string(append(b, byte(s.crashes), byte(s.losses), byte(s.errors), byte(s.hours), byte(s.wrongAnswers),
+		byte(s.switches),
 		byte(s.interruptions), byte(s.stalls), byte(s.current), byte(s.stalled.program), byte(s.stalled.slot),
 		byte(s.oldLists),
 		byte(s.delays), byte(s.delayed.program), byte(

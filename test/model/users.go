@@ -52,28 +52,31 @@ func createClaim(name, className string) UserAction {
 
 // setPolicy sets the reclaim policy of the first volume whose name has the prefix.
 func setPolicy(prefix string, policy v1.PersistentVolumeReclaimPolicy) UserAction {
-	return UserAction{Says: "a user sets the policy " + string(policy), Request: func(c server.Cluster) (server.Request, bool) {
-		object, found := first(c, "persistentvolumes", prefix)
-		return mergePatch(
-			volumesPath+"/"+object.Name, map[string]any{"spec": map[string]any{"persistentVolumeReclaimPolicy": policy}},
-		), found
-	}}
+	return UserAction{Says: "a user sets the policy " + string(policy),
+		Request: func(c server.Cluster) (server.Request, bool) {
+			object, found := first(c, "persistentvolumes", prefix)
+			return mergePatch(
+				volumesPath+"/"+object.Name, map[string]any{"spec": map[string]any{"persistentVolumeReclaimPolicy": policy}},
+			), found
+		}}
 }
 
 // stripFinalizers removes all finalizers of the first volume whose name has the prefix.
 func stripFinalizers(prefix string) UserAction {
-	return UserAction{Says: "a user removes the finalizers of the volume", GivesUp: true, Request: func(c server.Cluster) (server.Request, bool) {
-		object, found := first(c, "persistentvolumes", prefix)
-		return mergePatch(volumesPath+"/"+object.Name, map[string]any{"metadata": map[string]any{"finalizers": nil}}), found
-	}}
+	return UserAction{Says: "a user removes the finalizers of the volume", GivesUp: true,
+		Request: func(c server.Cluster) (server.Request, bool) {
+			object, found := first(c, "persistentvolumes", prefix)
+			return mergePatch(volumesPath+"/"+object.Name, map[string]any{"metadata": map[string]any{"finalizers": nil}}), found
+		}}
 }
 
 // clearClaimRef removes the claimRef of the first volume whose name has the prefix.
 func clearClaimRef(prefix string) UserAction {
-	return UserAction{Says: "a user removes the claimRef of the volume", Request: func(c server.Cluster) (server.Request, bool) {
-		object, found := first(c, "persistentvolumes", prefix)
-		return mergePatch(volumesPath+"/"+object.Name, map[string]any{"spec": map[string]any{"claimRef": nil}}), found
-	}}
+	return UserAction{Says: "a user removes the claimRef of the volume",
+		Request: func(c server.Cluster) (server.Request, bool) {
+			object, found := first(c, "persistentvolumes", prefix)
+			return mergePatch(volumesPath+"/"+object.Name, map[string]any{"spec": map[string]any{"claimRef": nil}}), found
+		}}
 }
 
 // certainly has the action happen sooner or later.
@@ -84,13 +87,14 @@ func certainly(action UserAction) UserAction {
 
 // addForeignFinalizer puts a finalizer of another program in front of those of the volume.
 func addForeignFinalizer(name string) UserAction {
-	return UserAction{Says: "another program adds a finalizer to the volume", Request: func(c server.Cluster) (server.Request, bool) {
-		object, found := first(c, "persistentvolumes", name)
-		return server.Request{
-			Method: http.MethodPatch, Path: volumesPath + "/" + object.Name, ContentType: "application/json-patch+json",
-			Body: `[{"op":"add","path":"/metadata/finalizers/0","value":"example.com/added"}]`,
-		}, found && strings.Contains(object.JSON, `"finalizers":`)
-	}}
+	return UserAction{Says: "another program adds a finalizer to the volume",
+		Request: func(c server.Cluster) (server.Request, bool) {
+			object, found := first(c, "persistentvolumes", name)
+			return server.Request{
+				Method: http.MethodPatch, Path: volumesPath + "/" + object.Name, ContentType: "application/json-patch+json",
+				Body: `[{"op":"add","path":"/metadata/finalizers/0","value":"example.com/added"}]`,
+			}, found && strings.Contains(object.JSON, `"finalizers":`)
+		}}
 }
 
 // create creates the object, once none has its name.
@@ -117,11 +121,12 @@ func podComes(claim string) UserAction {
 
 // finishPod ends the first pod in the phase.
 func finishPod(phase v1.PodPhase) UserAction {
-	return UserAction{Says: "the pod is " + string(phase), Certain: true, Request: func(c server.Cluster) (server.Request, bool) {
-		object, found := first(c, "pods", "")
-		path := "/api/v1/namespaces/" + object.Namespace + "/pods/" + object.Name + "/status"
-		return mergePatch(path, map[string]any{"status": map[string]any{"phase": phase}}), found
-	}}
+	return UserAction{Says: "the pod is " + string(phase), Certain: true,
+		Request: func(c server.Cluster) (server.Request, bool) {
+			object, found := first(c, "pods", "")
+			path := "/api/v1/namespaces/" + object.Namespace + "/pods/" + object.Name + "/status"
+			return mergePatch(path, map[string]any{"status": map[string]any{"phase": phase}}), found
+		}}
 }
 
 // selectNode selects a node for the first consumer of the claim.
@@ -149,10 +154,11 @@ func deleteAttachment() UserAction {
 }
 
 func deleteNamed(what, resource, path, name string) UserAction {
-	return UserAction{Says: "somebody deletes " + what, Certain: true, Request: func(c server.Cluster) (server.Request, bool) {
-		object, found := first(c, resource, name)
-		return server.Request{Method: http.MethodDelete, Path: path + "/" + object.Name}, found
-	}}
+	return UserAction{Says: "somebody deletes " + what, Certain: true,
+		Request: func(c server.Cluster) (server.Request, bool) {
+			object, found := first(c, resource, name)
+			return server.Request{Method: http.MethodDelete, Path: path + "/" + object.Name}, found
+		}}
 }
 
 func mergePatch(path string, change map[string]any) server.Request {
@@ -174,9 +180,10 @@ func first(c server.Cluster, resource, prefix string) (server.Object, bool) {
 
 // createVolume creates a volume with its disk.
 func createVolume(volume creation, handle string) UserAction {
-	return UserAction{Says: "an administrator creates a volume", Disk: handle, Request: func(server.Cluster) (server.Request, bool) {
-		return volume.request(), true
-	}}
+	return UserAction{Says: "an administrator creates a volume", Disk: handle,
+		Request: func(server.Cluster) (server.Request, bool) {
+			return volume.request(), true
+		}}
 }
 
 // onNth is a request for the n-th volume.
@@ -274,17 +281,19 @@ func clearNthClaimRef(n int) UserAction {
 
 // createPod creates a pod that uses the claim.
 func createPod(claim string) UserAction {
-	return UserAction{Says: "a user creates a pod with the claim " + claim, Request: func(c server.Cluster) (server.Request, bool) {
-		object, _ := c.Get(server.Key{Resource: "pods", Namespace: namespace, Name: claim})
-		return newPod(claim).request(), object.JSON == ""
-	}}
+	return UserAction{Says: "a user creates a pod with the claim " + claim,
+		Request: func(c server.Cluster) (server.Request, bool) {
+			object, _ := c.Get(server.Key{Resource: "pods", Namespace: namespace, Name: claim})
+			return newPod(claim).request(), object.JSON == ""
+		}}
 }
 
 func deletePod(claim string) UserAction {
-	return UserAction{Says: "a user deletes the pod with the claim " + claim, Request: func(c server.Cluster) (server.Request, bool) {
-		object, _ := c.Get(server.Key{Resource: "pods", Namespace: namespace, Name: claim})
-		return server.Request{Method: http.MethodDelete, Path: podsPath + "/" + claim}, object.JSON != ""
-	}}
+	return UserAction{Says: "a user deletes the pod with the claim " + claim,
+		Request: func(c server.Cluster) (server.Request, bool) {
+			object, _ := c.Get(server.Key{Resource: "pods", Namespace: namespace, Name: claim})
+			return server.Request{Method: http.MethodDelete, Path: podsPath + "/" + claim}, object.JSON != ""
+		}}
 }
 
 // attachNth attaches a Bound volume to a node.

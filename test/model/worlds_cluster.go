@@ -122,28 +122,30 @@ func byNamespaceController(action UserAction) UserAction {
 
 // finishNamespace is the end of a namespace without claims.
 func finishNamespace() UserAction {
-	return byNamespaceController(UserAction{Says: "a user finishes the namespace", Request: func(c server.Cluster) (server.Request, bool) {
-		object, _ := c.Get(server.Key{Resource: "namespaces", Name: namespace})
-		claim, _ := c.Get(claimKey("data"))
-		var finished v1.Namespace
-		if json.Unmarshal([]byte(object.JSON), &finished) != nil {
-			return server.Request{}, false
-		}
-		finished.Spec.Finalizers = nil
-		body, err := json.Marshal(finished)
-		return server.Request{
-			Method: http.MethodPut, Path: namespacesPath + "/" + namespace +
-				"/finalize", ContentType: "application/json", Body: string(body),
-		}, err == nil && claim.JSON == ""
-	}})
+	return byNamespaceController(UserAction{Says: "a user finishes the namespace",
+		Request: func(c server.Cluster) (server.Request, bool) {
+			object, _ := c.Get(server.Key{Resource: "namespaces", Name: namespace})
+			claim, _ := c.Get(claimKey("data"))
+			var finished v1.Namespace
+			if json.Unmarshal([]byte(object.JSON), &finished) != nil {
+				return server.Request{}, false
+			}
+			finished.Spec.Finalizers = nil
+			body, err := json.Marshal(finished)
+			return server.Request{
+				Method: http.MethodPut, Path: namespacesPath + "/" + namespace +
+					"/finalize", ContentType: "application/json", Body: string(body),
+			}, err == nil && claim.JSON == ""
+		}})
 }
 
 // setClaimRef edits the claimRef of the first volume whose name has the prefix: another claim may have it.
 func setClaimRef(prefix, claim string) UserAction {
-	return UserAction{Says: "a user edits the claimRef of the volume", Request: func(c server.Cluster) (server.Request, bool) {
-		object, found := first(c, "persistentvolumes", prefix)
-		return mergePatch(volumesPath+"/"+object.Name, map[string]any{"spec": map[string]any{
-			"claimRef": map[string]any{"namespace": namespace, "name": claim, "uid": nil, "resourceVersion": nil},
-		}}), found
-	}}
+	return UserAction{Says: "a user edits the claimRef of the volume",
+		Request: func(c server.Cluster) (server.Request, bool) {
+			object, found := first(c, "persistentvolumes", prefix)
+			return mergePatch(volumesPath+"/"+object.Name, map[string]any{"spec": map[string]any{
+				"claimRef": map[string]any{"namespace": namespace, "name": claim, "uid": nil, "resourceVersion": nil},
+			}}), found
+		}}
 }

@@ -62,7 +62,8 @@ func switchedStatic() Config {
 func lateWatchWorlds() []Config {
 	c := base("disk kept behind a late watch", newClass(v1.PersistentVolumeReclaimDelete))
 	c.Users = []UserAction{
-		createClaim("data", class), setPolicy("pvc-", v1.PersistentVolumeReclaimRetain), deleteVolume("pvc-"), deleteClaim("data"),
+		createClaim("data", class), setPolicy("pvc-", v1.PersistentVolumeReclaimRetain), deleteVolume("pvc-"),
+		deleteClaim("data"),
 	}
 	c.Stalls, c.Stalling = 1, []string{"persistentvolumeclaims"}
 	return []Config{c, oldList(), forgottenClaim()}
@@ -101,10 +102,12 @@ func oldList() Config {
 // forgottenClaim is the end of such a story: the claim and its volume are gone, and the disk is a user's.
 // The provisioner starts with a list of claims that does not show the claim yet, or still shows it.
 func forgottenClaim() Config {
-	c := smallWorld("claim gone, disk kept, a start with an old list", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)}, deleteClaim("data"))
+	c := smallWorld("claim gone, disk kept, a start with an old list", nil,
+		[]creation{newClass(remove), claimOf("data", class, namesDriver)}, deleteClaim("data"))
 	c.Kept = []string{diskPrefix + pvcName()}
 	c.Disks = c.Kept
-	c.OldLists, c.Unsteady, c.Stalling, c.EveryVersion, c.Slow = 1, []string{"provisioner"}, []string{"persistentvolumeclaims"}, true, true
+	c.OldLists, c.Unsteady, c.Stalling, c.EveryVersion, c.Slow = 1, []string{"provisioner"},
+		[]string{"persistentvolumeclaims"}, true, true
 	return c
 }
 
@@ -113,7 +116,8 @@ func forgottenClaim() Config {
 func formerWorlds() []Config {
 	var all []Config
 	for _, c := range []Config{
-		static(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimRetain), led(),
+		static(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimDelete),
+		dynamic(v1.PersistentVolumeReclaimRetain), led(),
 	} {
 		all = append(all, c.with("a former leader", formerLeader))
 	}
@@ -125,7 +129,8 @@ func formerLeader(c *Config) { c.Crashes, c.FormerLeaders = c.Crashes+1, true }
 
 // led is a claim of a class, and the journal of an earlier leader. A user deletes the claim.
 func led() Config {
-	c := base("dynamic Delete after an earlier leader", newClass(v1.PersistentVolumeReclaimDelete), newClaim("data", class), newJournal(1))
+	c := base("dynamic Delete after an earlier leader", newClass(v1.PersistentVolumeReclaimDelete),
+		newClaim("data", class), newJournal(1))
 	c.Users, c.Terms = []UserAction{deleteClaim("data")}, 1
 	return c
 }
@@ -133,7 +138,8 @@ func led() Config {
 // newJournal is a Lease of the journal without entries, of the leader with the number.
 func newJournal(term int32) creation {
 	lease := journal.Journal{Namespace: process.JournalNamespace, Driver: process.DriverName}.Lease(
-		journal.KindActive, 0, "pod-of-a-leader"+controller.IdentitySuffix, journal.Custody{LeaderLease: process.LeaderLease, Transitions: term}, nil)
+		journal.KindActive, 0, "pod-of-a-leader"+controller.IdentitySuffix,
+		journal.Custody{LeaderLease: process.LeaderLease, Transitions: term}, nil)
 	lease.TypeMeta = metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
 	return creation{leasesPath, lease}
 }
@@ -150,9 +156,11 @@ func restoreUnled(programs ...string) func(*Config) {
 func restoreWorlds() []Config {
 	var all []Config
 	for _, c := range []Config{
-		static(v1.PersistentVolumeReclaimDelete), static(v1.PersistentVolumeReclaimRetain), dynamic(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimRetain),
+		static(v1.PersistentVolumeReclaimDelete), static(v1.PersistentVolumeReclaimRetain),
+		dynamic(v1.PersistentVolumeReclaimDelete), dynamic(v1.PersistentVolumeReclaimRetain),
 	} {
-		all = append(all, c.with("a restore", restore), c.with("a restore without leader election", restoreUnled("pv-controller")))
+		all = append(all, c.with("a restore", restore), c.with("a restore without leader election",
+			restoreUnled("pv-controller")))
 	}
 	return slices.Concat(all, smallRestoreWorlds())
 }
@@ -160,26 +168,31 @@ func restoreWorlds() []Config {
 // smallRestoreWorlds are those for mutants.
 func smallRestoreWorlds() []Config {
 	requested := []creation{newClass(remove), claimOf("data", class, namesDriver)}
-	taken := []creation{newVolume("disk", keep, referTo("other"), inPhase(v1.VolumeBound)), claimOf("other", "", boundTo("disk")), claimOf("data", "")}
+	taken := []creation{newVolume("disk", keep, referTo("other"), inPhase(v1.VolumeBound)),
+		claimOf("other", "", boundTo("disk")), claimOf("data", "")}
 	return []Config{
 		smallWorld("provision, and a restore", nil, requested).with("a restore", restore),
-		smallWorld("restored claim, its disk is in use", []string{diskPrefix + pvcName()}, requested).with("a wrong answer", func(c *Config) {
-			c.WrongAnswers, c.Filled, c.Restarted, c.Terms = 1, true, true, 1
-		}),
-		smallWorld("volume of an earlier claim", oneDisk, taken, deleteClaim("other"), clearClaimRef("disk")).with("a restore without leader election", func(c *Config) {
-			c.Programs, c.Ordered, c.Stalls, c.Stalling = c.Programs[:1], true, 1, []string{"persistentvolumes"}
-			restoreUnled("pv-controller")(c)
-		}),
+		smallWorld("restored claim, its disk is in use", []string{diskPrefix + pvcName()}, requested).
+			with("a wrong answer", func(c *Config) {
+				c.WrongAnswers, c.Filled, c.Restarted, c.Terms = 1, true, true, 1
+			}),
+		smallWorld("volume of an earlier claim", oneDisk, taken, deleteClaim("other"), clearClaimRef("disk")).
+			with("a restore without leader election", func(c *Config) {
+				c.Programs, c.Ordered, c.Stalls, c.Stalling = c.Programs[:1], true, 1, []string{"persistentvolumes"}
+				restoreUnled("pv-controller")(c)
+			}),
 	}
 }
 
 // journalRestored is an entry of a claim that is gone. It ends in a volume with the policy Retain, which a user deletes:
 // after a restore, the entry alone names the disk. The provisioner has no leader election.
 func (l *Lab) journalRestored() Config {
-	from := smallWorld("an entry of a deleted claim", nil, []creation{newClass(keep), claimOf("data", class, namesDriver)}, deleteClaim("data")).with("an interruption", interrupted)
+	from := smallWorld("an entry of a deleted claim", nil, []creation{newClass(keep), claimOf("data", class, namesDriver)},
+		deleteClaim("data")).with("an interruption", interrupted)
 	c := l.startAt(from, restart{name: "requested, disk, claim gone, Retain", disks: 1}).alone()
 	other := claimOf("other", class, namesDriver)
-	c.Users = []UserAction{deleteVolume("pvc-"), {Says: "a user creates the claim other", Request: func(server.Cluster) (server.Request, bool) { return other.request(), true }}}
+	c.Users = []UserAction{deleteVolume("pvc-"), {Says: "a user creates the claim other",
+		Request: func(server.Cluster) (server.Request, bool) { return other.request(), true }}}
 	c.OldVersions = true // higher ones need the restart that docs/operations.md wants
 	return c.with("a restore without leader election", restoreUnled("provisioner"))
 }
@@ -203,15 +216,19 @@ func webhookWorlds(worlds []Config, names ...string) []Config {
 
 // smallWorlds are the worlds for mutants that start anew.
 func smallWorlds() []Config {
-	return slices.Concat(bindingWorlds(), releaseWorlds(), reclaimWorlds(), finalizerWorlds(), protectionWorlds(), provisioningWorlds(), inTreeWorlds())
+	return slices.Concat(bindingWorlds(), releaseWorlds(), reclaimWorlds(), finalizerWorlds(), protectionWorlds(),
+		provisioningWorlds(), inTreeWorlds())
 }
 
 // smallWebhookWorlds are those that take seconds: each kind of write is in one of them.
 func smallWebhookWorlds() []Config {
 	return webhookWorlds(smallWorlds(),
-		"bind a static volume", "binding after write 1", "lost claim, volume is back", "release a dynamic volume", "claim elsewhere, dynamic",
-		"released, Delete", "released, deleted, marked pending", "released, Retain, with the finalizer", "bound, Delete, without finalizer",
-		"volume and claim without protection", "deleted claim, no pod", "deleted available volume", "provision, selected node is gone",
+		"bind a static volume", "binding after write 1", "lost claim, volume is back", "release a dynamic volume",
+		"claim elsewhere, dynamic",
+		"released, Delete", "released, deleted, marked pending", "released, Retain, with the finalizer",
+		"bound, Delete, without finalizer",
+		"volume and claim without protection", "deleted claim, no pod", "deleted available volume",
+		"provision, selected node is gone",
 		"in-tree, released", "in-tree, recycle", "in-tree, bound, no finalizer",
 	)
 }

@@ -12,8 +12,10 @@ import (
 // the middle of a story, and have few or no users. Each group aims at some of the decisions.
 func (l *Lab) mutantGroups() []Group {
 	return []Group{
-		{"binding", bindingWorlds()}, {"release", releaseWorlds()}, {"reclaim", slices.Concat(reclaimWorlds(), reclaimFaultWorlds())}, {"finalizers", finalizerWorlds()}, {"protection", protectionWorlds()},
-		{"in-tree", inTreeWorlds()}, {"provisioning", slices.Concat(provisioningWorlds(), faultyWorlds())}, {"restart", l.restartWorlds()}, {"whole", wholeWorlds()}, {"webhook", smallWebhookWorlds()},
+		{"binding", bindingWorlds()}, {"release", releaseWorlds()},
+		{"reclaim", slices.Concat(reclaimWorlds(), reclaimFaultWorlds())}, {"finalizers", finalizerWorlds()}, {"protection", protectionWorlds()},
+		{"in-tree", inTreeWorlds()}, {"provisioning", slices.Concat(provisioningWorlds(), faultyWorlds())},
+		{"restart", l.restartWorlds()}, {"whole", wholeWorlds()}, {"webhook", smallWebhookWorlds()},
 		{"restore", append(smallRestoreWorlds(), l.journalRestored())},
 	}
 }
@@ -32,24 +34,42 @@ func bindingWorlds() []Config {
 	phase := func(phase v1.PersistentVolumePhase) volumeChange { return inPhase(phase) }
 	return []Config{
 		smallWorld("bind a static volume", oneDisk, []creation{newVolume("disk", keep), claimOf("data", "")}),
-		smallWorld("bind a reserved volume", oneDisk, []creation{newVolume("disk", keep, claimedBy("data")), claimOf("data", "")}),
+		smallWorld("bind a reserved volume", oneDisk, []creation{newVolume("disk", keep, claimedBy("data")),
+			claimOf("data", "")}),
 		smallWorld("bind a named volume", oneDisk, []creation{newVolume("disk", keep), claimOf("data", "", naming("disk"))}),
-		smallWorld("binding after write 1", oneDisk, []creation{newVolume("disk", keep, referTo("data"), phase(v1.VolumeAvailable)), claimOf("data", "")}),
-		smallWorld("binding after write 2", oneDisk, []creation{newVolume("disk", remove, referTo("data"), phase(v1.VolumeBound)), claimOf("data", "")}),
-		smallWorld("binding after write 3", oneDisk, []creation{newVolume("disk", remove, referTo("data"), phase(v1.VolumeBound)), claimOf("data", "", naming("disk"), complete)}),
-		smallWorld("claim names its volume without mark", oneDisk, []creation{newVolume("disk", remove, referTo("data"), phase(v1.VolumeBound)), claimOf("data", "", naming("disk"))}),
-		smallWorld("bound pair with pending volume", oneDisk, []creation{newVolume("disk", keep, referTo("data")), claimOf("data", "", boundTo("disk"))}),
-		smallWorld("bound claim, volume refers to nobody", oneDisk, []creation{newVolume("disk", keep, phase(v1.VolumeAvailable)), claimOf("data", "", boundTo("disk"))}),
+		smallWorld("binding after write 1", oneDisk,
+			[]creation{newVolume("disk", keep, referTo("data"), phase(v1.VolumeAvailable)), claimOf("data", "")}),
+		smallWorld("binding after write 2", oneDisk,
+			[]creation{newVolume("disk", remove, referTo("data"), phase(v1.VolumeBound)), claimOf("data", "")}),
+		smallWorld("binding after write 3", oneDisk,
+			[]creation{newVolume("disk", remove, referTo("data"), phase(v1.VolumeBound)),
+				claimOf("data", "", naming("disk"), complete)}),
+		smallWorld("claim names its volume without mark", oneDisk,
+			[]creation{newVolume("disk", remove, referTo("data"), phase(v1.VolumeBound)), claimOf("data", "", naming("disk"))}),
+		smallWorld("bound pair with pending volume", oneDisk, []creation{newVolume("disk", keep, referTo("data")),
+			claimOf("data", "", boundTo("disk"))}),
+		smallWorld("bound claim, volume refers to nobody", oneDisk,
+			[]creation{newVolume("disk", keep, phase(v1.VolumeAvailable)), claimOf("data", "", boundTo("disk"))}),
 		smallWorld("bound claim, volume is gone", nil, []creation{claimOf("data", "", boundTo("disk"))}),
-		smallWorld("lost claim, volume is back", oneDisk, []creation{newVolume("disk", keep, referTo("data"), phase(v1.VolumeBound)), claimOf("data", "", naming("disk"), lost)}),
-		smallWorld("bound claim, volume of another claim", oneDisk, []creation{newVolume("disk", keep, referTo("other"), phase(v1.VolumeBound)), claimOf("data", "", boundTo("disk")), claimOf("other", "", boundTo("disk"))}),
-		smallWorld("claim names the volume of another claim", oneDisk, []creation{newVolume("disk", keep, referTo("other"), phase(v1.VolumeBound)), claimOf("data", "", naming("disk")), claimOf("other", "", boundTo("disk"))}),
+		smallWorld("lost claim, volume is back", oneDisk,
+			[]creation{newVolume("disk", keep, referTo("data"), phase(v1.VolumeBound)),
+				claimOf("data", "", naming("disk"), lost)}),
+		smallWorld("bound claim, volume of another claim", oneDisk,
+			[]creation{newVolume("disk", keep, referTo("other"), phase(v1.VolumeBound)), claimOf("data", "", boundTo("disk")),
+				claimOf("other", "", boundTo("disk"))}),
+		smallWorld("claim names the volume of another claim", oneDisk,
+			[]creation{newVolume("disk", keep, referTo("other"), phase(v1.VolumeBound)), claimOf("data", "", naming("disk")), claimOf("other", "", boundTo("disk"))}),
 		smallWorld("claim names a volume that is missing", nil, []creation{claimOf("data", "", naming("disk"))}),
-		smallWorld("bound claim and its volume are restored", oneDisk, nil, certainly(volumeComes(newVolume("disk", keep, referTo("data")))), certainly(create("persistentvolumeclaims", claimOf("data", "", naming("disk"), complete)))).with("a stalled watch", stalled),
-		smallWorld("two volumes, one claim", []string{"disk-of-disk", "disk-of-twin"}, []creation{newVolume("disk", keep, referTo("data")), newVolume("twin", keep, referTo("data"), phase(v1.VolumeBound)), claimOf("data", "")}),
-		smallWorld("two claims, one volume", oneDisk, []creation{newVolume("disk", keep), claimOf("data", ""), claimOf("other", "")}),
-		smallWorld("deleted claim gets no volume", oneDisk, []creation{newVolume("disk", keep), claimOf("data", "", claimWith(finalizer.ClaimProtection, "example.com/backup"), deletedClaim)}),
-		smallWorld("two volumes for a deleted claim", oneDisk, []creation{newVolume("disk", keep, claimedBy("data")), claimOf("data", "", claimWith(finalizer.ClaimProtection, "example.com/backup"), deletedClaim)}),
+		smallWorld("bound claim and its volume are restored", oneDisk, nil,
+			certainly(volumeComes(newVolume("disk", keep, referTo("data")))), certainly(create("persistentvolumeclaims", claimOf("data", "", naming("disk"), complete)))).with("a stalled watch", stalled),
+		smallWorld("two volumes, one claim", []string{"disk-of-disk", "disk-of-twin"},
+			[]creation{newVolume("disk", keep, referTo("data")), newVolume("twin", keep, referTo("data"), phase(v1.VolumeBound)), claimOf("data", "")}),
+		smallWorld("two claims, one volume", oneDisk, []creation{newVolume("disk", keep), claimOf("data", ""),
+			claimOf("other", "")}),
+		smallWorld("deleted claim gets no volume", oneDisk, []creation{newVolume("disk", keep),
+			claimOf("data", "", claimWith(finalizer.ClaimProtection, "example.com/backup"), deletedClaim)}),
+		smallWorld("two volumes for a deleted claim", oneDisk, []creation{newVolume("disk", keep, claimedBy("data")),
+			claimOf("data", "", claimWith(finalizer.ClaimProtection, "example.com/backup"), deletedClaim)}),
 	}
 }
 
@@ -60,20 +80,40 @@ func releaseWorlds() []Config {
 	return []Config{
 		smallWorld("release with Retain", oneDisk, []creation{newVolume("disk", keep, referTo("data"), bound)}),
 		smallWorld("release with Delete", oneDisk, []creation{newVolume("disk", remove, referTo("data"), bound, external)}),
-		smallWorld("release a dynamic volume", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), bound, external)}),
-		smallWorld("release a pending dynamic volume", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), external)}),
-		smallWorld("release a deleted volume", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), bound, external, deletedVolume)}),
-		smallWorld("release a deleted volume without finalizer", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), bound, deletedVolume)}).givenUp(),
-		smallWorld("release a deleted Retain volume", oneDisk, []creation{newVolume("disk", keep, referTo("data"), bound, deletedVolume)}),
-		smallWorld("released volume, claim exists", oneDisk, []creation{newVolume("disk", keep, referTo("data"), released), claimOf("data", "", boundTo("disk"))}),
-		smallWorld("available volume, claim exists", oneDisk, []creation{newVolume("disk", remove, referTo("data"), inPhase(v1.VolumeAvailable)), claimOf("data", "", boundTo("disk"))}),
-		smallWorld("claim of the name with another UID", oneDisk, []creation{newVolume("disk", remove, byDriver, referToOlder, bound, external), claimOf("data", "", boundTo("elsewhere"))}),
-		smallWorld("claim elsewhere, dynamic", []string{"disk-of-disk", "disk-of-twin"}, []creation{newVolume("disk", remove, byDriver, referTo("data"), external), newVolume("twin", keep, referTo("data"), bound), claimOf("data", "", boundTo("twin"))}),
-		smallWorld("claim elsewhere, static", []string{"disk-of-disk", "disk-of-twin"}, []creation{newVolume("disk", remove, referTo("data")), newVolume("twin", keep, referTo("data"), bound), claimOf("data", "", boundTo("twin"))}),
-		smallWorld("claim elsewhere, reserved by a user", []string{"disk-of-disk", "disk-of-twin"}, []creation{newVolume("disk", keep, referTo("data"), reservedByUser), newVolume("twin", keep, referTo("data"), bound), claimOf("data", "", boundTo("twin"))}),
-		smallWorld("deleted before it is bound", []string{diskPrefix + pvcName()}, []creation{newClass(remove), newVolume(pvcName(), remove, byDriver, referTo("data"), external, deletedVolume), claimOf("data", class, namesDriver)}),
-		smallWorld("deleted before it is bound, static", oneDisk, []creation{newVolume("disk", remove, referTo("data"), deletedVolume), claimOf("data", "")}),
-		smallWorld("lost claim and its volume", oneDisk, []creation{newVolume("disk", keep, referTo("data"), bound), claimOf("data", "", lost)}),
+		smallWorld("release a dynamic volume", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), bound, external)}),
+		smallWorld("release a pending dynamic volume", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), external)}),
+		smallWorld("release a deleted volume", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), bound, external, deletedVolume)}),
+		smallWorld("release a deleted volume without finalizer", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), bound, deletedVolume)}).givenUp(),
+		smallWorld("release a deleted Retain volume", oneDisk,
+			[]creation{newVolume("disk", keep, referTo("data"), bound, deletedVolume)}),
+		smallWorld("released volume, claim exists", oneDisk, []creation{newVolume("disk", keep, referTo("data"), released),
+			claimOf("data", "", boundTo("disk"))}),
+		smallWorld("available volume, claim exists", oneDisk,
+			[]creation{newVolume("disk", remove, referTo("data"), inPhase(v1.VolumeAvailable)),
+				claimOf("data", "", boundTo("disk"))}),
+		smallWorld("claim of the name with another UID", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referToOlder, bound, external),
+				claimOf("data", "", boundTo("elsewhere"))}),
+		smallWorld("claim elsewhere, dynamic", []string{"disk-of-disk", "disk-of-twin"},
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), external),
+				newVolume("twin", keep, referTo("data"), bound), claimOf("data", "", boundTo("twin"))}),
+		smallWorld("claim elsewhere, static", []string{"disk-of-disk", "disk-of-twin"},
+			[]creation{newVolume("disk", remove, referTo("data")), newVolume("twin", keep, referTo("data"), bound),
+				claimOf("data", "", boundTo("twin"))}),
+		smallWorld("claim elsewhere, reserved by a user", []string{"disk-of-disk", "disk-of-twin"},
+			[]creation{newVolume("disk", keep, referTo("data"), reservedByUser), newVolume("twin", keep, referTo("data"), bound),
+				claimOf("data", "", boundTo("twin"))}),
+		smallWorld("deleted before it is bound", []string{diskPrefix + pvcName()},
+			[]creation{newClass(remove), newVolume(pvcName(), remove, byDriver, referTo("data"), external, deletedVolume),
+				claimOf("data", class, namesDriver)}),
+		smallWorld("deleted before it is bound, static", oneDisk,
+			[]creation{newVolume("disk", remove, referTo("data"), deletedVolume), claimOf("data", "")}),
+		smallWorld("lost claim and its volume", oneDisk, []creation{newVolume("disk", keep, referTo("data"), bound),
+			claimOf("data", "", lost)}),
 	}
 }
 
@@ -84,19 +124,29 @@ func reclaimWorlds() []Config {
 	pending := volumeNote("exeunt.io/reclaim", "pending")
 	twins := []creation{
 		newVolume("disk", remove, byDriver, referTo("data"), released, both),
-		newVolume("twin", remove, byDriver, referTo("other"), bound, both, onDisk("disk")), claimOf("other", class, namesDriver, boundTo("twin")),
+		newVolume("twin", remove, byDriver, referTo("other"), bound, both, onDisk("disk")),
+		claimOf("other", class, namesDriver, boundTo("twin")),
 	}
 	return []Config{
-		smallWorld("released, Delete", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}),
-		smallWorld("released, Delete, static", oneDisk, []creation{newVolume("disk", remove, referTo("data"), released, both)}),
-		smallWorld("released, Delete, without finalizer", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released)}),
+		smallWorld("released, Delete", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}),
+		smallWorld("released, Delete, static", oneDisk,
+			[]creation{newVolume("disk", remove, referTo("data"), released, both)}),
+		smallWorld("released, Delete, without finalizer", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released)}),
 		smallWorld("failed, Delete", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), failed, both)}),
-		smallWorld("released, deleted", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, external, deletedVolume)}),
-		smallWorld("released, deleted, with pv-protection", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both, deletedVolume)}),
-		smallWorld("released, deleted, marked pending", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, pending, deletedVolume)}),
-		smallWorld("released, deleted, backup without mark", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, volumeWith("example.com/backup"), deletedVolume)}).givenUp(),
-		smallWorld("released, the namespace of the secret is gone", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both, sealed("gone"))}),
-		smallWorld("released, the secret is missing", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both, sealed(namespace))}).exempt("disk"),
+		smallWorld("released, deleted", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, external, deletedVolume)}),
+		smallWorld("released, deleted, with pv-protection", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both, deletedVolume)}),
+		smallWorld("released, deleted, marked pending", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, pending, deletedVolume)}),
+		smallWorld("released, deleted, backup without mark", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, volumeWith("example.com/backup"), deletedVolume)}).givenUp(),
+		smallWorld("released, the namespace of the secret is gone", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both, sealed("gone"))}),
+		smallWorld("released, the secret is missing", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both, sealed(namespace))}).exempt("disk"),
 		smallWorld("released, Retain", oneDisk, []creation{newVolume("disk", keep, byDriver, referTo("data"), released)}),
 		smallWorld("released, Retain, with the finalizer", oneDisk, []creation{newVolume("disk", keep, byDriver, referTo("data"), released, both)}),
 		smallWorld("released, Retain, deleted with the finalizer", oneDisk, []creation{newVolume("disk", keep, byDriver, referTo("data"), released, both, deletedVolume)}),
@@ -117,17 +167,33 @@ func reclaimFaultWorlds() []Config {
 	both := volumeWith(finalizer.VolumeProtection, finalizer.External)
 	pending := volumeNote("exeunt.io/reclaim", "pending")
 	return []Config{
-		smallWorld("available, deleted, with the finalizer", oneDisk, []creation{newVolume("disk", remove, inPhase(v1.VolumeAvailable), both, deletedVolume)}).givenUp(),
-		smallWorld("released, gate off", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}).gateOff(),
-		smallWorld("released, deleted, gate off", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both, deletedVolume)}).gateOff().givenUp(),
-		smallWorld("bound, gate off", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), bound, both), claimOf("data", class, namesDriver, boundTo("disk"))}).gateOff(),
-		smallWorld("bound, deleted, marked pending, gate off", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), bound, pending, deletedVolume), claimOf("data", class, namesDriver, boundTo("disk"))}, deleteClaim("data")).gateOff().givenUp(),
-		smallWorld("released, Delete, a crash", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}).crash(),
-		smallWorld("released, Delete, a failed call", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}).fail(),
-		smallWorld("released, Delete, a lost answer", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}).with("a lost answer", func(c *Config) { c.Losses++ }),
-		smallWorld("released, a user deletes", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}, deleteVolume("disk")).with("an interruption", interrupted),
-		smallWorld("released, a user adds a finalizer", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}, addForeignFinalizer("disk")).with("an interruption", interrupted),
-		smallWorld("released, a user deletes and creates the volume", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}, stripFinalizers("disk"), volumeComes(newVolume("disk", keep, byDriver, referTo("other")))).with("an interruption", interrupted),
+		smallWorld("available, deleted, with the finalizer", oneDisk,
+			[]creation{newVolume("disk", remove, inPhase(v1.VolumeAvailable), both, deletedVolume)}).givenUp(),
+		smallWorld("released, gate off", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}).gateOff(),
+		smallWorld("released, deleted, gate off", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both, deletedVolume)}).gateOff().givenUp(),
+		smallWorld("bound, gate off", oneDisk, []creation{newVolume("disk", remove, byDriver, referTo("data"), bound, both),
+			claimOf("data", class, namesDriver, boundTo("disk"))}).gateOff(),
+		smallWorld("bound, deleted, marked pending, gate off", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), bound, pending, deletedVolume),
+				claimOf("data", class, namesDriver, boundTo("disk"))}, deleteClaim("data")).gateOff().givenUp(),
+		smallWorld("released, Delete, a crash", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}).crash(),
+		smallWorld("released, Delete, a failed call", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}).fail(),
+		smallWorld("released, Delete, a lost answer", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}).
+			with("a lost answer", func(c *Config) { c.Losses++ }),
+		smallWorld("released, a user deletes", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}, deleteVolume("disk")).
+			with("an interruption", interrupted),
+		smallWorld("released, a user adds a finalizer", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}, addForeignFinalizer("disk")).
+			with("an interruption", interrupted),
+		smallWorld("released, a user deletes and creates the volume", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, referTo("data"), released, both)}, stripFinalizers("disk"),
+			volumeComes(newVolume("disk", keep, byDriver, referTo("other")))).with("an interruption", interrupted),
 	}
 }
 
@@ -136,7 +202,8 @@ func finalizerWorlds() []Config {
 	bound := inPhase(v1.VolumeBound)
 	both := volumeWith(finalizer.VolumeProtection, finalizer.External)
 	pair := func(policy v1.PersistentVolumeReclaimPolicy, changes ...volumeChange) []creation {
-		return []creation{newVolume("disk", policy, append([]volumeChange{byDriver, referTo("data"), bound}, changes...)...), claimOf("data", class, namesDriver, boundTo("disk"))}
+		return []creation{newVolume("disk", policy, append([]volumeChange{byDriver, referTo("data"), bound}, changes...)...),
+			claimOf("data", class, namesDriver, boundTo("disk"))}
 	}
 	users := []UserAction{deleteVolume("disk"), deleteClaim("data")}
 	return []Config{
@@ -145,14 +212,23 @@ func finalizerWorlds() []Config {
 		smallWorld("bound, Delete, deleted without finalizer", oneDisk, pair(remove, deletedVolume)),
 		smallWorld("bound, Delete, then released", oneDisk, pair(remove, both), users...),
 		smallWorld("bound, Retain, then released", oneDisk, pair(keep), users...),
-		smallWorld("bound, policy flips", oneDisk, pair(remove, both), setPolicy("disk", keep), setPolicy("disk", remove), deleteClaim("data")),
-		smallWorld("bound, policy becomes Delete without admission", oneDisk, pair(keep), setPolicy("disk", remove), deleteVolume("disk")).unadmitted(),
-		smallWorld("bound, finalizers of others", oneDisk, pair(remove, volumeWith("example.com/backup", finalizer.VolumeProtection, finalizer.External)), addForeignFinalizer("disk"), deleteClaim("data")).with("an interruption", interrupted),
-		smallWorld("pending, Delete, without finalizer", oneDisk, []creation{newVolume("disk", remove, byDriver, claimedBy("nobody"))}),
-		smallWorld("bound, Delete, then released, stalled", oneDisk, pair(remove, both), deleteClaim("data")).with("a stalled watch", stalled),
-		smallWorld("bound, Delete becomes Retain, interrupted", oneDisk, pair(remove, both), setPolicy("disk", keep), deleteClaim("data")).with("an interruption", interrupted),
-		smallWorld("bound, Retain becomes Delete, interrupted", oneDisk, pair(keep, both), setPolicy("disk", remove)).with("an interruption", interrupted).unadmitted(),
-		smallWorld("bound, deleted without finalizer, interrupted", oneDisk, pair(remove), deleteVolume("disk")).with("an interruption", interrupted).unadmitted(),
+		smallWorld("bound, policy flips", oneDisk, pair(remove, both), setPolicy("disk", keep), setPolicy("disk", remove),
+			deleteClaim("data")),
+		smallWorld("bound, policy becomes Delete without admission", oneDisk, pair(keep), setPolicy("disk", remove),
+			deleteVolume("disk")).unadmitted(),
+		smallWorld("bound, finalizers of others", oneDisk, pair(remove,
+			volumeWith("example.com/backup", finalizer.VolumeProtection, finalizer.External)), addForeignFinalizer("disk"),
+			deleteClaim("data")).with("an interruption", interrupted),
+		smallWorld("pending, Delete, without finalizer", oneDisk,
+			[]creation{newVolume("disk", remove, byDriver, claimedBy("nobody"))}),
+		smallWorld("bound, Delete, then released, stalled", oneDisk, pair(remove, both), deleteClaim("data")).
+			with("a stalled watch", stalled),
+		smallWorld("bound, Delete becomes Retain, interrupted", oneDisk, pair(remove, both), setPolicy("disk", keep),
+			deleteClaim("data")).with("an interruption", interrupted),
+		smallWorld("bound, Retain becomes Delete, interrupted", oneDisk, pair(keep, both), setPolicy("disk", remove)).
+			with("an interruption", interrupted).unadmitted(),
+		smallWorld("bound, deleted without finalizer, interrupted", oneDisk, pair(remove), deleteVolume("disk")).
+			with("an interruption", interrupted).unadmitted(),
 	}
 }
 
@@ -160,24 +236,34 @@ func finalizerWorlds() []Config {
 func protectionWorlds() []Config {
 	bound := inPhase(v1.VolumeBound)
 	named := func(claim string, changes ...claimChange) []creation {
-		return []creation{newVolume("disk", keep, referTo(claim), bound), claimOf(claim, "", append([]claimChange{boundTo("disk")}, changes...)...)}
+		return []creation{newVolume("disk", keep, referTo(claim), bound),
+			claimOf(claim, "", append([]claimChange{boundTo("disk")}, changes...)...)}
 	}
 	pair := func(changes ...claimChange) []creation { return named("data", changes...) }
 	with := func(all []creation, more ...creation) []creation { return append(all, more...) }
 	return []Config{
-		smallWorld("volume and claim without protection", oneDisk, []creation{newVolume("disk", keep, referTo("data"), bound, volumeWith()), claimOf("data", "", boundTo("disk"), claimWith())}),
+		smallWorld("volume and claim without protection", oneDisk,
+			[]creation{newVolume("disk", keep, referTo("data"), bound, volumeWith()),
+				claimOf("data", "", boundTo("disk"), claimWith())}),
 		smallWorld("deleted claim, no pod", oneDisk, pair(deletedClaim)),
 		smallWorld("deleted claim, a pod uses it", oneDisk, with(pair(deletedClaim), podOf("data"))),
 		smallWorld("deleted claim, its pod is deleted", oneDisk, with(pair(deletedClaim), podOf("data")), podGoes()),
 		smallWorld("deleted claim, a pod on no node", oneDisk, with(pair(deletedClaim), podOf("data", onNoNode))),
 		smallWorld("deleted claim, a pod of another claim", oneDisk, with(pair(deletedClaim), podOf("other"))),
-		smallWorld("claim is deleted while a pod comes", oneDisk, pair(), deleteClaim("data"), podComes("data")).with("a stalled watch", stalled),
-		smallWorld("deleted claim, an ephemeral pod", oneDisk, with(named("web-data", deletedClaim, ownedByPod), podOf("", ephemeral))),
-		smallWorld("deleted claim, a terminated ephemeral pod", oneDisk, with(named("web-data", deletedClaim, ownedByPod), podOf("", ephemeral, terminated))),
+		smallWorld("claim is deleted while a pod comes", oneDisk, pair(), deleteClaim("data"), podComes("data")).
+			with("a stalled watch", stalled),
+		smallWorld("deleted claim, an ephemeral pod", oneDisk, with(named("web-data", deletedClaim, ownedByPod),
+			podOf("", ephemeral))),
+		smallWorld("deleted claim, a terminated ephemeral pod", oneDisk,
+			with(named("web-data", deletedClaim, ownedByPod), podOf("", ephemeral, terminated))),
 		smallWorld("deleted claim, a terminated pod", oneDisk, with(pair(deletedClaim), podOf("data", terminated))),
-		smallWorld("deleted claim with finalizers of others", oneDisk, pair(deletedClaim, claimWith("example.com/backup", finalizer.ClaimProtection, "example.com/audit"))),
-		smallWorld("deleted available volume", oneDisk, []creation{newVolume("disk", keep, inPhase(v1.VolumeAvailable), deletedVolume)}),
-		smallWorld("deleted volume that is bound", oneDisk, []creation{newVolume("disk", keep, referTo("data"), bound, deletedVolume), claimOf("data", "", boundTo("disk"))}),
-		smallWorld("claim loses pvc-protection and is deleted", oneDisk, pair(claimWith()), deleteClaim("data")).with("an interruption", interrupted),
+		smallWorld("deleted claim with finalizers of others", oneDisk,
+			pair(deletedClaim, claimWith("example.com/backup", finalizer.ClaimProtection, "example.com/audit"))),
+		smallWorld("deleted available volume", oneDisk,
+			[]creation{newVolume("disk", keep, inPhase(v1.VolumeAvailable), deletedVolume)}),
+		smallWorld("deleted volume that is bound", oneDisk,
+			[]creation{newVolume("disk", keep, referTo("data"), bound, deletedVolume), claimOf("data", "", boundTo("disk"))}),
+		smallWorld("claim loses pvc-protection and is deleted", oneDisk, pair(claimWith()), deleteClaim("data")).
+			with("an interruption", interrupted),
 	}
 }

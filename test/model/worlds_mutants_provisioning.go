@@ -26,22 +26,35 @@ func provisioningWorlds() []Config {
 	return []Config{
 		smallWorld("provision, Delete", nil, []creation{newClass(remove), claim()}),
 		smallWorld("provision, Retain", nil, []creation{newClass(keep), claim()}),
-		smallWorld("provision, default class", nil, []creation{claimOf("data", "", withoutClass), defaultClass(newClass(remove))}),
+		smallWorld("provision, default class", nil, []creation{claimOf("data", "", withoutClass),
+			defaultClass(newClass(remove))}),
 		smallWorld("provision, no class", nil, []creation{claim()}).served(),
-		smallWorld("provision, class without provisioner", nil, []creation{changeClass(newClass(remove), "kubernetes.io/no-provisioner"), claim()}).served(),
-		smallWorld("provision, class of another provisioner", nil, []creation{changeClass(newClass(remove), "other.example.com"), claim()}).served(),
+		smallWorld("provision, class without provisioner", nil,
+			[]creation{changeClass(newClass(remove), "kubernetes.io/no-provisioner"), claim()}).served(),
+		smallWorld("provision, class of another provisioner", nil,
+			[]creation{changeClass(newClass(remove), "other.example.com"), claim()}).served(),
 		smallWorld("provision, no node selected", nil, []creation{waiting(newClass(remove)), claim()}).served(),
-		smallWorld("provision, no node selected, requested", nil, []creation{waiting(newClass(remove)), claim(namesDriver)}).served(),
+		smallWorld("provision, no node selected, requested", nil, []creation{waiting(newClass(remove)), claim(namesDriver)}).
+			served(),
 		smallWorld("provision, node selected", nil, []creation{waiting(newClass(remove)), claim(node)}),
-		smallWorld("provision, selected node is gone", nil, []creation{waiting(newClass(remove)), claim(claimNote(storage.AnnSelectedNode, "gone"))}).served(),
-		smallWorld("provision, node selected later", nil, []creation{waiting(newClass(remove)), claim()}, selectNode("data", "node-a")).served(),
-		smallWorld("provision, another node is selected", nil, []creation{waiting(newClass(remove)), claim(node, namesDriver)}, selectNode("data", "node-b")).served().alone().with("an interruption", interrupted),
-		smallWorld("deleted claim is not provisioned", nil, []creation{newClass(remove), claim(namesDriver, claimWith("example.com/backup"), deletedClaim)}),
-		smallWorld("claim that names a volume is not provisioned", nil, []creation{newClass(remove), claim(namesDriver, naming("disk"))}),
-		smallWorld("bound claim, volume vanished", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), claim(namesDriver, boundTo(pvcName()))}).givenUp(),
-		smallWorld("bound claim, volume and disk vanished", nil, []creation{newClass(remove), claim(namesDriver, boundTo(pvcName()))}),
-		smallWorld("lost claim, volume vanished", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), claim(namesDriver, naming(pvcName()), lost)}).givenUp(),
-		smallWorld("volume is recorded already", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), newVolume(pvcName(), remove, byDriver, referTo("data"), volumeWith(finalizer.VolumeProtection, finalizer.External)), claim(namesDriver)}),
+		smallWorld("provision, selected node is gone", nil, []creation{waiting(newClass(remove)),
+			claim(claimNote(storage.AnnSelectedNode, "gone"))}).served(),
+		smallWorld("provision, node selected later", nil, []creation{waiting(newClass(remove)), claim()},
+			selectNode("data", "node-a")).served(),
+		smallWorld("provision, another node is selected", nil, []creation{waiting(newClass(remove)),
+			claim(node, namesDriver)}, selectNode("data", "node-b")).served().alone().with("an interruption", interrupted),
+		smallWorld("deleted claim is not provisioned", nil, []creation{newClass(remove),
+			claim(namesDriver, claimWith("example.com/backup"), deletedClaim)}),
+		smallWorld("claim that names a volume is not provisioned", nil,
+			[]creation{newClass(remove), claim(namesDriver, naming("disk"))}),
+		smallWorld("bound claim, volume vanished", []string{"disk-of-" + pvcName()},
+			[]creation{newClass(remove), claim(namesDriver, boundTo(pvcName()))}).givenUp(),
+		smallWorld("bound claim, volume and disk vanished", nil, []creation{newClass(remove),
+			claim(namesDriver, boundTo(pvcName()))}),
+		smallWorld("lost claim, volume vanished", []string{"disk-of-" + pvcName()},
+			[]creation{newClass(remove), claim(namesDriver, naming(pvcName()), lost)}).givenUp(),
+		smallWorld("volume is recorded already", []string{"disk-of-" + pvcName()},
+			[]creation{newClass(remove), newVolume(pvcName(), remove, byDriver, referTo("data"), volumeWith(finalizer.VolumeProtection, finalizer.External)), claim(namesDriver)}),
 		smallWorld("name conflict", []string{"disk-of-" + pvcName()}, []creation{newClass(remove), conflicting, claim(namesDriver)}).givenUp().served(),
 		smallWorld("name conflict ends", nil, []creation{newClass(remove), newVolume(pvcName(), keep, claimedBy("other"), onDisk("other")), claim(namesDriver)}, certainly(deleteVolume("pvc-"))),
 		smallWorld("name conflict during the call", nil, []creation{newClass(remove), claim(namesDriver)}, volumeComes(newVolume(pvcName(), keep, claimedBy("other"), onDisk("other")))).served().with("an interruption", interrupted),
@@ -53,26 +66,39 @@ func provisioningWorlds() []Config {
 func faultyWorlds() []Config {
 	claim := func(changes ...claimChange) creation { return claimOf("data", class, changes...) }
 	failing := func(name string, all ...codes.Code) Config {
-		return smallWorld("provision, "+name, nil, []creation{newClass(remove), claim(namesDriver)}).with("a failed call", func(c *Config) {
-			c.Errors, c.Codes = 1, all
-		})
+		return smallWorld("provision, "+name, nil, []creation{newClass(remove), claim(namesDriver)}).
+			with("a failed call", func(c *Config) {
+				c.Errors, c.Codes = 1, all
+			})
 	}
 	node := claimNote(storage.AnnSelectedNode, "node-a")
 	return []Config{
-		failing("Unavailable", codes.Unavailable), failing("Internal", codes.Internal), failing("AlreadyExists", codes.AlreadyExists).unresolved(), failing("NotFound", codes.NotFound),
+		failing("Unavailable", codes.Unavailable), failing("Internal", codes.Internal),
+		failing("AlreadyExists", codes.AlreadyExists).unresolved(), failing("NotFound", codes.NotFound),
 		failing("ResourceExhausted", codes.ResourceExhausted), failing("InvalidArgument", codes.InvalidArgument),
-		smallWorld("provision, refused twice", nil, []creation{newClass(remove), claim(namesDriver)}).with("two failed calls", func(c *Config) { c.Errors, c.Codes = 2, []codes.Code{codes.InvalidArgument} }),
-		smallWorld("provision, node selected, ResourceExhausted", nil, []creation{waiting(newClass(remove)), claim(node, namesDriver)}).served().with("a failed call", func(c *Config) { c.Errors, c.Codes = 1, []codes.Code{codes.ResourceExhausted} }),
-		smallWorld("provision, the claim is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteClaim("data")),
-		smallWorld("provision, the claim is deleted during a pass", nil, []creation{newClass(remove), claim(namesDriver)}, deleteClaim("data")).with("an interruption", interrupted),
-		smallWorld("provision, the claim is deleted unseen", nil, []creation{newClass(remove), claim(namesDriver, claimWith())}, deleteClaim("data")).alone().with("a stalled watch", stalled),
-		smallWorld("provision, the volume is deleted during a pass", nil, []creation{newClass(remove), claim(namesDriver)}, deleteVolume("pvc-")).with("an interruption", interrupted),
-		smallWorld("provision, the volume is deleted unseen", nil, []creation{newClass(remove), claim(namesDriver)}, deleteVolume("pvc-")).with("a stalled watch", stalled),
+		smallWorld("provision, refused twice", nil, []creation{newClass(remove), claim(namesDriver)}).
+			with("two failed calls", func(c *Config) { c.Errors, c.Codes = 2, []codes.Code{codes.InvalidArgument} }),
+		smallWorld("provision, node selected, ResourceExhausted", nil,
+			[]creation{waiting(newClass(remove)), claim(node, namesDriver)}).served().
+			with("a failed call", func(c *Config) { c.Errors, c.Codes = 1, []codes.Code{codes.ResourceExhausted} }),
+		smallWorld("provision, the claim is deleted", nil, []creation{newClass(remove), claim(namesDriver)},
+			deleteClaim("data")),
+		smallWorld("provision, the claim is deleted during a pass", nil, []creation{newClass(remove), claim(namesDriver)},
+			deleteClaim("data")).with("an interruption", interrupted),
+		smallWorld("provision, the claim is deleted unseen", nil, []creation{newClass(remove),
+			claim(namesDriver, claimWith())}, deleteClaim("data")).alone().with("a stalled watch", stalled),
+		smallWorld("provision, the volume is deleted during a pass", nil, []creation{newClass(remove), claim(namesDriver)},
+			deleteVolume("pvc-")).with("an interruption", interrupted),
+		smallWorld("provision, the volume is deleted unseen", nil, []creation{newClass(remove), claim(namesDriver)},
+			deleteVolume("pvc-")).with("a stalled watch", stalled),
 		smallWorld("provision, gate off", nil, []creation{newClass(remove), claim(namesDriver)}).gateOff(),
 		smallWorld("provision, a failed call", nil, []creation{newClass(remove), claim(namesDriver)}).fail(),
-		smallWorld("provision, a lost answer", nil, []creation{newClass(remove), claim(namesDriver)}).with("a lost answer", func(c *Config) { c.Losses++ }),
-		smallWorld("provision, the claim is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteClaim("data")).with("a delayed write of the journal", delaying("leases")),
-		smallWorld("provision, the volume is deleted", nil, []creation{newClass(remove), claim(namesDriver)}, deleteVolume("pvc-")).with("a delayed write of the volume", delaying("persistentvolumes")),
+		smallWorld("provision, a lost answer", nil, []creation{newClass(remove), claim(namesDriver)}).
+			with("a lost answer", func(c *Config) { c.Losses++ }),
+		smallWorld("provision, the claim is deleted", nil, []creation{newClass(remove), claim(namesDriver)},
+			deleteClaim("data")).with("a delayed write of the journal", delaying("leases")),
+		smallWorld("provision, the volume is deleted", nil, []creation{newClass(remove), claim(namesDriver)},
+			deleteVolume("pvc-")).with("a delayed write of the volume", delaying("persistentvolumes")),
 		smallWorld("provision, a crash", nil, []creation{newClass(remove), claim(namesDriver)}).crash(),
 	}
 }
@@ -91,17 +117,20 @@ func (r restart) is(s *check.Snapshot) bool {
 	announced := r.kept > 0 || r.volumes > 0 || r.bound
 	requested := func(e journal.Entry) bool { return e.State == journal.Requested && e.Announced == announced }
 	bound := func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound }
-	return slices.ContainsFunc(s.Entries, requested) && len(s.Claims) == r.claims && len(s.Disks) == r.disks && len(s.Volumes) == r.volumes &&
+	return slices.ContainsFunc(s.Entries, requested) && len(s.Claims) == r.claims && len(s.Disks) == r.disks &&
+		len(s.Volumes) == r.volumes &&
 		len(s.Kept) == r.kept && slices.ContainsFunc(s.Claims, bound) == r.bound
 }
 
 // restartWorlds start with a journal entry, or what comes after it. The programs begin anew, in
 // the term after the entry was written, or later.
 func (l *Lab) restartWorlds() []Config {
-	from := smallWorld("provisioning", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)}, deleteClaim("data")).with("an interruption", interrupted)
+	from := smallWorld("provisioning", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)},
+		deleteClaim("data")).with("an interruption", interrupted)
 	vanished := smallWorld("volume vanishes", nil, []creation{newClass(remove), claimOf("data", class, namesDriver)},
 		certainly(stripFinalizers("pvc-")), certainly(deleteVolume("pvc-"))).givenUp()
-	kept := smallWorld("volume kept", nil, []creation{newClass(keep), claimOf("data", class, namesDriver)}, certainly(deleteVolume("pvc-")), certainly(deleteClaim("data")))
+	kept := smallWorld("volume kept", nil, []creation{newClass(keep), claimOf("data", class, namesDriver)},
+		certainly(deleteVolume("pvc-")), certainly(deleteClaim("data")))
 	all := []Config{
 		forgottenClaim(),
 		l.startAt(kept, restart{"requested, disk kept, claim gone", 0, 1, 0, 1, false}).with("a wrong answer", wrongAnswer),
@@ -119,7 +148,8 @@ func (l *Lab) restartWorlds() []Config {
 		begun := l.startAt(from, moment)
 		all = append(all, begun, begun.with("another leader between", func(c *Config) { c.Terms, c.Upstream = 3, true }))
 		if moment.disks > 0 && moment.claims > 0 {
-			all = append(all, begun.with("the claim is deleted", func(c *Config) { c.Users = []UserAction{deleteClaim("data")} }))
+			all = append(all, begun.with("the claim is deleted",
+				func(c *Config) { c.Users = []UserAction{deleteClaim("data")} }))
 		}
 		all = append(all, begun.with("a former leader", formerLeader))
 	}

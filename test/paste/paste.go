@@ -96,8 +96,10 @@ func LosesSomething(command string) bool {
 	if len(words) > 1 && words[1] == "exeunt" {
 		words = words[1:]
 	}
-	return slices.ContainsFunc([]string{"delete", "replace", "taint", "drain", "cordon"}, func(verb string) bool { return len(words) > 1 && words[1] == verb }) ||
-		isKubectl && strings.Contains(command, `"op":"remove"`) || strings.Contains(command, "--replicas=0") || strings.Contains(command, "| kubectl")
+	return slices.ContainsFunc([]string{"delete", "replace", "taint", "drain", "cordon"},
+		func(verb string) bool { return len(words) > 1 && words[1] == verb }) ||
+		isKubectl && strings.Contains(command, `"op":"remove"`) || strings.Contains(command, "--replicas=0") ||
+		strings.Contains(command, "| kubectl")
 }
 
 func uncommented(lines []string) []string {
@@ -138,7 +140,8 @@ func run(t testing.TB, pastes [][]string, code int) []string {
 	err := command.Run()
 	all := strings.SplitAfter(out.String(), between+"\n")
 	all = all[:len(all)-1]
-	if err != nil || len(all) != len(pastes) || strings.Contains(diagnostics.String(), "syntax error") || strings.Contains(diagnostics.String(), "unexpected EOF") {
+	if err != nil || len(all) != len(pastes) || strings.Contains(diagnostics.String(), "syntax error") ||
+		strings.Contains(diagnostics.String(), "unexpected EOF") {
 		t.Errorf("a shell refuses the lines %q: %v: %s", pastes, err, diagnostics.String())
 		return nil
 	}

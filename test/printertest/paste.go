@@ -19,7 +19,8 @@ func ExpectSafePaste(t testing.TB, next string) {
 	var pages []paste.Page
 	for _, format := range []printer.Format{printer.Text, printer.Wide} {
 		for _, width := range []int{60, 80, 200} {
-			pages = append(pages, paste.Page{Where: fmt.Sprintf("-o %q at width %d", format, width), Lines: printed(t, next, format, width)})
+			pages = append(pages, paste.Page{Where: fmt.Sprintf("-o %q at width %d", format, width),
+				Lines: printed(t, next, format, width)})
 		}
 	}
 	paste.ExpectSafe(t, next, pages...)
@@ -29,9 +30,11 @@ func ExpectSafePaste(t testing.TB, next string) {
 func printed(t testing.TB, next string, format printer.Format, width int) []string {
 	t.Helper()
 	leaf := blocker.Blocker{Object: blocker.Object{Kind: "PersistentVolume", Name: "pv"}, Next: next}
-	root := blocker.Blocker{Object: blocker.Object{Kind: "Namespace", Name: "shop"}, Blockers: []blocker.Blocker{{Blockers: []blocker.Blocker{leaf}}}}
+	root := blocker.Blocker{Object: blocker.Object{Kind: "Namespace", Name: "shop"},
+		Blockers: []blocker.Blocker{{Blockers: []blocker.Blocker{leaf}}}}
 	var out bytes.Buffer
-	if err := (printer.Printer{Out: &out, Format: format, Columns: width}).Report(blocker.Report{Blockers: []blocker.Blocker{root}}, time.Time{}); err != nil {
+	if err := (printer.Printer{Out: &out, Format: format, Columns: width}).
+		Report(blocker.Report{Blockers: []blocker.Blocker{root}}, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	before, text, found := strings.Cut(out.String(), "next: ")

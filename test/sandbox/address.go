@@ -24,7 +24,8 @@ func ChooseAddress(dir string) error {
 		if err != nil {
 			continue // taken
 		}
-		err = errors.Join(listener.Close(), os.MkdirAll(dataDir, 0o700), os.WriteFile(filepath.Join(dataDir, "address"), []byte(address), 0o600))
+		err = errors.Join(listener.Close(), os.MkdirAll(dataDir, 0o700),
+			os.WriteFile(filepath.Join(dataDir, "address"), []byte(address), 0o600))
 		if err != nil {
 			return fmt.Errorf("choose address of the API server: %w", err)
 		}

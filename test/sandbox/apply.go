@@ -122,7 +122,8 @@ func rank(object *unstructured.Unstructured) int {
 }
 
 // apply applies one object.
-func apply(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper, object *unstructured.Unstructured) error {
+func apply(ctx context.Context, client dynamic.Interface, mapper meta.RESTMapper,
+	object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {

@@ -108,7 +108,8 @@ func Refused(path, prefix string) error {
 	for _, event := range events {
 		ours := strings.HasPrefix(event.User, prefix) && event.User != UpstreamSidecarUser.Name()
 		if event.Code == http.StatusForbidden && !event.Authorized && ours {
-			return fmt.Errorf("%s was forbidden to %s %s/%s %s", event.User, event.Verb, event.Resource, event.Subresource, event.Name)
+			return fmt.Errorf("%s was forbidden to %s %s/%s %s", event.User, event.Verb, event.Resource, event.Subresource,
+				event.Name)
 		}
 	}
 	return nil

@@ -215,7 +215,8 @@ func (c *ControlPlane) RestoreEtcd(ctx context.Context, from string, bump uint64
 	if bump == 0 {
 		return replaceDir(c.etcdDir(), from)
 	}
-	restore := exec.CommandContext(ctx, c.program, "restore", "--data-dir="+c.dataDir(), "--from="+from, "--bump-revision="+strconv.FormatUint(bump, 10))
+	restore := exec.CommandContext(ctx, c.program, "restore", "--data-dir="+c.dataDir(), "--from="+from,
+		"--bump-revision="+strconv.FormatUint(bump, 10))
 	if output, err := restore.CombinedOutput(); err != nil {
 		return fmt.Errorf("restore etcd: %w: %s", err, strings.TrimSpace(string(output)))
 	}

@@ -24,7 +24,8 @@ func TestAuditPolicyOfObjectsIsWritten(t *testing.T) {
 	}
 	plane := &ControlPlane{config: config}
 	file := filepath.Join(config.Dir, "audit-objects.yaml")
-	if !slices.Contains(plane.args(), "--extra-arg=audit-policy-file="+file) || !slices.Contains(plane.args(), "--extra-arg=v=1") {
+	if !slices.Contains(plane.args(), "--extra-arg=audit-policy-file="+file) ||
+		!slices.Contains(plane.args(), "--extra-arg=v=1") {
 		t.Errorf("arguments %v", plane.args())
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != auditPolicy {

@@ -19,7 +19,8 @@ func (c *ControlPlane) startEtcd(ctx context.Context) (err error) {
 		args = append(args, "--in-memory-speed")
 	}
 	c.Etcd, err = Start(ctx, Program{
-		Name: "etcd", Path: c.program, Args: args, LogFile: filepath.Join(c.config.Dir, "etcd.log"), ReadyLine: "controlplane: etcd ",
+		Name: "etcd", Path: c.program, Args: args, LogFile: filepath.Join(c.config.Dir, "etcd.log"),
+		ReadyLine: "controlplane: etcd ",
 	})
 	return err
 }

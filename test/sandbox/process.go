@@ -89,7 +89,8 @@ func (p *Process) awaitReady(ctx context.Context, output *announcer) error {
 			return nil
 		default:
 		}
-		return fmt.Errorf("start %s: it ended before it was ready: %w%s", p.name, cmp.Or(p.err, errSilent), logTail(p.logFile))
+		return fmt.Errorf("start %s: it ended before it was ready: %w%s", p.name, cmp.Or(p.err, errSilent),
+			logTail(p.logFile))
 	case <-ctx.Done():
 		err := fmt.Errorf("start %s: it is not ready: %w%s", p.name, context.Cause(ctx), logTail(p.logFile))
 		return errors.Join(err, p.Kill())

@@ -37,13 +37,15 @@ func (c *ControlPlane) StartUpstreamLoops(ctx context.Context, controller Contro
 func (c *ControlPlane) StartUpstreamProvisioner(
 	ctx context.Context, driver *Driver, controller Controller,
 ) (*Process, error) {
-	return c.startUpstream(ctx, upstreamSidecar, UpstreamSidecarUser, controller, []string{"--csi-address=" + driver.Socket, noQPS, noBurst})
+	return c.startUpstream(ctx, upstreamSidecar, UpstreamSidecarUser, controller,
+		[]string{"--csi-address=" + driver.Socket, noQPS, noBurst})
 }
 
 // StartUpstreamCollector starts the garbage collector of the real kube-controller-manager.
 func (c *ControlPlane) StartUpstreamCollector(ctx context.Context, controller Controller) (*Process, error) {
 	return c.startUpstream(ctx, upstreamLoops, UpstreamCollectorAccount, controller, []string{
-		"--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0", "--use-service-account-credentials=false", noQPS, noBurst,
+		"--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0",
+		"--use-service-account-credentials=false", noQPS, noBurst,
 	})
 }
 
@@ -55,7 +57,8 @@ func (c *ControlPlane) StartControllerManager(
 	keys := filepath.Join(c.dataDir(), "pki")
 	return c.startUpstream(ctx, upstreamLoops, upstreamLoopsUser, controller, []string{
 		"--controllers=" + controllers, "--leader-elect=false", "--use-service-account-credentials",
-		"--root-ca-file=" + filepath.Join(keys, "ca.crt"), "--service-account-private-key-file=" + filepath.Join(keys, "service-account.key"),
+		"--root-ca-file=" + filepath.Join(keys, "ca.crt"), "--service-account-private-key-file=" +
+			filepath.Join(keys, "service-account.key"),
 	})
 }
 

@@ -40,7 +40,8 @@ func TestOnlyWholeControllerManagerHasRateLimit(t *testing.T) {
 			}
 			<-process.Done()
 			flags := read(t, process.LogFile())
-			if limited := !strings.Contains(flags, "--kube-api-qps=5000 --kube-api-burst=5000"); limited != tc.limited || !strings.Contains(flags, tc.flag) {
+			if limited := !strings.Contains(flags, "--kube-api-qps=5000 --kube-api-burst=5000"); limited != tc.limited ||
+				!strings.Contains(flags, tc.flag) {
 				t.Errorf("flags %s", flags)
 			}
 			if !strings.HasSuffix(flags, " --last\n") {

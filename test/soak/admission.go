@@ -24,7 +24,8 @@ func (w *world) recordAdmission(applied error) error {
 	var unserved *meta.NoKindMatchError
 	if errors.As(applied, &unserved) {
 		w.careful = true
-		fmt.Fprintln(w.config.Out, "this version of Kubernetes has no MutatingAdmissionPolicy, so the admission policy is left out: users wait for the finalizer of a volume before they delete the volume")
+		fmt.Fprintln(w.config.Out,
+			"this version of Kubernetes has no MutatingAdmissionPolicy, so the admission policy is left out: users wait for the finalizer of a volume before they delete the volume")
 		return nil
 	}
 	w.admission = applied == nil
@@ -33,16 +34,17 @@ func (w *world) recordAdmission(applied error) error {
 
 // awaitProtection waits until the disk of the volume outlives no deletion of the volume.
 func (lc *lifecycle) awaitProtection(ctx context.Context, volume *v1.PersistentVolume) error {
-	return lc.do(ctx, "wait for the finalizer of volume "+volume.Name, func(ctx context.Context, client kubernetes.Interface) error {
-		now, err := client.CoreV1().PersistentVolumes().Get(ctx, volume.Name, metav1.GetOptions{})
-		if err != nil {
-			return ignore(err, apierrors.IsNotFound)
-		}
-		if lacksProtection(now) {
-			return errUnprotected
-		}
-		return nil
-	})
+	return lc.do(ctx, "wait for the finalizer of volume "+volume.Name,
+		func(ctx context.Context, client kubernetes.Interface) error {
+			now, err := client.CoreV1().PersistentVolumes().Get(ctx, volume.Name, metav1.GetOptions{})
+			if err != nil {
+				return ignore(err, apierrors.IsNotFound)
+			}
+			if lacksProtection(now) {
+				return errUnprotected
+			}
+			return nil
+		})
 }
 
 // lacksProtection reports whether the controllers will add the finalizer without which a

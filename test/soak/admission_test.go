@@ -15,7 +15,8 @@ import (
 )
 
 func TestMissingAdmissionPolicyMakesUsersCareful(t *testing.T) {
-	unserved := fmt.Errorf("apply: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "MutatingAdmissionPolicy"}})
+	unserved := fmt.Errorf("apply: %w",
+		&meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "MutatingAdmissionPolicy"}})
 	refused := errors.New("refused")
 	for name, tc := range map[string]struct {
 		applied, want      error

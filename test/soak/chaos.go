@@ -90,7 +90,8 @@ func (c *chaos) kill(a Action) {
 
 func (c *chaos) freeze(ctx context.Context, a Action) {
 	if r := c.target(a); r != nil && r.freeze(ctx, a.For) {
-		c.note(fmt.Sprintf("%s: %s for %s", a.Kind, r.name(), a.For.Round(time.Millisecond)), topicFreezes, a.Program.String()+leaderWord(a.Kind))
+		c.note(fmt.Sprintf("%s: %s for %s", a.Kind, r.name(), a.For.Round(time.Millisecond)), topicFreezes,
+			a.Program.String()+leaderWord(a.Kind))
 		c.view.record.paused(time.Now(), time.Now().Add(a.For+time.Second))
 	}
 }

@@ -22,7 +22,8 @@ func TestSomeLeadersOutlastRestores(t *testing.T) {
 }
 
 func TestLeaderThatGoesOnAfterRestoreIsFound(t *testing.T) {
-	process, err := sandbox.Start(t.Context(), sandbox.Program{Name: "sleep", Path: "/bin/sleep", Args: []string{"60"}, LogFile: t.TempDir() + "/log"})
+	process, err := sandbox.Start(t.Context(), sandbox.Program{Name: "sleep", Path: "/bin/sleep", Args: []string{"60"},
+		LogFile: t.TempDir() + "/log"})
 	if err != nil {
 		t.Fatal(err)
 	}

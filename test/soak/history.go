@@ -52,7 +52,8 @@ func keyOf(kind string, o metav1.Object) string {
 
 // addCall records a CSI call by handle and by name.
 func (h *history) addCall(call csimock.Call) {
-	text := fmt.Sprintf("CSI call %d %s %s%s -> %s (%d ms)", call.Seq, call.Method, call.Name, call.Volume, call.Code, call.DurationMS)
+	text := fmt.Sprintf("CSI call %d %s %s%s -> %s (%d ms)", call.Seq, call.Method, call.Name, call.Volume, call.Code,
+		call.DurationMS)
 	for _, about := range []string{call.Volume, call.Name} {
 		if about != "" {
 			h.append("disk "+about, call.Time, text)

@@ -52,7 +52,8 @@ func (lc *lifecycle) at() string {
 }
 
 // do repeats a request until it succeeds.
-func (lc *lifecycle) do(ctx context.Context, step string, request func(ctx context.Context, client kubernetes.Interface) error) error {
+func (lc *lifecycle) do(ctx context.Context, step string, request func(ctx context.Context,
+	client kubernetes.Interface) error) error {
 	lc.doing(ctx, step)
 	for {
 		limited, cancel := context.WithTimeout(ctx, attempt)
@@ -64,7 +65,8 @@ func (lc *lifecycle) do(ctx context.Context, step string, request func(ctx conte
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
+		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) &&
+			!apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 			return fmt.Errorf("%s: %w", step, err)
 		}
 		lc.step.Store(step + ": " + err.Error())
@@ -189,7 +191,8 @@ func (lc *lifecycle) delete(ctx context.Context, claim *v1.PersistentVolumeClaim
 }
 
 // requestDeletions deletes claim, volume and pod.
-func (lc *lifecycle) requestDeletions(ctx context.Context, claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) error {
+func (lc *lifecycle) requestDeletions(ctx context.Context, claim *v1.PersistentVolumeClaim,
+	volume *v1.PersistentVolume) error {
 	if lc.world.careful && lc.Order != ClaimFirst {
 		if err := lc.awaitProtection(ctx, volume); err != nil {
 			return err
@@ -276,7 +279,8 @@ func (lc *lifecycle) endKept(ctx context.Context, volume *v1.PersistentVolume) e
 
 // repeat creates a claim of the same name once the first one is gone, and deletes it too.
 func (lc *lifecycle) repeat(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
-	again := lifecycle{Choices: Choices{Sort: Dynamic, Order: ClaimFirst, Pause: lc.Pause}, world: lc.world, view: lc.view, watch: lc.watch, name: claim.Name, space: lc.space, keys: lc.keys}
+	again := lifecycle{Choices: Choices{Sort: Dynamic, Order: ClaimFirst, Pause: lc.Pause}, world: lc.world, view: lc.view,
+		watch: lc.watch, name: claim.Name, space: lc.space, keys: lc.keys}
 	if lc.Sort == Waiting {
 		again.Sort = Waiting
 	}

@@ -166,7 +166,8 @@ func restores(random *rand.Rand, duration time.Duration) []Action {
 		snapshot := start + part/3 + time.Duration(random.Int64N(int64(part/6)))
 		age := 5*time.Second + time.Duration(random.Int64N(int64(30*time.Second)))
 		revision := []Revision{SameRevision, RaisedRevision}[random.IntN(2)]
-		actions = append(actions, Action{At: snapshot, Kind: Snapshot}, Action{At: snapshot + age, Kind: Restore, Revision: revision, Running: random.IntN(3) > 0})
+		actions = append(actions, Action{At: snapshot, Kind: Snapshot},
+			Action{At: snapshot + age, Kind: Restore, Revision: revision, Running: random.IntN(3) > 0})
 	}
 	return actions
 }

@@ -83,7 +83,8 @@ func TestChoicesReachEverySortAndOrder(t *testing.T) {
 			t.Errorf("%+v: the volume of a claim that was never bound is kept", c)
 		}
 	}
-	for _, want := range []any{Dynamic, Waiting, Static, Clone, Spaced, ClaimFirst, VolumeFirst, AtOnce, NoFlip, FlipBound, FlipReleased, FlipRacing} {
+	for _, want := range []any{Dynamic, Waiting, Static, Clone, Spaced, ClaimFirst, VolumeFirst, AtOnce, NoFlip, FlipBound,
+		FlipReleased, FlipRacing} {
 		if !seen[want] {
 			t.Errorf("no user chooses %v", want)
 		}

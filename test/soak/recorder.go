@@ -29,7 +29,8 @@ type recorder struct {
 }
 
 func newRecorder(upstream, admission bool) *recorder {
-	return &recorder{upstream: upstream, history: check.History{Reach: reach, Honor: true, Journaled: !upstream, Admission: admission}}
+	return &recorder{upstream: upstream, history: check.History{Reach: reach, Honor: true, Journaled: !upstream,
+		Admission: admission}}
 }
 
 // observe records a version of an object, or its end.

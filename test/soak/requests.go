@@ -57,14 +57,16 @@ func newClaim(namespace, name, class string) *v1.PersistentVolumeClaim {
 
 // createClaim creates a claim. It waits for the end of an older claim of the name; a claim
 // that this request created and whose answer was lost counts as created.
-func (lc *lifecycle) createClaim(ctx context.Context, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolumeClaim, error) {
+func (lc *lifecycle) createClaim(ctx context.Context,
+	claim *v1.PersistentVolumeClaim) (*v1.PersistentVolumeClaim, error) {
 	lc.keys.add("claim " + claim.Namespace + "/" + claim.Name)
 	var created *v1.PersistentVolumeClaim
 	err := lc.do(ctx, "create claim "+claim.Name, func(ctx context.Context, client kubernetes.Interface) error {
 		var err error
 		created, err = client.CoreV1().PersistentVolumeClaims(claim.Namespace).Create(ctx, claim, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			existing, readErr := client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+			existing, readErr := client.CoreV1().PersistentVolumeClaims(claim.Namespace).
+				Get(ctx, claim.Name, metav1.GetOptions{})
 			if readErr == nil && existing.DeletionTimestamp == nil {
 				created, err = existing, nil
 			}
@@ -91,12 +93,14 @@ func (lc *lifecycle) createStatic(ctx context.Context, claim *v1.PersistentVolum
 	lc.keys.add("pv "+lc.name, "disk "+lc.name, "disk "+handle)
 	driver := lc.world.disks.driver.DriverName
 	volume := &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: lc.name, Annotations: map[string]string{storage.AnnDynamicallyProvisioned: driver}},
+		ObjectMeta: metav1.ObjectMeta{Name: lc.name,
+			Annotations: map[string]string{storage.AnnDynamicallyProvisioned: driver}},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: policyOf(lc.Retain),
 			AccessModes:                   claim.Spec.AccessModes,
 			Capacity:                      diskQuantity,
-			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driver,
+				VolumeHandle: handle}},
 		},
 	}
 	return lc.do(ctx, "create volume "+lc.name, func(ctx context.Context, client kubernetes.Interface) error {
@@ -108,8 +112,10 @@ func (lc *lifecycle) createStatic(ctx context.Context, claim *v1.PersistentVolum
 // selectNode selects the node of a claim, as the scheduler does.
 func (lc *lifecycle) selectNode(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, claim.UID, storage.AnnSelectedNode, nodeName)
-	return lc.do(ctx, "select the node of claim "+claim.Name, func(ctx context.Context, client kubernetes.Interface) error {
-		_, err := client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	return lc.do(ctx, "select the node of claim "+claim.Name, func(ctx context.Context,
+		client kubernetes.Interface) error {
+		_, err := client.CoreV1().PersistentVolumeClaims(claim.Namespace).
+			Patch(ctx, claim.Name, types.MergePatchType, body, metav1.PatchOptions{})
 		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 	})
 }
@@ -161,7 +167,8 @@ func (lc *lifecycle) deletePod(ctx context.Context, namespace, name string) erro
 // deleteClaim deletes the claim of this UID.
 func (lc *lifecycle) deleteClaim(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
 	return lc.do(ctx, "delete claim "+claim.Name, func(ctx context.Context, client kubernetes.Interface) error {
-		err := client.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: preconditions(claim.UID)}})
+		err := client.CoreV1().PersistentVolumeClaims(claim.Namespace).
+			Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: preconditions(claim.UID)}})
 		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 	})
 }
@@ -169,7 +176,8 @@ func (lc *lifecycle) deleteClaim(ctx context.Context, claim *v1.PersistentVolume
 // deleteVolume deletes the PersistentVolume.
 func (lc *lifecycle) deleteVolume(ctx context.Context, volume *v1.PersistentVolume) error {
 	return lc.do(ctx, "delete volume "+volume.Name, func(ctx context.Context, client kubernetes.Interface) error {
-		err := client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: preconditions(volume.UID)}})
+		err := client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: preconditions(volume.UID)}})
 		return ignore(err, apierrors.IsNotFound)
 	})
 }
@@ -177,10 +185,11 @@ func (lc *lifecycle) deleteVolume(ctx context.Context, volume *v1.PersistentVolu
 // setPolicy changes the reclaim policy of a volume that may be gone.
 func (lc *lifecycle) setPolicy(ctx context.Context, name string, policy v1.PersistentVolumeReclaimPolicy) error {
 	body := fmt.Appendf(nil, `{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)
-	return lc.do(ctx, "set policy "+string(policy)+" of volume "+name, func(ctx context.Context, client kubernetes.Interface) error {
-		_, err := client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
-		return ignore(err, apierrors.IsNotFound)
-	})
+	return lc.do(ctx, "set policy "+string(policy)+" of volume "+name,
+		func(ctx context.Context, client kubernetes.Interface) error {
+			_, err := client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+			return ignore(err, apierrors.IsNotFound)
+		})
 }
 
 // runClone clones the volume of a claim and deletes the source while the clone is created.
@@ -199,7 +208,8 @@ func (lc *lifecycle) runClone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	other := &lifecycle{Choices: Choices{Sort: Dynamic, Order: lc.Order, Pause: lc.Pause}, world: lc.world, view: lc.view, watch: lc.watch, name: clone.Name, space: lc.space, keys: lc.keys}
+	other := &lifecycle{Choices: Choices{Sort: Dynamic, Order: lc.Order, Pause: lc.Pause}, world: lc.world, view: lc.view,
+		watch: lc.watch, name: clone.Name, space: lc.space, keys: lc.keys}
 	if lc.Order == AtOnce { // the clone may never be created
 		if err := lc.deleteClaim(ctx, source); err != nil {
 			return err
@@ -266,9 +276,11 @@ func (lc *lifecycle) awaited() int {
 }
 
 // deleteSpace deletes the namespace, and waits until claims and volumes are gone.
-func (lc *lifecycle) deleteSpace(ctx context.Context, claims []*v1.PersistentVolumeClaim, volumes []*v1.PersistentVolume) error {
+func (lc *lifecycle) deleteSpace(ctx context.Context, claims []*v1.PersistentVolumeClaim,
+	volumes []*v1.PersistentVolume) error {
 	err := lc.do(ctx, "delete namespace "+lc.space, func(ctx context.Context, client kubernetes.Interface) error {
-		return ignore(client.CoreV1().Namespaces().Delete(ctx, lc.space, metav1.DeleteOptions{}), apierrors.IsNotFound, apierrors.IsConflict)
+		return ignore(client.CoreV1().Namespaces().Delete(ctx, lc.space, metav1.DeleteOptions{}), apierrors.IsNotFound,
+			apierrors.IsConflict)
 	})
 	if err != nil {
 		return err

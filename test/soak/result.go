@@ -74,7 +74,8 @@ const (
 )
 
 // topics are the topics in the order of the report.
-var topics = []string{topicVolumes, topicCSI, topicProxy, topicStale, topicKills, topicFreezes, topicRestarts, topicEtcd, topicLeft}
+var topics = []string{topicVolumes, topicCSI, topicProxy, topicStale, topicKills, topicFreezes, topicRestarts,
+	topicEtcd, topicLeft}
 
 // faultTopics are the topics that count as faults.
 var faultTopics = []string{topicCSI, topicProxy, topicKills, topicFreezes, topicEtcd}

@@ -7,7 +7,8 @@ import (
 
 func TestLastLine(t *testing.T) {
 	result := Result{Seed: 42, Volumes: 300, Faults: 90, Kills: 12, Leaked: []string{"a"}, Lost: []string{"b", "c"}}
-	if got, want := result.LastLine(), "soak: seed 42, 300 volumes, 90 faults, 12 kills, leaked 1, stuck 0, lost 2"; got != want {
+	if got, want := result.LastLine(),
+		"soak: seed 42, 300 volumes, 90 faults, 12 kills, leaked 1, stuck 0, lost 2"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

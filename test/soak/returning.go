@@ -90,7 +90,8 @@ func (r *returning) faults() []csimock.Fault {
 	}
 	var faults []csimock.Fault
 	for _, claim := range r.used {
-		faults = append(faults, csimock.Fault{Method: "CreateVolume", Volume: "pvc-" + string(claim.UID), Every: 1, Response: csimock.TooSmall})
+		faults = append(faults, csimock.Fault{Method: "CreateVolume", Volume: "pvc-" + string(claim.UID), Every: 1,
+			Response: csimock.TooSmall})
 	}
 	return faults
 }
@@ -110,7 +111,8 @@ func (r *returning) lost(stored map[string]string) []finding {
 	var all []finding
 	for _, handle := range slices.Sorted(maps.Keys(r.used)) {
 		if claim := r.used[handle]; stored[handle] == "" {
-			text := fmt.Sprintf("disk %s: claim %s had used it when etcd was restored, exists, and the disk is gone", handle, claim.Name)
+			text := fmt.Sprintf("disk %s: claim %s had used it when etcd was restored, exists, and the disk is gone", handle,
+				claim.Name)
 			all = append(all, finding{text, append(keysOf(claim), "disk "+handle)})
 		}
 	}
@@ -121,7 +123,8 @@ func (r *returning) lost(stored map[string]string) []finding {
 func (r *returning) unbound(v *view) []finding {
 	var all []finding
 	for _, claim := range r.created {
-		if now := v.claim(claim.Namespace + "/" + claim.Name); now == nil || now.UID != claim.UID || now.Status.Phase != v1.ClaimBound {
+		if now := v.claim(claim.Namespace + "/" + claim.Name); now == nil || now.UID != claim.UID ||
+			now.Status.Phase != v1.ClaimBound {
 			all = append(all, finding{fmt.Sprintf("claim %s came back with etcd, and is not bound", claim.Name), keysOf(claim)})
 		}
 	}

@@ -83,7 +83,8 @@ func runIn(ctx context.Context, w *world) (Result, error) {
 	}
 	c := &chaos{
 		world: w, view: v, watch: watch, users: newUsers(w, v, watch),
-		random: rand.New(rand.NewPCG(w.config.Seed, 2)), unrecorded: map[string]string{}, returning: returning{used: map[string]*v1.PersistentVolumeClaim{}},
+		random: rand.New(rand.NewPCG(w.config.Seed, 2)), unrecorded: map[string]string{},
+		returning: returning{used: map[string]*v1.PersistentVolumeClaim{}},
 	}
 	c.log = func(format string, args ...any) {
 		fmt.Fprintf(w.config.Out, "%s %s\n", time.Now().UTC().Format("15:04:05"), fmt.Sprintf(format, args...))
@@ -126,7 +127,8 @@ func (c *chaos) soak(ctx context.Context) (Result, error) {
 // result reports what was found.
 func (c *chaos) result(l left, rate float64) Result {
 	counts := c.world.counts
-	r := Result{Seed: c.world.config.Seed, Volumes: counts.sum(topicVolumes), Kills: counts.sum(topicKills), Faults: counts.sum(faultTopics...), Rate: rate}
+	r := Result{Seed: c.world.config.Seed, Volumes: counts.sum(topicVolumes), Kills: counts.sum(topicKills),
+		Faults: counts.sum(faultTopics...), Rate: rate}
 	r.Leaked = c.report("leaked", l.leaked)
 	r.Stuck = c.report("stuck", slices.Concat(l.stuck, l.open, c.goingOn))
 	for _, text := range c.world.crashes() {
@@ -141,12 +143,15 @@ func (c *chaos) result(l left, rate float64) Result {
 		fmt.Fprintf(c.world.config.Out, "rule broken (seed %d): %s\n", r.Seed, text)
 	}
 	if l.unrecorded > 0 {
-		fmt.Fprintf(c.world.config.Out, "%d disks have no record since etcd was restored: exeunt audit finds them, the programs cannot\n", l.unrecorded)
+		fmt.Fprintf(c.world.config.Out,
+			"%d disks have no record since etcd was restored: exeunt audit finds them, the programs cannot\n", l.unrecorded)
 	}
 	counts.add(topicLeft, "found by audit after restore", l.unrecorded)
 	counts.add(topicLeft, "in the journal", l.unresolved)
 	counts.print(c.world.config.Out)
-	fmt.Fprintf(c.world.config.Out, "%.2f volumes per second while the API server answered, which was not so for %s; %s in all\n", rate, c.down.Round(time.Second), time.Since(counts.start).Round(time.Second))
+	fmt.Fprintf(c.world.config.Out,
+		"%.2f volumes per second while the API server answered, which was not so for %s; %s in all\n", rate,
+		c.down.Round(time.Second), time.Since(counts.start).Round(time.Second))
 	return r
 }
 
@@ -155,7 +160,8 @@ func (c *chaos) report(word string, findings []finding) []string {
 	var texts []string
 	for _, f := range findings {
 		texts = append(texts, f.text)
-		fmt.Fprintf(c.world.config.Out, "%s (seed %d): %s\n%s", word, c.world.config.Seed, f.text, c.view.history.about(f.keys...))
+		fmt.Fprintf(c.world.config.Out, "%s (seed %d): %s\n%s", word, c.world.config.Seed, f.text,
+			c.view.history.about(f.keys...))
 	}
 	return texts
 }

@@ -56,8 +56,10 @@ func collectNamespace(ctx context.Context, client kubernetes.Interface, namespac
 		_, err := core.Namespaces().Finalize(ctx, namespace, metav1.UpdateOptions{})
 		return err
 	}
-	if err := core.PersistentVolumeClaims(namespace.Name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := core.PersistentVolumeClaims(namespace.Name).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{}); err != nil {
 		return err
 	}
-	return core.Pods(namespace.Name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{})
+	return core.Pods(namespace.Name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)},
+		metav1.ListOptions{})
 }

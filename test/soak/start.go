@@ -147,11 +147,13 @@ func (w *world) fill(ctx context.Context) error {
 	for _, name := range []string{space, longLivedSpace} {
 		errs = append(errs, createNamespace(ctx, client, name))
 	}
-	_, err := client.CoreV1().Nodes().Create(ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, metav1.CreateOptions{})
+	_, err := client.CoreV1().Nodes().Create(ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}},
+		metav1.CreateOptions{})
 	errs = append(errs, err)
 	_, err = client.StorageV1().CSINodes().Create(ctx, &storagev1.CSINode{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName},
-		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: w.disks.driver.DriverName, NodeID: nodeName}}},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: w.disks.driver.DriverName,
+			NodeID: nodeName}}},
 	}, metav1.CreateOptions{})
 	return errors.Join(append(errs, err)...)
 }
@@ -159,7 +161,8 @@ func (w *world) fill(ctx context.Context) error {
 // listDriver lists the driver for the admission policy.
 func (w *world) listDriver(ctx context.Context) error {
 	body := fmt.Appendf(nil, `{"data":{%q:""}}`, w.disks.driver.DriverName)
-	_, err := w.client().CoreV1().ConfigMaps(deploy.Namespace).Patch(ctx, deploy.Drivers, types.MergePatchType, body, metav1.PatchOptions{})
+	_, err := w.client().CoreV1().ConfigMaps(deploy.Namespace).
+		Patch(ctx, deploy.Drivers, types.MergePatchType, body, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("list driver for the admission policy: %w", err)
 	}
@@ -168,7 +171,8 @@ func (w *world) listDriver(ctx context.Context) error {
 
 // createNamespace creates a namespace unless it exists.
 func createNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
-	_, err := client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", name, err)
 	}
@@ -211,7 +215,8 @@ func (w *world) crashes() []string {
 // noteEnd counts the end of a process, and remembers a crash of its own.
 func (w *world) noteEnd(process *sandbox.Process) {
 	w.counts.add(topicRestarts, "program", 1)
-	if text, err := os.ReadFile(process.LogFile()); err == nil && strings.Contains(string(text), leader.ErrRestored.Error()) {
+	if text, err := os.ReadFile(process.LogFile()); err == nil &&
+		strings.Contains(string(text), leader.ErrRestored.Error()) {
 		w.counts.add(topicRestarts, "program, because etcd was restored", 1)
 	}
 	if err := crash(process); err != nil {
@@ -233,7 +238,8 @@ func (w *world) launch(ctx context.Context, r *replica, log string) (*sandbox.Pr
 		controller.Args = append(controller.Args, "--pvclaimbinder-sync-period=5s")
 		return w.plane.StartLoops(ctx, w.config.Upstream, controller)
 	}
-	controller.Env = append(controller.Env, "NAMESPACE="+deploy.Namespace, "POD_NAMESPACE="+deploy.Namespace, "POD_NAME="+r.name())
+	controller.Env = append(controller.Env, "NAMESPACE="+deploy.Namespace, "POD_NAMESPACE="+deploy.Namespace,
+		"POD_NAME="+r.name())
 	controller.Args = append(election.args("leader-election", "--leader-election-namespace="+deploy.Namespace),
 		"--timeout="+callTimeout.String(), "--retry-interval-start=100ms", "--retry-interval-max=5s")
 	if !w.config.Upstream {

@@ -46,7 +46,8 @@ func startDisks(ctx context.Context, binaries sandbox.Binaries, dir string) (*di
 	}
 	d := &disks{
 		binaries: binaries, dir: dir, created: map[string]bool{}, deleted: map[string]bool{},
-		driver: sandbox.Driver{DriverName: csimock.DefaultName, Socket: filepath.Join(socketDir, "csi.sock"), CallLog: filepath.Join(dir, "csimock.calls")},
+		driver: sandbox.Driver{DriverName: csimock.DefaultName, Socket: filepath.Join(socketDir, "csi.sock"),
+			CallLog: filepath.Join(dir, "csimock.calls")},
 	}
 	connection, err := grpc.NewClient("unix://"+d.driver.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -74,7 +75,8 @@ func (d *disks) restart(ctx context.Context, faults []csimock.Fault) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"--endpoint=" + d.driver.Socket, "--driver-name=" + d.driver.DriverName, "--state-file=" + d.stateFile(), "--call-log=" + d.driver.CallLog}
+	args := []string{"--endpoint=" + d.driver.Socket, "--driver-name=" + d.driver.DriverName,
+		"--state-file=" + d.stateFile(), "--call-log=" + d.driver.CallLog}
 	if len(faults) > 0 {
 		file := filepath.Join(d.dir, "faults.yaml")
 		if err := writeFaults(file, faults); err != nil {
@@ -83,7 +85,8 @@ func (d *disks) restart(ctx context.Context, faults []csimock.Fault) error {
 		args = append(args, "--faults="+file)
 	}
 	d.faults = faults
-	d.process, err = sandbox.Start(ctx, sandbox.Program{Name: "csimock", Path: path, Args: args, LogFile: filepath.Join(d.dir, "csimock.log"), ReadyLine: "csimock: driver "})
+	d.process, err = sandbox.Start(ctx, sandbox.Program{Name: "csimock", Path: path, Args: args,
+		LogFile: filepath.Join(d.dir, "csimock.log"), ReadyLine: "csimock: driver "})
 	return err
 }
 
@@ -103,7 +106,8 @@ func (d *disks) stateFile() string { return filepath.Join(d.dir, "csimock.volume
 func writeFaults(file string, faults []csimock.Fault) error {
 	entries := make([]map[string]any, 0, len(faults))
 	for _, f := range faults {
-		entry := map[string]any{"method": f.Method, "volume": f.Volume, "every": f.Every, "hang": f.Hang, "disconnect": f.Disconnect, "after": f.After}
+		entry := map[string]any{"method": f.Method, "volume": f.Volume, "every": f.Every, "hang": f.Hang,
+			"disconnect": f.Disconnect, "after": f.After}
 		if f.Code != 0 {
 			entry["code"] = f.Code.String()
 		}

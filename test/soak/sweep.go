@@ -78,7 +78,8 @@ func (u *users) sweepPod(ctx context.Context, name string) {
 }
 
 // sweepClaim deletes a claim and, if the claim is bound, its volume.
-func (u *users) sweepClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume, volumeFirst bool) {
+func (u *users) sweepClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume,
+	volumeFirst bool) {
 	choices := Choices{Sort: Dynamic, Order: ClaimFirst}
 	if volumeFirst {
 		choices.Order = VolumeFirst
@@ -98,7 +99,8 @@ func (u *users) sweepClaim(ctx context.Context, claim *v1.PersistentVolumeClaim,
 }
 
 // sweepBoth deletes claim and volume. A kept disk may be gone already.
-func (lc *lifecycle) sweepBoth(ctx context.Context, claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) error {
+func (lc *lifecycle) sweepBoth(ctx context.Context, claim *v1.PersistentVolumeClaim,
+	volume *v1.PersistentVolume) error {
 	if volume.Spec.ClaimRef == nil {
 		lc.Order = VolumeFirst // it may never be bound
 	}

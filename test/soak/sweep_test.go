@@ -20,7 +20,8 @@ func TestPolicyOfDeletedVolumeIsLeft(t *testing.T) {
 		"deleted, Retain":     {&now, v1.PersistentVolumeReclaimRetain, true},
 		"deleted, Delete":     {&now, v1.PersistentVolumeReclaimDelete, false},
 	} {
-		volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: tc.deleted}, Spec: v1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: tc.policy}}
+		volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: tc.deleted},
+			Spec: v1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: tc.policy}}
 		if got := isDeletedForGood(volume); got != tc.want {
 			t.Errorf("%s: deleted for good: %v, want %v", name, got, tc.want)
 		}
@@ -34,7 +35,8 @@ func TestPodsWithoutClaimAreSwept(t *testing.T) {
 	}
 	u := &users{view: newView(nil)}
 	u.view.pods = map[string]*v1.Pod{"a": pod(space, "used"), "b": pod(space, "left"), "c": pod("other", "left")}
-	claims := []*v1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "used"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "left"}}}
+	claims := []*v1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "used"}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "left"}}}
 	if names := u.podsWithout(claims); len(names) != 1 || names[0] != "left" {
 		t.Errorf("pods without a claim: %v", names)
 	}

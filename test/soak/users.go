@@ -116,7 +116,8 @@ func (u *users) begin(user int) *lifecycle {
 }
 
 func (u *users) lifecycle(choices Choices, name, space string) *lifecycle {
-	return &lifecycle{Choices: choices, world: u.world, view: u.view, watch: u.watch, name: name, space: space, keys: &keySet{}}
+	return &lifecycle{Choices: choices, world: u.world, view: u.view, watch: u.watch, name: name, space: space,
+		keys: &keySet{}}
 }
 
 // finish counts a lifecycle that ended.

@@ -95,7 +95,9 @@ func (c *chaos) left(ctx context.Context) (left, error) {
 	}
 	var l left
 	for _, lc := range c.users.unfinished() {
-		l.stuck = append(l.stuck, finding{fmt.Sprintf("lifecycle %s (%s, %s, flip %s, retain %v): %s", lc.name, lc.Sort, lc.Order, lc.Flip, lc.Retain, lc.at()), lc.keys.all()})
+		l.stuck = append(l.stuck,
+			finding{fmt.Sprintf("lifecycle %s (%s, %s, flip %s, retain %v): %s", lc.name, lc.Sort, lc.Order, lc.Flip, lc.Retain,
+				lc.at()), lc.keys.all()})
 	}
 	l.stuck = append(l.stuck, c.returning.unbound(c.view)...)
 	l.addTerminating(c)
@@ -117,7 +119,8 @@ func (l *left) addTerminating(c *chaos) {
 		for _, object := range c.view.ofKind(kind) {
 			key := keyOf(kind, object)
 			volume, is := object.(*v1.PersistentVolume)
-			released := is && volume.Status.Phase != v1.VolumeBound && volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete && volume.Spec.ClaimRef != nil
+			released := is && volume.Status.Phase != v1.VolumeBound &&
+				volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete && volume.Spec.ClaimRef != nil
 			if !known[key] && (object.GetDeletionTimestamp() != nil || released) {
 				l.stuck = append(l.stuck, finding{key + " is not deleted: " + describe(object), []string{key}})
 			}
@@ -143,7 +146,9 @@ func (l *left) addLeaked(c *chaos, stored map[string]string, entries map[string]
 		case c.unrecorded[handle] != "":
 			l.unrecorded++
 		default:
-			l.leaked = append(l.leaked, finding{fmt.Sprintf("disk %s (%s) has no volume and no entry in the journal", handle, name), []string{"disk " + handle, "disk " + name, "pv " + name, "pv " + c.view.byHandle[handle]}})
+			l.leaked = append(l.leaked,
+				finding{fmt.Sprintf("disk %s (%s) has no volume and no entry in the journal", handle, name),
+					[]string{"disk " + handle, "disk " + name, "pv " + name, "pv " + c.view.byHandle[handle]}})
 		}
 	}
 	for name, kind := range entries {

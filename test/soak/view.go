@@ -44,7 +44,8 @@ type view struct {
 
 func newView(record *recorder) *view {
 	return &view{
-		volumes: map[string]*v1.PersistentVolume{}, claims: map[string]*v1.PersistentVolumeClaim{}, pods: map[string]*v1.Pod{}, leases: map[string]*coordinationv1.Lease{},
+		volumes: map[string]*v1.PersistentVolume{}, claims: map[string]*v1.PersistentVolumeClaim{},
+		pods: map[string]*v1.Pod{}, leases: map[string]*coordinationv1.Lease{},
 		changed: make(chan struct{}), history: newHistory(), record: record,
 		byHandle: map[string]string{}, deletable: map[string]time.Time{}, claimUIDs: map[types.UID]string{},
 	}
@@ -58,7 +59,8 @@ func (v *view) connect(ctx context.Context, client kubernetes.Interface) error {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	core := factory.Core().V1()
 	kinds := map[string]cache.SharedIndexInformer{
-		"pv": core.PersistentVolumes().Informer(), "claim": core.PersistentVolumeClaims().Informer(), "pod": core.Pods().Informer(),
+		"pv": core.PersistentVolumes().Informer(), "claim": core.PersistentVolumeClaims().Informer(),
+		"pod":   core.Pods().Informer(),
 		"lease": factory.Coordination().V1().Leases().Informer(),
 	}
 	for kind, informer := range kinds {

@@ -184,7 +184,8 @@ func (w *watcher) boundHandles() map[string]string {
 	}
 	for key, claim := range w.view.claims {
 		volume := w.view.volumes[claim.Spec.VolumeName]
-		if claim.Status.Phase == v1.ClaimBound && volume != nil && volume.Spec.ClaimRef != nil && volume.Spec.ClaimRef.UID == claim.UID {
+		if claim.Status.Phase == v1.ClaimBound && volume != nil && volume.Spec.ClaimRef != nil &&
+			volume.Spec.ClaimRef.UID == claim.UID {
 			bound[handleOf(volume)] = key
 		}
 	}

@@ -48,7 +48,8 @@ func TestWatcherJudgesDeleteVolume(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newView(newRecorder(false, true))
-			v.put("claim", &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "soak", Name: "claim", UID: "lives"}})
+			v.put("claim", &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "soak", Name: "claim",
+				UID: "lives"}})
 			for _, version := range tc.versions {
 				v.put("pv", version)
 			}
@@ -113,8 +114,10 @@ func TestHistoryIsSortedWithTheWorld(t *testing.T) {
 	h.append("world", start.Add(time.Second), "second")
 	h.append("world", start.Add(-time.Hour), "long before")
 	got := h.about("pv a", "claim a", "pv a")
-	first, second, third := strings.Index(got, "claim a: first"), strings.Index(got, "-- second"), strings.Index(got, "pv a: third")
-	if first < 0 || second < first || third < second || strings.Count(got, "third") != 1 || strings.Contains(got, "long before") {
+	first, second, third := strings.Index(got, "claim a: first"), strings.Index(got, "-- second"),
+		strings.Index(got, "pv a: third")
+	if first < 0 || second < first || third < second || strings.Count(got, "third") != 1 ||
+		strings.Contains(got, "long before") {
 		t.Errorf("the history is\n%s", got)
 	}
 }

@@ -36,7 +36,9 @@ func broken(results []Result) error {
 	var stories []string
 	for _, result := range results {
 		if result.Pair == demo.Ours && !result.asPromised() {
-			stories = append(stories, strings.TrimSuffix(fmt.Sprintf("%s: %d volumes left; %s", result.Story, result.VolumesLeft, result.Unfinished), "; "))
+			stories = append(stories,
+				strings.TrimSuffix(fmt.Sprintf("%s: %d volumes left; %s", result.Story, result.VolumesLeft, result.Unfinished),
+					"; "))
 		}
 	}
 	if len(stories) == 0 {

@@ -77,7 +77,8 @@ type runner struct {
 
 // run runs all stories.
 func (r *runner) run(ctx context.Context) (results []Result, err error) {
-	r.cluster, err = demo.StartCluster(ctx, demo.ClusterConfig{Binaries: r.Binaries, Keep: r.Keep, Progress: r.Progress, Died: r.died})
+	r.cluster, err = demo.StartCluster(ctx, demo.ClusterConfig{Binaries: r.Binaries, Keep: r.Keep, Progress: r.Progress,
+		Died: r.died})
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,8 @@ func (r *runner) supported() ([]Story, error) {
 	}
 	stories, left := withoutAdmission(r.Stories)
 	for _, name := range left {
-		fmt.Fprintf(r.Progress.Out, "sandbox: this version of Kubernetes has no MutatingAdmissionPolicy, so the story %s is left out\n", name)
+		fmt.Fprintf(r.Progress.Out,
+			"sandbox: this version of Kubernetes has no MutatingAdmissionPolicy, so the story %s is left out\n", name)
 	}
 	return stories, nil
 }
@@ -232,7 +234,8 @@ func (s *session) settle(ctx context.Context) error {
 	limit := map[demo.Pair]time.Duration{demo.Ours: lateOurs, demo.Upstream: lateUpstream}[s.pair]
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = s.await(waiting, "the storage system is empty", func(ctx context.Context) (bool, error) { return s.hasStored(ctx, 0) })
+	err = s.await(waiting, "the storage system is empty",
+		func(ctx context.Context) (bool, error) { return s.hasStored(ctx, 0) })
 	if waiting.Err() != nil && ctx.Err() == nil { // the result tells what is left
 		return nil
 	}

@@ -61,7 +61,8 @@ func (s *session) await(ctx context.Context, what string, holds func(context.Con
 func (s *session) createClass(ctx context.Context, name string) error {
 	s.say("kubectl apply -f class.yaml  # StorageClass " + name + ", reclaimPolicy: Retain")
 	policy := v1.PersistentVolumeReclaimRetain
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: csimock.DefaultName, ReclaimPolicy: &policy}
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: csimock.DefaultName,
+		ReclaimPolicy: &policy}
 	_, err := s.client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create storage class: %w", err)
@@ -91,7 +92,8 @@ func (s *session) create(ctx context.Context, class, name string) error {
 			Resources:        v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}},
 		},
 	}
-	if _, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).Create(ctx, claim, metav1.CreateOptions{}); err != nil {
+	if _, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).
+		Create(ctx, claim, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create claim: %w", err)
 	}
 	return nil
@@ -143,7 +145,8 @@ func (s *session) setPolicyAndDelete(ctx context.Context) error {
 // awaitBound waits until so many claims are bound.
 func (s *session) awaitBound(ctx context.Context, count int) error {
 	return s.await(ctx, fmt.Sprintf("%d claims are bound", count), func(ctx context.Context) (bool, error) {
-		claims, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		claims, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).
+			List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return false, err
 		}

@@ -11,7 +11,8 @@ func runKilled(ctx context.Context, s *session) ([]Measure, error) {
 	return nil, inOrder(
 		func() error { return s.createClaims(ctx, className, 1) },
 		func() error {
-			return s.await(ctx, "the driver has created the volume", func(ctx context.Context) (bool, error) { return s.hasStored(ctx, 1) })
+			return s.await(ctx, "the driver has created the volume",
+				func(ctx context.Context) (bool, error) { return s.hasStored(ctx, 1) })
 		},
 		func() error {
 			s.say("kill -9 $PROVISIONER  # the volume is created, the answer is on its way")
@@ -71,10 +72,12 @@ func (s *session) runMany(ctx context.Context, steps ...func(context.Context) er
 		return inOrder(
 			func() error { return s.awaitNothing(ctx) },
 			func() error {
-				return s.await(ctx, "the driver has no volume", func(ctx context.Context) (bool, error) { return s.hasStored(ctx, 0) })
+				return s.await(ctx, "the driver has no volume",
+					func(ctx context.Context) (bool, error) { return s.hasStored(ctx, 0) })
 			})
 	})
-	return []Measure{rate("volumes bound per second", s.volumes, bound), rate("volumes deleted per second", s.volumes, gone)}, err
+	return []Measure{rate("volumes bound per second", s.volumes, bound),
+		rate("volumes deleted per second", s.volumes, gone)}, err
 }
 
 // claimsOfNamespace are the bound claims of the namespace that is deleted.
@@ -90,7 +93,8 @@ func runNamespace(ctx context.Context, s *session) ([]Measure, error) {
 		func() error { return s.awaitBound(ctx, claimsOfNamespace) },
 		func() error { return s.createClaim(ctx, className, "late") },
 		func() error {
-			return s.await(ctx, "the driver creates the last volume", func(ctx context.Context) (bool, error) { return s.hasStored(ctx, claimsOfNamespace+1) })
+			return s.await(ctx, "the driver creates the last volume",
+				func(ctx context.Context) (bool, error) { return s.hasStored(ctx, claimsOfNamespace+1) })
 		})
 	if err != nil {
 		return nil, err

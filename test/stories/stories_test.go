@@ -140,7 +140,8 @@ type closedWriter struct{}
 func (closedWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestOutputErrorOfStepsIsReported(t *testing.T) {
-	for name, printer := range map[string]Printer{"text": NewTextPrinter(closedWriter{}), "JSON": NewJSONPrinter(closedWriter{})} {
+	for name, printer := range map[string]Printer{"text": NewTextPrinter(closedWriter{}),
+		"JSON": NewJSONPrinter(closedWriter{})} {
 		printer.Step(Step{})
 		if err := printer.End(Result{}); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("%s: End = %v, want the error of the step", name, err)

@@ -75,7 +75,8 @@ func (r release) writeArchives(license []byte, log io.Writer) ([]asset, error) {
 			return nil, err
 		}
 		f.name = p.executable(plugin)
-		files := []file{f, {name: "LICENSE", mode: 0o644, content: license}, {name: tool + ".cdx.json", mode: 0o644, content: bill}}
+		files := []file{f, {name: "LICENSE", mode: 0o644, content: license},
+			{name: tool + ".cdx.json", mode: 0o644, content: bill}}
 		pack, ending := gzipFiles, ".tar.gz"
 		if p.os == "windows" {
 			pack, ending = zipFiles, ".zip"
@@ -84,7 +85,8 @@ func (r release) writeArchives(license []byte, log io.Writer) ([]asset, error) {
 		if err != nil {
 			return nil, err
 		}
-		a := asset{platform: p, name: fmt.Sprintf("%s_%s_%s_%s%s", plugin, r.version, p.os, p.arch, ending), sum: fmt.Sprintf("%x", sha256.Sum256(content))}
+		a := asset{platform: p, name: fmt.Sprintf("%s_%s_%s_%s%s", plugin, r.version, p.os, p.arch, ending),
+			sum: fmt.Sprintf("%x", sha256.Sum256(content))}
 		if err := r.write(a.name, content, log); err != nil {
 			return nil, err
 		}
@@ -146,9 +148,11 @@ controller of its own, and the commands that explain and audit write nothing.
 func (r release) krewManifest(assets []asset) ([]byte, error) {
 	p := krewPlugin{APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin"}
 	p.Metadata.Name = tool
-	p.Spec = krewSpec{Version: r.version, Homepage: r.source, ShortDescription: "Explain why a deleted object is still there", Description: description}
+	p.Spec = krewSpec{Version: r.version, Homepage: r.source,
+		ShortDescription: "Explain why a deleted object is still there", Description: description}
 	for _, a := range assets {
-		platform := krewPlatform{URI: fmt.Sprintf("%s/releases/download/%s/%s", r.source, r.version, a.name), SHA256: a.sum, Bin: a.platform.executable(plugin)}
+		platform := krewPlatform{URI: fmt.Sprintf("%s/releases/download/%s/%s", r.source, r.version, a.name), SHA256: a.sum,
+			Bin: a.platform.executable(plugin)}
 		platform.Selector.MatchLabels = map[string]string{"os": a.platform.os, "arch": a.platform.arch}
 		p.Spec.Platforms = append(p.Spec.Platforms, platform)
 	}

@@ -34,7 +34,8 @@ func (r release) readProgram(p platform, program string) (file, error) {
 func tarFiles(to io.Writer, files []file, at time.Time) error {
 	archive := tar.NewWriter(to)
 	for _, f := range files {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.content)), ModTime: at, Format: tar.FormatPAX}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.content)),
+			ModTime: at, Format: tar.FormatPAX}
 		if err := archive.WriteHeader(header); err != nil {
 			return fmt.Errorf("write %s: %w", f.name, err)
 		}

@@ -69,7 +69,8 @@ func (r release) imageArchive(name, program string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
 	}
 	dir, err := os.MkdirTemp("", "image-")
 	if err != nil {
@@ -118,7 +119,8 @@ func (r release) image(p platform, program string) (v1.Image, error) {
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	created := v1.Time{Time: r.date}
-	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{Created: created, CreatedBy: "make images"}})
+	image, err = mutate.Append(image, mutate.Addendum{Layer: layer,
+		History: v1.History{Created: created, CreatedBy: "make images"}})
 	if err != nil {
 		return nil, fmt.Errorf("add layer: %w", err)
 	}
@@ -128,7 +130,8 @@ func (r release) image(p platform, program string) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = p.os, p.arch, created
-	config.Config = v1.Config{User: userOf(program), Entrypoint: []string{"/" + program}, WorkingDir: "/", Labels: r.labels(program)}
+	config.Config = v1.Config{User: userOf(program), Entrypoint: []string{"/" + program}, WorkingDir: "/",
+		Labels: r.labels(program)}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}

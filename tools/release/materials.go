@@ -42,7 +42,8 @@ func (r release) billOfMaterials(name string, program []byte) ([]byte, error) {
 // module is a Go module of a program. The sum is that of go.sum.
 func module(path, version, sum string) cyclonedx.Component {
 	url := "pkg:golang/" + path + "@" + version
-	component := cyclonedx.Component{BOMRef: url, Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: url}
+	component := cyclonedx.Component{BOMRef: url, Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version,
+		PackageURL: url}
 	if sum != "" {
 		component.Properties = &[]cyclonedx.Property{{Name: "go.sum", Value: sum}}
 	}

@@ -42,7 +42,8 @@ func build(t *testing.T, platforms []platform, names ...string) string {
 	}
 	for _, p := range platforms {
 		for _, name := range names {
-			command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", filepath.Join(to, p.String(), p.executable(name)), ".")
+			command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o",
+				filepath.Join(to, p.String(), p.executable(name)), ".")
 			command.Dir = source
 			command.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=")
 			if text, err := command.CombinedOutput(); err != nil {
@@ -76,7 +77,8 @@ func TestImages(t *testing.T) {
 	} {
 		checkSame(t, filepath.Join(out, program+".image.tar"), filepath.Join(again, program+".image.tar"))
 		descriptor, images := openImages(t, filepath.Join(out, program+".image.tar"))
-		if name := descriptor.Annotations["io.containerd.image.name"]; name != "registry.example.com/exeunt/"+program+":v1.2.3" {
+		if name := descriptor.Annotations["io.containerd.image.name"]; name != "registry.example.com/exeunt/"+program+
+			":v1.2.3" {
 			t.Errorf("the image is called %q", name)
 		}
 		for _, p := range linux {
@@ -156,7 +158,8 @@ func checkConfig(t *testing.T, image v1.Image, program string) {
 	if config.Config.User != user || fmt.Sprint(config.Config.Entrypoint) != "[/"+program+"]" {
 		t.Errorf("%s runs as %q: %v", program, config.Config.User, config.Config.Entrypoint)
 	}
-	for label, want := range map[string]string{"title": program, "version": "v1.2.3", "revision": "abc", "created": "2026-01-02T02:04:05Z"} {
+	for label, want := range map[string]string{"title": program, "version": "v1.2.3", "revision": "abc",
+		"created": "2026-01-02T02:04:05Z"} {
 		if got := config.Config.Labels["org.opencontainers.image."+label]; got != want {
 			t.Errorf("label %s of %s is %q, want %q", label, program, got, want)
 		}
@@ -181,7 +184,8 @@ func checkLayer(t *testing.T, image v1.Image, p platform, program string, names 
 	for _, name := range names {
 		if strings.HasSuffix(name, ".json") {
 			var bill struct{ Components []struct{ Name string } }
-			if err := json.Unmarshal(files[name], &bill); err != nil || len(bill.Components) == 0 || bill.Components[0].Name != "std" {
+			if err := json.Unmarshal(files[name], &bill); err != nil || len(bill.Components) == 0 ||
+				bill.Components[0].Name != "std" {
 				t.Errorf("%s says %s, %v", name, files[name], err)
 			}
 		}
@@ -196,7 +200,8 @@ func checkProgram(t *testing.T, program []byte, p platform) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[p.arch]; parsed.Machine != machine {
+	if machine := map[string]elf.Machine{"amd64": elf.EM_X86_64,
+		"arm64": elf.EM_AARCH64}[p.arch]; parsed.Machine != machine {
 		t.Errorf("the program for %s is for %s", p, parsed.Machine)
 	}
 	for _, part := range parsed.Progs {
@@ -238,14 +243,16 @@ func TestCLI(t *testing.T) {
 	platforms := []platform{{"linux", "amd64"}, {"windows", "arm64"}}
 	programs, dir := build(t, platforms, "exeunt"), t.TempDir()
 	license, changelog := filepath.Join(dir, "LICENSE"), filepath.Join(dir, "CHANGELOG.md")
-	for name, text := range map[string]string{license: "the license", changelog: "# Changelog\n\n## [Unreleased]\n\nlater\n\n## [1.2.3] - 2026-01-02\n\n- this\n\n## [1.2.2]\n\n- that\n"} {
+	for name, text := range map[string]string{license: "the license",
+		changelog: "# Changelog\n\n## [Unreleased]\n\nlater\n\n## [1.2.3] - 2026-01-02\n\n- this\n\n## [1.2.2]\n\n- that\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	args := []string{"cli", "--programs=" + programs, "--platforms=linux/amd64,windows/arm64", license, changelog}
 	out, again := released(t, args...), released(t, args...)
-	names := []string{"kubectl-exeunt_v1.2.3_linux_amd64.tar.gz", "kubectl-exeunt_v1.2.3_windows_arm64.zip", "SHA256SUMS", "exeunt.yaml", "notes.md"}
+	names := []string{"kubectl-exeunt_v1.2.3_linux_amd64.tar.gz", "kubectl-exeunt_v1.2.3_windows_arm64.zip", "SHA256SUMS",
+		"exeunt.yaml", "notes.md"}
 	for _, name := range names {
 		checkSame(t, filepath.Join(out, name), filepath.Join(again, name))
 	}
@@ -295,7 +302,8 @@ func checkKrew(t *testing.T, text, sums string) {
 	if err := yaml.UnmarshalStrict([]byte(text), &p); err != nil {
 		t.Fatal(err)
 	}
-	if p.Metadata.Name != "exeunt" || p.Spec.Version != "v1.2.3" || p.Spec.ShortDescription == "" || len(p.Spec.Platforms) != 2 {
+	if p.Metadata.Name != "exeunt" || p.Spec.Version != "v1.2.3" || p.Spec.ShortDescription == "" ||
+		len(p.Spec.Platforms) != 2 {
 		t.Errorf("the manifest is\n%s", text)
 	}
 	for _, platform := range p.Spec.Platforms {
@@ -309,8 +317,9 @@ func checkKrew(t *testing.T, text, sums string) {
 func TestBadInputIsRefusedWithOneSentence(t *testing.T) {
 	given := []string{"images", "--version=v1", "--date=2026-01-02T03:04:05Z", "--out=" + t.TempDir()}
 	for want, args := range map[string]string{
-		"images or cli": "", "--version is missing": "images", `--date=""`: "images --version=v1", `"amd64" is no platform`: "more --platforms=amd64",
-		"name the registry": "more", "read program": "more --programs=nowhere registry pv-controller",
+		"images or cli": "", "--version is missing": "images", `--date=""`: "images --version=v1",
+		`"amd64" is no platform`: "more --platforms=amd64",
+		"name the registry":      "more", "read program": "more --programs=nowhere registry pv-controller",
 	} {
 		fields := strings.Fields(args)
 		if len(fields) > 0 && fields[0] == "more" {
@@ -336,13 +345,15 @@ func TestNotes(t *testing.T) {
 func checkAccepted(t *testing.T, out string, platforms []platform, archives []string) {
 	t.Helper()
 	programs, manifest := buildKrew(t), filepath.Join(out, tool+".yaml")
-	validate := exec.CommandContext(t.Context(), filepath.Join(programs, "validate-krew-manifest"), "-manifest", manifest, "-skip-install")
+	validate := exec.CommandContext(t.Context(), filepath.Join(programs, "validate-krew-manifest"), "-manifest", manifest,
+		"-skip-install")
 	if text, err := validate.CombinedOutput(); err != nil {
 		t.Errorf("krew refuses the manifest: %v\n%s", err, text)
 	}
 	for i, p := range platforms {
 		root := t.TempDir()
-		install := exec.CommandContext(t.Context(), filepath.Join(programs, "krew"), "install", "--manifest", manifest, "--archive", filepath.Join(out, archives[i]))
+		install := exec.CommandContext(t.Context(), filepath.Join(programs, "krew"), "install", "--manifest", manifest,
+			"--archive", filepath.Join(out, archives[i]))
 		install.Env = append(os.Environ(), "KREW_ROOT="+root, "KREW_OS="+p.os, "KREW_ARCH="+p.arch, "KREW_NO_UPGRADE_CHECK=1")
 		if text, err := install.CombinedOutput(); err != nil {
 			t.Errorf("krew does not install %s: %v\n%s", archives[i], err, text)
@@ -359,7 +370,8 @@ func checkAccepted(t *testing.T, out string, platforms []platform, archives []st
 func buildKrew(t *testing.T) string {
 	t.Helper()
 	to := t.TempDir()
-	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", to+"/", "sigs.k8s.io/krew/cmd/krew", "sigs.k8s.io/krew/cmd/validate-krew-manifest")
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", to+"/",
+		"sigs.k8s.io/krew/cmd/krew", "sigs.k8s.io/krew/cmd/validate-krew-manifest")
 	command.Dir, command.Env = filepath.Join("..", "krew"), append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build krew: %v\n%s", err, text)

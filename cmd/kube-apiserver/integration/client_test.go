@@ -206,7 +206,8 @@ func (k kind) stored(name string) (string, int64) {
 func (k kind) inEtcd(name string) *unstructured.Unstructured {
 	k.t.Helper()
 	text, _ := k.stored(name)
-	decoder := recognizer.NewDecoder(cbor.NewSerializer(unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()), unstructured.UnstructuredJSONScheme)
+	decoder := recognizer.NewDecoder(cbor.NewSerializer(unstructuredscheme.NewUnstructuredCreator(),
+		unstructuredscheme.NewUnstructuredObjectTyper()), unstructured.UnstructuredJSONScheme)
 	decoded, _, err := decoder.Decode([]byte(text), nil, nil)
 	object, ok := decoded.(*unstructured.Unstructured)
 	if err != nil || !ok {

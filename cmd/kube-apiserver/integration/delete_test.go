@@ -11,7 +11,8 @@ import (
 )
 
 func TestGracePeriodIsGrantedAndEndsWithFinalizer(t *testing.T) {
-	for name, start := range map[string]func() (*server, error){"default": shared.ours, "without watch cache": shared.uncached, "CBOR": shared.cbor} {
+	for name, start := range map[string]func() (*server, error){"default": shared.ours,
+		"without watch cache": shared.uncached, "CBOR": shared.cbor} {
 		t.Run(name, func(t *testing.T) {
 			expectGraceUntilFinalizer(t, newKind(t, mustServe(t, start), objectName(name)+".example.com"))
 		})
@@ -247,7 +248,8 @@ func TestDeleteCollectionGivesEachObjectItsDeadline(t *testing.T) {
 	}
 	k.create("without")
 	k.graceful("a-0", 30)
-	got := k.s.do(t, http.MethodDelete, k.path(""), asJSON, options{"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 300})
+	got := k.s.do(t, http.MethodDelete, k.path(""), asJSON, options{"apiVersion": "v1", "kind": "DeleteOptions",
+		"gracePeriodSeconds": 300})
 	if got.code != http.StatusOK {
 		t.Fatalf("%d %s", got.code, got.text)
 	}
@@ -262,7 +264,8 @@ func TestDeleteCollectionGivesEachObjectItsDeadline(t *testing.T) {
 	}
 	k.gone("without")
 	_, revision := k.stored("a-1")
-	if got := k.s.do(t, http.MethodDelete, k.path(""), asJSON, nil); got.code != http.StatusOK { // as the deletion of a namespace
+	if got := k.s.do(t, http.MethodDelete, k.path(""), asJSON,
+		nil); got.code != http.StatusOK { // as the deletion of a namespace
 		t.Errorf("%d %s", got.code, got.text)
 	}
 	k.unchanged("a-1", revision)

@@ -18,8 +18,10 @@ const binding = `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"Validat
 // #18: a request that admission denies is neither written nor counted.
 func TestPolicyLimitsGracePeriods(t *testing.T) {
 	k := newKind(t, ours(t), "policy.example.com")
-	for path, body := range map[string]string{"validatingadmissionpolicies": atMostAnHour, "validatingadmissionpolicybindings": binding} {
-		if got := k.s.do(t, http.MethodPost, "/apis/admissionregistration.k8s.io/v1/"+path, asJSON, fmt.Sprintf(body, k.group)); got.code != http.StatusCreated {
+	for path, body := range map[string]string{"validatingadmissionpolicies": atMostAnHour,
+		"validatingadmissionpolicybindings": binding} {
+		if got := k.s.do(t, http.MethodPost, "/apis/admissionregistration.k8s.io/v1/"+path, asJSON,
+			fmt.Sprintf(body, k.group)); got.code != http.StatusCreated {
 			t.Fatalf("%d %s", got.code, got.text)
 		}
 	}

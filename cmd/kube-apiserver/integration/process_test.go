@@ -54,7 +54,8 @@ func runAll(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(folder) }()
 	shared = &lab{folder: folder}
 	defer shared.stop()
-	if shared.endpoint, err = shared.start("controlplane: etcd ", "etcd", "--in-memory-speed", "--data-dir="+filepath.Join(folder, "etcd")); err != nil {
+	if shared.endpoint, err = shared.start("controlplane: etcd ", "etcd", "--in-memory-speed",
+		"--data-dir="+filepath.Join(folder, "etcd")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -67,7 +68,8 @@ func runAll(m *testing.M) int {
 	shared.stock = shared.serve("stock")
 	shared.uncached = shared.serve("uncached", "--kube-apiserver="+program, "--extra-arg=watch-cache=false")
 	shared.cbor = shared.serve("cbor", "--kube-apiserver="+program, "--feature-gates=CBORServingAndStorage=true")
-	shared.gateOff = shared.serve("gate-off", "--kube-apiserver="+program, "--feature-gates=CustomResourceGracefulDeletion=false")
+	shared.gateOff = shared.serve("gate-off", "--kube-apiserver="+program,
+		"--feature-gates=CustomResourceGracefulDeletion=false")
 	return m.Run()
 }
 

@@ -17,7 +17,8 @@ import (
 func (k kind) metrics() string {
 	k.t.Helper()
 	got := k.s.do(k.t, http.MethodGet, "/metrics", asJSON, nil)
-	lines := regexp.MustCompile(`(?m)^apiserver_crd_graceful_deletion_total\{group="`+regexp.QuoteMeta(k.group)+`",outcome="(\w+)",resource="machines"\} (\d+)$`).
+	lines := regexp.MustCompile(`(?m)^apiserver_crd_graceful_deletion_total\{group="`+regexp.QuoteMeta(k.group)+
+		`",outcome="(\w+)",resource="machines"\} (\d+)$`).
 		FindAllStringSubmatch(got.text, -1)
 	found := []string{}
 	for _, line := range lines {
@@ -98,7 +99,8 @@ func TestServersWithoutGracefulDeletion(t *testing.T) {
 				t.Errorf("%+v", found)
 			}
 			k.expect(k.get(name+"-live"), name+"-live", plain)
-			if text := other.s.do(t, http.MethodGet, "/metrics", asJSON, nil).text; strings.Contains(text, "graceful_deletion_total") {
+			if text := other.s.do(t, http.MethodGet, "/metrics", asJSON, nil).
+				text; strings.Contains(text, "graceful_deletion_total") {
 				t.Error("there is a metric of graceful deletion")
 			}
 		})
@@ -130,7 +132,8 @@ func TestPlainDeletionIsThatOfStock(t *testing.T) {
 func TestVersionNamesKubernetesAndExeunt(t *testing.T) {
 	got := ours(t).do(t, http.MethodGet, "/version", asJSON, nil)
 	version := fmt.Sprint(got.body.Object["gitVersion"])
-	if !regexp.MustCompile(`^v1\.36\.\d+\+exeunt\.\d+\.\d+\.\d+`).MatchString(version) || got.body.Object["minor"] != "36" {
+	if !regexp.MustCompile(`^v1\.36\.\d+\+exeunt\.\d+\.\d+\.\d+`).MatchString(version) ||
+		got.body.Object["minor"] != "36" {
 		t.Errorf("/version %s", got.text)
 	}
 	printed, err := exec.CommandContext(t.Context(), filepath.Join(binaries(), "kube-apiserver"), "--version").Output()
@@ -141,7 +144,8 @@ func TestVersionNamesKubernetesAndExeunt(t *testing.T) {
 
 func TestHelpNamesGate(t *testing.T) {
 	printed, err := exec.CommandContext(t.Context(), filepath.Join(binaries(), "kube-apiserver"), "--help").Output()
-	if err != nil || strings.Count(string(printed), "CustomResourceGracefulDeletion=true|false (BETA - default=true)") != 1 {
+	if err != nil || strings.Count(string(printed),
+		"CustomResourceGracefulDeletion=true|false (BETA - default=true)") != 1 {
 		t.Errorf("%v\n%s", err, printed)
 	}
 }
@@ -160,13 +164,15 @@ func TestModulesHaveVersionsOfUpstream(t *testing.T) {
 	for _, required := range regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`).FindAllStringSubmatch(string(text), -1) {
 		upstream[required[1]] = required[2]
 	}
-	binary, err := exec.CommandContext(t.Context(), "go", "version", "-m", filepath.Join(binaries(), "kube-apiserver")).Output()
+	binary, err := exec.CommandContext(t.Context(), "go", "version", "-m", filepath.Join(binaries(), "kube-apiserver")).
+		Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, linked := range regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(v\S+)`).FindAllStringSubmatch(string(binary), -1) {
 		path, version := linked[1], linked[2]
-		if want := upstream[path]; want != version && want != "v0.0.0" && !strings.HasPrefix(path, "github.com/exeunt-io/") && path != "k8s.io/kubernetes" {
+		if want := upstream[path]; want != version && want != "v0.0.0" && !strings.HasPrefix(path, "github.com/exeunt-io/") &&
+			path != "k8s.io/kubernetes" {
 			t.Errorf("%s has version %s, upstream's %q", path, version, want)
 		}
 	}

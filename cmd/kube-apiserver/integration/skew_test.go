@@ -45,7 +45,8 @@ func TestSkewLeavesNoObject(t *testing.T) {
 		clients.Go(func() { s.deleteOften(name, rand.New(rand.NewPCG(s.seed, uint64(i)))) })
 		for controller := range 3 {
 			clients.Go(func() {
-				s.removeFinalizer(name, fmt.Sprintf("example.com/%d", controller), rand.New(rand.NewPCG(s.seed, uint64(1000+10*i+controller))))
+				s.removeFinalizer(name, fmt.Sprintf("example.com/%d", controller),
+					rand.New(rand.NewPCG(s.seed, uint64(1000+10*i+controller))))
 			})
 		}
 	}
@@ -119,7 +120,8 @@ func (k kind) without(name string, object *unstructured.Unstructured, finalizer 
 		object.SetFinalizers(kept)
 		return k.put(name, object)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": object.GetResourceVersion(), "finalizers": kept}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": object.GetResourceVersion(),
+		"finalizers": kept}})
 	if err != nil {
 		k.t.Error(err)
 	}
@@ -130,7 +132,8 @@ func (k kind) without(name string, object *unstructured.Unstructured, finalizer 
 func expectNoGraceStored(t *testing.T, stored clientv3.WatchChan) {
 	for response := range stored {
 		for _, event := range response.Events {
-			if text := string(event.Kv.Value); event.Type == clientv3.EventTypePut && strings.Contains(text, window) && !strings.Contains(text, window+"0,") {
+			if text := string(event.Kv.Value); event.Type == clientv3.EventTypePut && strings.Contains(text, window) &&
+				!strings.Contains(text, window+"0,") {
 				t.Errorf("in etcd: %s", text)
 			}
 		}

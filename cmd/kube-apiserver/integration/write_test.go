@@ -67,7 +67,8 @@ var writeRows = map[string]func(k kind, name string, found deletion){
 	},
 	"#33 status and labels": func(k kind, name string, found deletion) {
 		k.expect(k.patch(name, `{"metadata":{"labels":{"a":"b"}}}`), name, found)
-		status := k.s.do(k.t, http.MethodPatch, k.path(name)+"/status", asMerge, `{"status":{"phase":"Stopping"},"metadata":{"finalizers":null}}`)
+		status := k.s.do(k.t, http.MethodPatch, k.path(name)+"/status", asMerge,
+			`{"status":{"phase":"Stopping"},"metadata":{"finalizers":null}}`)
 		k.expect(status, name, found)
 	},
 	"#34 dry run removes nothing": func(k kind, name string, found deletion) {
@@ -109,7 +110,8 @@ var writeRows = map[string]func(k kind, name string, found deletion){
 		k.expect(k.patch(name, `{"metadata":{"annotations":null}}`), name, found)
 	},
 	"#37 annotations leave no room": func(k kind, name string, found deletion) {
-		got := k.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/full":%q,%q:null}}}`, strings.Repeat("x", 256*1024-60), deadline.Annotation))
+		got := k.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/full":%q,%q:null}}}`,
+			strings.Repeat("x", 256*1024-60), deadline.Annotation))
 		if got.code != http.StatusUnprocessableEntity || !strings.Contains(got.message(), deadline.Annotation) {
 			k.t.Errorf("%d %s", got.code, got.message())
 		}
@@ -143,7 +145,8 @@ func TestApplyRemovesLastFinalizer(t *testing.T) {
 	k := newKind(t, ours(t), "apply.example.com")
 	apply := func(finalizers string) answer {
 		return k.s.do(t, http.MethodPatch, k.path("a")+"?fieldManager=test", asApply,
-			fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Machine","metadata":{"name":"a","finalizers":[%s]}}`, k.group, finalizers))
+			fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Machine","metadata":{"name":"a","finalizers":[%s]}}`, k.group,
+				finalizers))
 	}
 	if got := apply(`"` + finalizer + `"`); got.code != http.StatusCreated {
 		t.Fatalf("%d %s", got.code, got.text)
@@ -196,7 +199,8 @@ func TestWindowOfLiveObjectIsInert(t *testing.T) {
 	k.create("a", finalizer)
 	value := windowNow(600)
 	got := k.patch("a", annotate(value))
-	if found := deletionOf(got.body); found.kind != deadline.NotDeleted || got.body.GetAnnotations()[deadline.Annotation] != value {
+	if found := deletionOf(got.body); found.kind != deadline.NotDeleted ||
+		got.body.GetAnnotations()[deadline.Annotation] != value {
 		t.Errorf("%+v %s", found, got.text)
 	}
 	k.graceful("a", 60)

@@ -21,7 +21,8 @@ type Provisioner struct {
 }
 
 // Provision implements [controller.Provisioner].
-func (p *Provisioner) Provision(_ context.Context, options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+func (p *Provisioner) Provision(_ context.Context,
+	options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	if options.PVC.Spec.Selector != nil {
 		return nil, controller.ProvisioningFinished, errors.New("claims with a selector are not supported")
 	}

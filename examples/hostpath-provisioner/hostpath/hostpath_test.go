@@ -71,7 +71,8 @@ func TestDeleteIsIdempotent(t *testing.T) {
 func TestOtherDirectoriesAreLeftAlone(t *testing.T) {
 	p := &hostpath.Provisioner{BaseDir: filepath.Join(t.TempDir(), "base")}
 	for name, path := range map[string]string{
-		"above": filepath.Dir(p.BaseDir), "base": p.BaseDir, "beside": p.BaseDir + "-other", "below": filepath.Join(p.BaseDir, "a", "b"),
+		"above": filepath.Dir(p.BaseDir), "base": p.BaseDir, "beside": p.BaseDir + "-other",
+		"below":          filepath.Join(p.BaseDir, "a", "b"),
 		"parent of base": p.BaseDir + "/..", "base by dots": p.BaseDir + "/a/..", "relative": "pvc-1",
 	} {
 		volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume"}}

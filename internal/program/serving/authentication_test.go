@@ -12,7 +12,8 @@ import (
 
 // as returns the endpoint for requests with a client certificate and a header.
 func (s *endpoint) as(cert tls.Certificate, header string) *endpoint {
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{cert}}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
+		Certificates: []tls.Certificate{cert}}}
 	s.t.Cleanup(transport.CloseIdleConnections)
 	return &endpoint{t: s.t, url: s.url, client: &http.Client{Transport: withHeader{transport, header}}}
 }
@@ -59,7 +60,10 @@ func TestOnlyAllowedFrontProxyNamesTheUser(t *testing.T) {
 }
 
 func TestForbiddenConfigMapEndsTheStartUnlessTolerated(t *testing.T) {
-	forbids := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	forbids := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	}))
 	t.Cleanup(forbids.Close)
 	stop, err := listening(t, forbids.URL).Serve(Checks{})
 	if err == nil {
@@ -91,11 +95,13 @@ func TestEmptyRequestHeadersAreRefused(t *testing.T) {
 }
 
 func TestHandlersSeeNoCredentials(t *testing.T) {
-	options := parsed(t, "--secure-port=1", "--authentication-skip-lookup=true", "--requestheader-client-ca-file="+newAuthority(t).file(), "--requestheader-username-headers=X-Proxy-User")
+	options := parsed(t, "--secure-port=1", "--authentication-skip-lookup=true",
+		"--requestheader-client-ca-file="+newAuthority(t).file(), "--requestheader-username-headers=X-Proxy-User")
 	if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
 		t.Fatal(err)
 	}
-	credentials := []string{"Authorization", "X-Proxy-User", "X-Remote-User", "X-Remote-Group", "X-Remote-Uid", "X-Remote-Extra-Scopes"}
+	credentials := []string{"Authorization", "X-Proxy-User", "X-Remote-User", "X-Remote-Group", "X-Remote-Uid",
+		"X-Remote-Extra-Scopes"}
 	served := false
 	handler, err := options.protect(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		served = true

@@ -34,8 +34,9 @@ func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{t: t, key: newKey(t)}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
 	if err != nil {
@@ -75,7 +76,8 @@ func (a *authority) client(name string) tls.Certificate {
 	a.t.Helper()
 	key := newKey(a.t)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
@@ -89,10 +91,11 @@ func (a *authority) client(name string) tls.Certificate {
 func (s *endpoint) eventually(path string, status int) {
 	s.t.Helper()
 	got := 0
-	err := wait.PollUntilContextTimeout(s.t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		got, _ = s.get(path, "")
-		return got == status, nil
-	})
+	err := wait.PollUntilContextTimeout(s.t.Context(), 10*time.Millisecond, 30*time.Second, true,
+		func(context.Context) (bool, error) {
+			got, _ = s.get(path, "")
+			return got == status, nil
+		})
 	if err != nil {
 		s.t.Errorf("%s answers %d, want %d", path, got, status)
 	}
@@ -117,9 +120,10 @@ func TestReplacedCertificateIsServed(t *testing.T) {
 	s := serve(t, Checks{}, "--tls-cert-file="+cert, "--tls-private-key-file="+key)
 	first := s.certificate()
 	writeSelfSigned(t, cert, key)
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		return !s.certificate().Equal(first), nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true,
+		func(context.Context) (bool, error) {
+			return !s.certificate().Equal(first), nil
+		})
 	if err != nil {
 		t.Error("the replaced certificate is not served")
 	}
@@ -140,7 +144,8 @@ func writeSelfSigned(t *testing.T, certFile, keyFile string) {
 // certificate returns the certificate that a new connection is served with.
 func (s *endpoint) certificate() *x509.Certificate {
 	s.t.Helper()
-	connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
+	connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).
+		DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
 	if err != nil {
 		s.t.Fatal(err)
 	}

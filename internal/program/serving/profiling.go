@@ -17,8 +17,10 @@ type profiling struct {
 }
 
 func (p *profiling) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&p.Enabled, "profiling", p.Enabled, "serve profiles at /debug/pprof/, and the verbosity of the log at /debug/flags/v")
-	flags.BoolVar(&p.Contention, "contention-profiling", p.Contention, "record where goroutines block, for the block profile; needs --profiling")
+	flags.BoolVar(&p.Enabled, "profiling", p.Enabled,
+		"serve profiles at /debug/pprof/, and the verbosity of the log at /debug/flags/v")
+	flags.BoolVar(&p.Contention, "contention-profiling", p.Contention,
+		"record where goroutines block, for the block profile; needs --profiling")
 }
 
 func (p *profiling) install(paths *mux.PathRecorderMux) {

@@ -9,8 +9,10 @@ import (
 func servePublished(t *testing.T, clients, proxies *authority, allowedNames string, flags ...string) *endpoint {
 	t.Helper()
 	published := map[string]string{
-		"client-ca-file": clients.pem(), "requestheader-client-ca-file": proxies.pem(), "requestheader-allowed-names": allowedNames,
-		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`, "requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`,
+		"client-ca-file": clients.pem(), "requestheader-client-ca-file": proxies.pem(),
+		"requestheader-allowed-names":    allowedNames,
+		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`,
+		"requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`,
 	}
 	s, stop := serveUntilStop(t, publisher(t, published), Checks{}, flags...)
 	t.Cleanup(stop)

@@ -33,7 +33,8 @@ func reviewer(t *testing.T) string {
 func publisher(t *testing.T, published map[string]string) string {
 	t.Helper()
 	const path = "GET /api/v1/namespaces/" + publishedNamespace + "/configmaps"
-	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: publishedNamespace, Name: publishedName, ResourceVersion: "1"}, Data: published}
+	configMap := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: publishedNamespace, Name: publishedName,
+		ResourceVersion: "1"}, Data: published}
 	paths := http.NewServeMux()
 	paths.HandleFunc(path+"/"+publishedName, func(w http.ResponseWriter, _ *http.Request) { answer(t, w, configMap) })
 	paths.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +43,8 @@ func publisher(t *testing.T, published map[string]string) string {
 			return
 		}
 		if r.URL.Query().Get("watch") == "" {
-			answer(t, w, corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []corev1.ConfigMap{configMap}})
+			answer(t, w, corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+				Items: []corev1.ConfigMap{configMap}})
 			return
 		}
 		w.WriteHeader(http.StatusOK)
@@ -54,13 +56,15 @@ func publisher(t *testing.T, published map[string]string) string {
 
 func apiServer(t *testing.T, paths *http.ServeMux) string {
 	t.Helper()
-	paths.HandleFunc("POST /apis/authentication.k8s.io/v1/tokenreviews", review(t, func(review *authenticationv1.TokenReview) {
-		review.Status.Authenticated = review.Spec.Token != "forged"
-		review.Status.User.Username = review.Spec.Token
-	}))
-	paths.HandleFunc("POST /apis/authorization.k8s.io/v1/subjectaccessreviews", review(t, func(review *authorizationv1.SubjectAccessReview) {
-		review.Status.Allowed = review.Spec.User == reader
-	}))
+	paths.HandleFunc("POST /apis/authentication.k8s.io/v1/tokenreviews",
+		review(t, func(review *authenticationv1.TokenReview) {
+			review.Status.Authenticated = review.Spec.Token != "forged"
+			review.Status.User.Username = review.Spec.Token
+		}))
+	paths.HandleFunc("POST /apis/authorization.k8s.io/v1/subjectaccessreviews",
+		review(t, func(review *authorizationv1.SubjectAccessReview) {
+			review.Status.Allowed = review.Spec.User == reader
+		}))
 	server := httptest.NewServer(paths)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections) // ends watches

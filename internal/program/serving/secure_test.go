@@ -29,16 +29,19 @@ func TestSelfSignedCertificateIsKeptInCertDir(t *testing.T) {
 		t.Error("the certificate was generated twice")
 	}
 	pair := "--tls-cert-file=" + filepath.Join(dir, "program.crt")
-	serve(t, Checks{}, pair, "--tls-private-key-file="+filepath.Join(dir, "program.key")).expect("/healthz", http.StatusOK, "ok")
+	serve(t, Checks{}, pair, "--tls-private-key-file="+filepath.Join(dir, "program.key")).
+		expect("/healthz", http.StatusOK, "ok")
 	sni := filepath.Join(dir, "program.crt") + "," + filepath.Join(dir, "program.key") + ":example.com"
 	serve(t, Checks{}, "--tls-sni-cert-key="+sni).expect("/healthz", http.StatusOK, "ok")
 }
 
 func TestProtocolFollowsHTTP2Flag(t *testing.T) {
-	for flag, want := range map[string]string{"--disable-http2-serving=false": "h2", "--disable-http2-serving": "http/1.1"} {
+	for flag, want := range map[string]string{"--disable-http2-serving=false": "h2",
+		"--disable-http2-serving": "http/1.1"} {
 		s := serve(t, Checks{}, flag, "--http2-max-streams-per-connection=7")
 		config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}
-		connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
+		connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp",
+			strings.TrimPrefix(s.url, "https://"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,10 +55,12 @@ func TestProtocolFollowsHTTP2Flag(t *testing.T) {
 }
 
 func TestStreamsOfOneConnectionAreLimited(t *testing.T) {
-	for flag, want := range map[string]uint32{"--http2-max-streams-per-connection=7": 7, "--http2-max-streams-per-connection=0": 100} {
+	for flag, want := range map[string]uint32{"--http2-max-streams-per-connection=7": 7,
+		"--http2-max-streams-per-connection=0": 100} {
 		s := serve(t, Checks{}, flag)
 		config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
-		connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
+		connection, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp",
+			strings.TrimPrefix(s.url, "https://"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,9 +83,11 @@ func TestStreamsOfOneConnectionAreLimited(t *testing.T) {
 }
 
 func TestTLSFlagsAreApplied(t *testing.T) {
-	options := listening(t, reviewer(t), "--tls-min-version=VersionTLS13", "--tls-curve-preferences=29", "--tls-cipher-suites=TLS_AES_128_GCM_SHA256")
+	options := listening(t, reviewer(t), "--tls-min-version=VersionTLS13", "--tls-curve-preferences=29",
+		"--tls-cipher-suites=TLS_AES_128_GCM_SHA256")
 	config, err := options.listen()
-	if err != nil || config.MinTLSVersion != tls.VersionTLS13 || len(config.CurvePreferences) != 1 || len(config.CipherSuites) != 1 {
+	if err != nil || config.MinTLSVersion != tls.VersionTLS13 || len(config.CurvePreferences) != 1 ||
+		len(config.CipherSuites) != 1 {
 		t.Errorf("configuration %+v, error %v", config, err)
 	}
 }
@@ -109,7 +116,8 @@ func TestMissingFilesAreNamed(t *testing.T) {
 		"--tls-cert-file=/missing --tls-private-key-file=/missing", "--tls-sni-cert-key=/missing,/missing",
 		"--client-ca-file=/missing", "--requestheader-client-ca-file=/missing",
 	} {
-		stop, err := listening(t, reviewer(t), append(strings.Fields(flags), "--authentication-skip-lookup=true")...).Serve(Checks{})
+		stop, err := listening(t, reviewer(t), append(strings.Fields(flags), "--authentication-skip-lookup=true")...).
+			Serve(Checks{})
 		if err == nil {
 			stop()
 		}
@@ -121,7 +129,8 @@ func TestMissingFilesAreNamed(t *testing.T) {
 
 // Go's server refuses such cipher suites for HTTP/2 only when it begins to serve.
 func TestCipherSuitesWithoutHTTP2AreRefused(t *testing.T) {
-	const strong, required = "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", ",TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
+	const strong, required = "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+		",TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
 	for name, tc := range map[string]struct {
 		flags   []string
 		refused bool
@@ -139,7 +148,8 @@ func TestCipherSuitesWithoutHTTP2AreRefused(t *testing.T) {
 			if (err != nil) != tc.refused {
 				t.Fatalf("error %v, want refused: %v", err, tc.refused)
 			}
-			if err != nil && (!strings.Contains(err.Error(), "--tls-cipher-suites") || !strings.Contains(err.Error(), "--disable-http2-serving")) {
+			if err != nil && (!strings.Contains(err.Error(), "--tls-cipher-suites") ||
+				!strings.Contains(err.Error(), "--disable-http2-serving")) {
 				t.Errorf("error %v, want one that names the flags", err)
 			}
 		})
@@ -149,7 +159,8 @@ func TestCipherSuitesWithoutHTTP2AreRefused(t *testing.T) {
 func TestSharedPortIsBoundTwice(t *testing.T) {
 	first := parsed(t, "--bind-address=127.0.0.1", "--permit-port-sharing", "--permit-address-sharing", "--secure-port=1")
 	first.secure.BindPort = freePort(t)
-	again := parsed(t, "--bind-address=127.0.0.1", "--permit-port-sharing", fmt.Sprintf("--secure-port=%d", first.secure.BindPort))
+	again := parsed(t, "--bind-address=127.0.0.1", "--permit-port-sharing",
+		fmt.Sprintf("--secure-port=%d", first.secure.BindPort))
 	for _, options := range []*Options{first, again} {
 		config, err := options.listen()
 		if err != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 func TestPanicCutsTheResponse(t *testing.T) {
-	options := parsed(t, "--secure-port=1", "--authentication-skip-lookup=true", "--authorization-always-allow-paths=/metrics")
+	options := parsed(t, "--secure-port=1", "--authentication-skip-lookup=true",
+		"--authorization-always-allow-paths=/metrics")
 	if err := options.Complete(kubeconfig(t, reviewer(t))); err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func TestStopDoesNotWaitForBlockedRequest(t *testing.T) {
 		<-release
 		return nil
 	})
-	s, stop := serveUntilStop(t, reviewer(t), Checks{Live: []healthz.HealthChecker{blocked}}, "--authentication-skip-lookup=true")
+	s, stop := serveUntilStop(t, reviewer(t), Checks{Live: []healthz.HealthChecker{blocked}},
+		"--authentication-skip-lookup=true")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/livez", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,8 @@ func (o *Options) protect(handler http.Handler, secure *server.SecureServingInfo
 	}
 	unauthorized := filters.Unauthorized(scheme.Codecs)
 	handler = filters.WithAuthorization(handler, authorization.Authorizer, scheme.Codecs)
-	handler = filters.WithAuthentication(handler, authentication.Authenticator, unauthorized, nil, authentication.RequestHeaderConfig)
+	handler = filters.WithAuthentication(handler, authentication.Authenticator, unauthorized, nil,
+		authentication.RequestHeaderConfig)
 	handler = filters.WithRequestInfo(handler, &request.RequestInfoFactory{})
 	return filters.WithCacheControl(handler), nil
 }

@@ -122,8 +122,10 @@ func TestRequestsAreAuthenticatedAndAuthorized(t *testing.T) {
 
 func TestReadyOnceEveryCacheHasSynced(t *testing.T) {
 	var claims, volumes atomic.Bool
-	s := serve(t, Checks{Ready: InformerSync(map[string]cache.InformerSynced{"claims": claims.Load, "volumes": volumes.Load})})
-	s.expect("/readyz", http.StatusInternalServerError, "[-]informer-sync-claims failed", "[-]informer-sync-volumes failed")
+	s := serve(t, Checks{Ready: InformerSync(map[string]cache.InformerSynced{"claims": claims.Load,
+		"volumes": volumes.Load})})
+	s.expect("/readyz", http.StatusInternalServerError, "[-]informer-sync-claims failed",
+		"[-]informer-sync-volumes failed")
 	claims.Store(true)
 	s.expect("/readyz", http.StatusInternalServerError, "[+]informer-sync-claims ok", "[-]informer-sync-volumes failed")
 	s.expect("/readyz?exclude=informer-sync", http.StatusOK, "ok")

@@ -71,7 +71,8 @@ const (
 
 // String returns the reason as the JSON output has it.
 func (r Reason) String() string {
-	return enum.Name(r, "", "Attached", "SnapshotSource", "CloneSource", "InlineVolume", "HandleAlike", "CreationInFlight", "Unresolved", "SeenOnce")
+	return enum.Name(r, "", "Attached", "SnapshotSource", "CloneSource", "InlineVolume", "HandleAlike", "CreationInFlight",
+		"Unresolved", "SeenOnce")
 }
 
 // MarshalText returns the reason for JSON and YAML.

@@ -10,7 +10,8 @@ import (
 func TestRunsPerNode(t *testing.T) {
 	for arg, want := range map[string]bool{
 		"--node-deployment": true, "-node-deployment": true, "--node-deployment=true": true, "--node-deployment=1": true,
-		"--node-deployment=false": false, "--node-deployment=x": false, "--node-deployment-base-delay=20s": false, "node-deployment": false,
+		"--node-deployment=false": false, "--node-deployment=x": false, "--node-deployment-base-delay=20s": false,
+		"node-deployment": false,
 	} {
 		if got := (Program{Args: []string{"/provisioner", arg, "--v=5"}}).RunsPerNode(); got != want {
 			t.Errorf("%s: %v, want %v", arg, got, want)
@@ -26,7 +27,8 @@ func TestNodeOf(t *testing.T) {
 		}
 	}
 	own := &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"own"}}},
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn,
+			Values: []string{"own"}}},
 	}}}}
 	other := node("other", corev1.ConditionTrue)
 	for name, tc := range map[string]struct {

@@ -46,14 +46,16 @@ func FuzzFeatureGate(f *testing.F) {
 			if gotSet && !gotOn && feature != FeatureOff {
 				t.Errorf("feature of %q without the gate = %v", image, feature)
 			}
-			if !slices.Contains([]Feature{FeatureUnknown, FeatureOn, FeatureOff, FeatureOffMaybe}, FeatureOfAll([]Program{program, one})) {
+			if !slices.Contains([]Feature{FeatureUnknown, FeatureOn, FeatureOff, FeatureOffMaybe},
+				FeatureOfAll([]Program{program, one})) {
 				t.Errorf("feature of %q = %v", image, FeatureOfAll([]Program{program, one}))
 			}
 		}
 		if major, minor, known := one.Version(); known && (major < 0 || minor < 0 || !strings.Contains(image, ":")) {
 			t.Errorf("version of %q = %d.%d", image, major, minor)
 		}
-		if IsRefusal(flag+"context canceled") || SaysPluginMissing(flag) && !strings.Contains(flag, "plugin") && !strings.Contains(flag, "deleter") {
+		if IsRefusal(flag+"context canceled") || SaysPluginMissing(flag) && !strings.Contains(flag, "plugin") &&
+			!strings.Contains(flag, "deleter") {
 			t.Errorf("message %q is taken for a refusal", flag)
 		}
 	})

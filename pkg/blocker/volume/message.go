@@ -4,7 +4,8 @@ import "strings"
 
 // inProgress are parts of messages of calls that are repeated because they take long. They
 // are no refusal.
-var inProgress = []string{"code = DeadlineExceeded", "code = Aborted", "code = Canceled", "context deadline exceeded", "context canceled"}
+var inProgress = []string{"code = DeadlineExceeded", "code = Aborted", "code = Canceled", "context deadline exceeded",
+	"context canceled"}
 
 // ended are parts of messages about an obstacle that why reads itself: the message may be
 // older than the end of the obstacle. All parts of a line have to be there.

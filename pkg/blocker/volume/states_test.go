@@ -117,7 +117,8 @@ func TestOtherProvisionerDeletesUncheckedVolume(t *testing.T) {
 			}
 		case ServerUnseen, ServerGone:
 			for _, judgment := range Reclaim(s) {
-				if (judgment.Reason == blocker.HandleShared || judgment.Reason == blocker.SecretMissing) && judgment.Verdict != blocker.Unknown {
+				if (judgment.Reason == blocker.HandleShared || judgment.Reason == blocker.SecretMissing) &&
+					judgment.Verdict != blocker.Unknown {
 					t.Fatalf("Reclaim(%+v) = %v", s, judgment)
 				}
 			}
@@ -158,7 +159,8 @@ func reclaimStates() iter.Seq[ReclaimState] {
 			for n := range 3 * 3 * 4 * 4 * 4 * 3 * 3 * 4 * 2 {
 				s := ReclaimState{
 					Attached: Fact(n % 3), Shared: Fact(n / 3 % 3), Secret: Secret(n / 9 % 4), Journal: Journal(n / 36 % 4),
-					Feature: Feature(n / 144 % 4), Error: Fact(n / 576 % 3), Node: Fact(n / 1728 % 3), Server: Server(n / 5184 % 4), Failed: n/20736 == 1,
+					Feature: Feature(n / 144 % 4), Error: Fact(n / 576 % 3), Node: Fact(n / 1728 % 3), Server: Server(n / 5184 % 4),
+					Failed:      n/20736 == 1,
 					Provisioner: controller,
 				}
 				if !yield(s) {
@@ -197,43 +199,53 @@ type reclaimCase struct {
 func reclaimCases() map[string]reclaimCase {
 	gone := blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseExpiredTwice}
 	return map[string]reclaimCase{
-		"driver deletes":                    {func(*ReclaimState) {}, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
-		"driver refuses":                    {func(s *ReclaimState) { s.Error = Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
-		"events unseen":                     {func(s *ReclaimState) { s.Error = Unseen }, []Judgment{{blocker.DriverDeletes, blocker.Unknown}}},
-		"provisioner gone":                  {func(s *ReclaimState) { s.Provisioner = gone }, []Judgment{{blocker.DriverMissing, blocker.Stuck}}},
-		"provisioner unseen":                {func(s *ReclaimState) { s.Provisioner = blocker.ControllerState{} }, []Judgment{{blocker.ControllerUnseen, blocker.Unknown}}},
-		"attached, gone":                    {func(s *ReclaimState) { s.Attached, s.Provisioner = Yes, gone }, []Judgment{{blocker.VolumeAttached, blocker.Waiting}, {blocker.DriverMissing, blocker.Stuck}}},
-		"attached, old error":               {func(s *ReclaimState) { s.Attached, s.Error = Yes, Yes }, []Judgment{{blocker.VolumeAttached, blocker.Waiting}}},
-		"handle shared":                     {func(s *ReclaimState) { s.Shared = Yes }, []Judgment{{blocker.HandleShared, blocker.Stuck}}},
-		"secret missing":                    {func(s *ReclaimState) { s.Secret = SecretMissing }, []Judgment{{blocker.SecretMissing, blocker.Stuck}}},
-		"shared, csi-provisioner":           {func(s *ReclaimState) { s.Shared, s.Server = Yes, ServerOther }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
-		"secret, csi-provisioner":           {func(s *ReclaimState) { s.Secret, s.Server = SecretMissing, ServerOther }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"driver deletes":   {func(*ReclaimState) {}, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"driver refuses":   {func(s *ReclaimState) { s.Error = Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"events unseen":    {func(s *ReclaimState) { s.Error = Unseen }, []Judgment{{blocker.DriverDeletes, blocker.Unknown}}},
+		"provisioner gone": {func(s *ReclaimState) { s.Provisioner = gone }, []Judgment{{blocker.DriverMissing, blocker.Stuck}}},
+		"provisioner unseen": {func(s *ReclaimState) { s.Provisioner = blocker.ControllerState{} },
+			[]Judgment{{blocker.ControllerUnseen, blocker.Unknown}}},
+		"attached, gone": {func(s *ReclaimState) { s.Attached, s.Provisioner = Yes, gone },
+			[]Judgment{{blocker.VolumeAttached, blocker.Waiting}, {blocker.DriverMissing, blocker.Stuck}}},
+		"attached, old error":     {func(s *ReclaimState) { s.Attached, s.Error = Yes, Yes }, []Judgment{{blocker.VolumeAttached, blocker.Waiting}}},
+		"handle shared":           {func(s *ReclaimState) { s.Shared = Yes }, []Judgment{{blocker.HandleShared, blocker.Stuck}}},
+		"secret missing":          {func(s *ReclaimState) { s.Secret = SecretMissing }, []Judgment{{blocker.SecretMissing, blocker.Stuck}}},
+		"shared, csi-provisioner": {func(s *ReclaimState) { s.Shared, s.Server = Yes, ServerOther }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"secret, csi-provisioner": {func(s *ReclaimState) { s.Secret, s.Server = SecretMissing, ServerOther },
+			[]Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
 		"volumes unseen by csi-provisioner": {func(s *ReclaimState) { s.Shared, s.Secret, s.Server = Unseen, SecretUnseen, ServerOther }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
 		"shared, server unseen":             {func(s *ReclaimState) { s.Shared, s.Server = Yes, ServerUnseen }, []Judgment{{blocker.HandleShared, blocker.Unknown}}},
-		"secret, server unseen":             {func(s *ReclaimState) { s.Secret, s.Server = SecretMissing, ServerUnseen }, []Judgment{{blocker.SecretMissing, blocker.Unknown}}},
-		"shared, server unseen, refuses":    {func(s *ReclaimState) { s.Shared, s.Server, s.Error = Yes, ServerUnseen, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
-		"shared, server gone":               {func(s *ReclaimState) { s.Shared, s.Server, s.Provisioner = Yes, ServerGone, gone }, []Judgment{{blocker.HandleShared, blocker.Unknown}, {blocker.DriverMissing, blocker.Stuck}}},
-		"entry open":                        {func(s *ReclaimState) { s.Journal = JournalOpen }, []Judgment{{blocker.JournalEntry, blocker.Waiting}}},
-		"entry open, no leader":             {func(s *ReclaimState) { s.Journal, s.Provisioner = JournalOpen, blocker.ControllerState{} }, []Judgment{{blocker.JournalEntry, blocker.Unknown}}},
-		"entry unresolved":                  {func(s *ReclaimState) { s.Journal = JournalUnresolved }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
-		"unresolved, refuses":               {func(s *ReclaimState) { s.Journal, s.Error = JournalUnresolved, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
-		"node gone":                         {func(s *ReclaimState) { s.Node = No }, []Judgment{{blocker.NodeGone, blocker.Stuck}}},
-		"node perhaps away":                 {func(s *ReclaimState) { s.Node = Unseen }, []Judgment{{blocker.DriverDeletes, blocker.Unknown}}},
-		"feature off":                       {func(s *ReclaimState) { s.Feature = FeatureOff }, []Judgment{{blocker.FeatureOff, blocker.Stuck}}},
-		"feature perhaps off":               {func(s *ReclaimState) { s.Feature = FeatureOffMaybe }, []Judgment{{blocker.FeatureOff, blocker.Unknown}}},
-		"perhaps off, refuses":              {func(s *ReclaimState) { s.Feature, s.Error = FeatureOffMaybe, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
-		"failed":                            {func(s *ReclaimState) { s.Failed = true }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
-		"failed, csi-provisioner":           {func(s *ReclaimState) { s.Failed, s.Server = true, ServerOther }, []Judgment{{blocker.PhaseNotReclaimed, blocker.Stuck}}},
-		"failed, server unseen":             {func(s *ReclaimState) { s.Failed, s.Server = true, ServerUnseen }, []Judgment{{blocker.PhaseNotReclaimed, blocker.Unknown}}},
-		"failed, server unseen, refuses":    {func(s *ReclaimState) { s.Failed, s.Server, s.Error = true, ServerUnseen, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
-		"failed, server gone":               {func(s *ReclaimState) { s.Failed, s.Server, s.Provisioner = true, ServerGone, gone }, []Judgment{{blocker.PhaseNotReclaimed, blocker.Unknown}, {blocker.DriverMissing, blocker.Stuck}}},
-		"feature unknown":                   {func(s *ReclaimState) { s.Feature = FeatureUnknown }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"secret, server unseen": {func(s *ReclaimState) { s.Secret, s.Server = SecretMissing, ServerUnseen },
+			[]Judgment{{blocker.SecretMissing, blocker.Unknown}}},
+		"shared, server unseen, refuses": {func(s *ReclaimState) { s.Shared, s.Server, s.Error = Yes, ServerUnseen, Yes },
+			[]Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"shared, server gone":   {func(s *ReclaimState) { s.Shared, s.Server, s.Provisioner = Yes, ServerGone, gone }, []Judgment{{blocker.HandleShared, blocker.Unknown}, {blocker.DriverMissing, blocker.Stuck}}},
+		"entry open":            {func(s *ReclaimState) { s.Journal = JournalOpen }, []Judgment{{blocker.JournalEntry, blocker.Waiting}}},
+		"entry open, no leader": {func(s *ReclaimState) { s.Journal, s.Provisioner = JournalOpen, blocker.ControllerState{} }, []Judgment{{blocker.JournalEntry, blocker.Unknown}}},
+		"entry unresolved":      {func(s *ReclaimState) { s.Journal = JournalUnresolved }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"unresolved, refuses": {func(s *ReclaimState) { s.Journal, s.Error = JournalUnresolved, Yes },
+			[]Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"node gone":           {func(s *ReclaimState) { s.Node = No }, []Judgment{{blocker.NodeGone, blocker.Stuck}}},
+		"node perhaps away":   {func(s *ReclaimState) { s.Node = Unseen }, []Judgment{{blocker.DriverDeletes, blocker.Unknown}}},
+		"feature off":         {func(s *ReclaimState) { s.Feature = FeatureOff }, []Judgment{{blocker.FeatureOff, blocker.Stuck}}},
+		"feature perhaps off": {func(s *ReclaimState) { s.Feature = FeatureOffMaybe }, []Judgment{{blocker.FeatureOff, blocker.Unknown}}},
+		"perhaps off, refuses": {func(s *ReclaimState) { s.Feature, s.Error = FeatureOffMaybe, Yes },
+			[]Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"failed": {func(s *ReclaimState) { s.Failed = true }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
+		"failed, csi-provisioner": {func(s *ReclaimState) { s.Failed, s.Server = true, ServerOther },
+			[]Judgment{{blocker.PhaseNotReclaimed, blocker.Stuck}}},
+		"failed, server unseen": {func(s *ReclaimState) { s.Failed, s.Server = true, ServerUnseen },
+			[]Judgment{{blocker.PhaseNotReclaimed, blocker.Unknown}}},
+		"failed, server unseen, refuses": {func(s *ReclaimState) { s.Failed, s.Server, s.Error = true, ServerUnseen, Yes }, []Judgment{{blocker.DriverRefuses, blocker.Stuck}}},
+		"failed, server gone":            {func(s *ReclaimState) { s.Failed, s.Server, s.Provisioner = true, ServerGone, gone }, []Judgment{{blocker.PhaseNotReclaimed, blocker.Unknown}, {blocker.DriverMissing, blocker.Stuck}}},
+		"feature unknown":                {func(s *ReclaimState) { s.Feature = FeatureUnknown }, []Judgment{{blocker.DriverDeletes, blocker.Waiting}}},
 	}
 }
 
 func TestReclaim(t *testing.T) {
 	alive := blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseHeld}
-	quiet := ReclaimState{Attached: No, Shared: No, Secret: SecretFine, Journal: JournalEmpty, Feature: FeatureOn, Error: No, Node: Yes, Server: ServerOurs, Provisioner: alive}
+	quiet := ReclaimState{Attached: No, Shared: No, Secret: SecretFine, Journal: JournalEmpty, Feature: FeatureOn,
+		Error: No, Node: Yes, Server: ServerOurs, Provisioner: alive}
 	for name, tc := range reclaimCases() {
 		t.Run(name, func(t *testing.T) {
 			s := quiet
@@ -258,7 +270,8 @@ func TestStageOfOnEveryState(t *testing.T) {
 			t.Errorf("StageOf(%+v) = %v, but its claim exists", s, stage)
 		case s.Deleting && stage == Kept:
 			t.Errorf("StageOf(%+v) = %v, but the volume is being deleted", s, stage)
-		case stage == Unclaimed && (!s.Deleting || keeps || s.Claim != storage.ClaimNone || s.Phase == storage.PhaseBound || s.Phase.Released()):
+		case stage == Unclaimed && (!s.Deleting || keeps || s.Claim != storage.ClaimNone || s.Phase == storage.PhaseBound ||
+			s.Phase.Released()):
 			t.Errorf("StageOf(%+v) = %v, but another program acts first", s, stage)
 		}
 	}

@@ -187,7 +187,8 @@ func TestFeatureOf(t *testing.T) {
 }
 
 func TestFeatureOfAllIsOffOnlyIfAllAreOff(t *testing.T) {
-	on, off, unknown := Program{Image: "csi-provisioner:v6.0.0"}, Program{Image: "csi-provisioner:v2.0.0"}, Program{Image: "csi-provisioner"}
+	on, off, unknown := Program{Image: "csi-provisioner:v6.0.0"}, Program{Image: "csi-provisioner:v2.0.0"},
+		Program{Image: "csi-provisioner"}
 	for name, tc := range map[string]struct {
 		programs []Program
 		want     Feature

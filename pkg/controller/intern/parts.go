@@ -103,7 +103,8 @@ func (p *parts) secret(s *v1.SecretReference) *v1.SecretReference {
 		return nil
 	}
 	var buffer [256]byte
-	return p.secrets.get(appendString(appendString(buffer[:0], s.Namespace), s.Name), func() *v1.SecretReference { return s })
+	return p.secrets.get(appendString(appendString(buffer[:0], s.Namespace), s.Name),
+		func() *v1.SecretReference { return s })
 }
 
 func (p *parts) affinity(a *v1.VolumeNodeAffinity) *v1.VolumeNodeAffinity {
@@ -122,7 +123,8 @@ func (p *parts) owners(references []metav1.OwnerReference) {
 	for i := range references {
 		str(p, &references[i].APIVersion)
 		str(p, &references[i].Kind)
-		references[i].Controller, references[i].BlockOwnerDeletion = flag(references[i].Controller), flag(references[i].BlockOwnerDeletion)
+		references[i].Controller, references[i].BlockOwnerDeletion = flag(references[i].Controller),
+			flag(references[i].BlockOwnerDeletion)
 	}
 }
 

@@ -80,7 +80,8 @@ func (p *parts) claim(claim *v1.PersistentVolumeClaim) {
 	claim.UID = partOf(claim.Spec.VolumeName, claim.UID)
 	spec, status := &claim.Spec, &claim.Status
 	spec.AccessModes, status.AccessModes = list(p, &p.modes, spec.AccessModes), list(p, &p.modes, status.AccessModes)
-	spec.Resources.Requests, spec.Resources.Limits = p.resourceList(spec.Resources.Requests), p.resourceList(spec.Resources.Limits)
+	spec.Resources.Requests, spec.Resources.Limits = p.resourceList(spec.Resources.Requests),
+		p.resourceList(spec.Resources.Limits)
 	status.Capacity, status.AllocatedResources = p.resourceList(status.Capacity), p.resourceList(status.AllocatedResources)
 	spec.StorageClassName = pointer(&p.classes, spec.StorageClassName)
 	spec.VolumeAttributesClassName = pointer(&p.classes, spec.VolumeAttributesClassName)

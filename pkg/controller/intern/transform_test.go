@@ -77,7 +77,8 @@ var volumeChanges = []func(*v1.PersistentVolume){
 		v.Spec.CSI.NodeStageSecretRef, v.Spec.CSI.NodePublishSecretRef = secret("a"), secret("b")
 	},
 	func(v *v1.PersistentVolume) {
-		v.OwnerReferences = []metav1.OwnerReference{{Kind: "Set", UID: "1", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(false)}, {}}
+		v.OwnerReferences = []metav1.OwnerReference{{Kind: "Set", UID: "1", Controller: ptr.To(true),
+			BlockOwnerDeletion: ptr.To(false)}, {}}
 	},
 }
 
@@ -115,7 +116,8 @@ func TestTransformedClaimEqualsOriginal(t *testing.T) {
 		func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "" },
 		func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-of-another" },
 		func(c *v1.PersistentVolumeClaim) {
-			c.Spec.Resources.Limits = v1.ResourceList{v1.ResourceStorage: resource.MustParse("9Gi"), "other": resource.MustParse("1")}
+			c.Spec.Resources.Limits = v1.ResourceList{v1.ResourceStorage: resource.MustParse("9Gi"),
+				"other": resource.MustParse("1")}
 		},
 		func(c *v1.PersistentVolumeClaim) {
 			c.Status.AllocatedResources = v1.ResourceList{v1.ResourceStorage: resource.MustParse("9Gi")}

@@ -125,7 +125,8 @@ func (g guardedRoundTripper) follow(request *http.Request, response *http.Respon
 	case err != nil && request.Context().Err() == nil, err == nil && response.StatusCode >= http.StatusInternalServerError:
 		g.connection.interrupt()
 	case err == nil && isWatch(request):
-		response.Body = &watchBody{ReadCloser: response.Body, connection: g.connection, request: request, lasts: timeoutOf(request), began: time.Now()}
+		response.Body = &watchBody{ReadCloser: response.Body, connection: g.connection, request: request,
+			lasts: timeoutOf(request), began: time.Now()}
 	}
 	return response, err
 }

@@ -110,7 +110,8 @@ func TestWriteIsNotSentOverAnUnconfirmedConnection(t *testing.T) {
 	}
 	before := s.writes.Load()
 	if err := s.do(http.MethodPatch, "/"); err != nil || s.writes.Load() != before+1 || known < 2 {
-		t.Errorf("a write over the new connection: %v, %d writes, confirmed after %d interruptions", err, s.writes.Load()-before, known)
+		t.Errorf("a write over the new connection: %v, %d writes, confirmed after %d interruptions", err,
+			s.writes.Load()-before, known)
 	}
 	restored.Store(true)
 	before = s.writes.Load()
@@ -142,7 +143,8 @@ func TestLeaseRequestsAreNotHeldBack(t *testing.T) {
 	if err := s.do(http.MethodPut, "/"); !errors.Is(err, ErrUnconfirmed) || s.writes.Load() != 0 {
 		t.Errorf("a write: %v", err)
 	}
-	request, err := http.NewRequestWithContext(withoutGuard(t.Context()), http.MethodPut, s.URL, strings.NewReader("change"))
+	request, err := http.NewRequestWithContext(withoutGuard(t.Context()), http.MethodPut, s.URL,
+		strings.NewReader("change"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +164,8 @@ func TestWhatCountsAsAnInterruption(t *testing.T) {
 	s.expect("the first request", true)
 	_ = get()
 	s.expect("another request", false)
-	for status, want := range map[int]bool{http.StatusNotFound: false, http.StatusConflict: false, http.StatusTooManyRequests: false, http.StatusServiceUnavailable: true, http.StatusInternalServerError: true} {
+	for status, want := range map[int]bool{http.StatusNotFound: false, http.StatusConflict: false,
+		http.StatusTooManyRequests: false, http.StatusServiceUnavailable: true, http.StatusInternalServerError: true} {
 		s.status.Store(int64(status))
 		_ = get()
 		s.expect(http.StatusText(status), want)
@@ -186,7 +189,8 @@ func TestWhatCountsAsAnInterruption(t *testing.T) {
 	<-ended
 	s.expect("a watch that ends in time", false)
 
-	closing := &watchBody{ReadCloser: io.NopCloser(strings.NewReader("")), connection: s.connection, request: httptest.NewRequest(http.MethodGet, "/", http.NoBody), lasts: time.Hour, began: time.Now()}
+	closing := &watchBody{ReadCloser: io.NopCloser(strings.NewReader("")), connection: s.connection,
+		request: httptest.NewRequest(http.MethodGet, "/", http.NoBody), lasts: time.Hour, began: time.Now()}
 	_ = closing.Close()
 	_, _ = closing.Read(make([]byte, 1))
 	s.expect("a watch that the client closes", false)

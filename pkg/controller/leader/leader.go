@@ -64,7 +64,8 @@ type Election struct {
 // [ErrLeaseLost]; likewise if another process took the lease. If the lease is older than this process
 // knows, etcd was restored from a backup, and Lead returns [ErrRestored], on standby too. The watchdog
 // fails the health check of a process that leads with an expired lease.
-func Lead(ctx context.Context, config Election, client kubernetes.Interface, watchdog *leaderelection.HealthzAdaptor, run func(context.Context, controller.Term) error) error {
+func Lead(ctx context.Context, config Election, client kubernetes.Interface, watchdog *leaderelection.HealthzAdaptor,
+	run func(context.Context, controller.Term) error) error {
 	if !config.LeaderElect {
 		return run(ctx, controller.UnlimitedTerm())
 	}
@@ -78,8 +79,9 @@ func Lead(ctx context.Context, config Election, client kubernetes.Interface, wat
 		config.Connection = &Connection{}
 	}
 	election := &election{
-		Election: config, client: client, watchdog: watchdog, released: make(chan struct{}, 1), renewing: renewing, stopRenewing: stopRenewing,
-		term: newTerm(name, config.LeaseDuration.Duration, config.RetryPeriod.Duration, config.Connection),
+		Election: config, client: client, watchdog: watchdog, released: make(chan struct{}, 1), renewing: renewing,
+		stopRenewing: stopRenewing,
+		term:         newTerm(name, config.LeaseDuration.Duration, config.RetryPeriod.Duration, config.Connection),
 	}
 	watching, stopWatching := context.WithCancel(renewing)
 	defer stopWatching()

@@ -55,13 +55,15 @@ type standby struct {
 func standBy(t *testing.T, watched bool) *standby {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	s := &standby{t: t, client: fake.NewClientset(heldBy("another holder")), led: make(chan time.Time, 1), stop: stop, ended: make(chan error, 1)}
+	s := &standby{t: t, client: fake.NewClientset(heldBy("another holder")), led: make(chan time.Time, 1), stop: stop,
+		ended: make(chan error, 1)}
 	s.client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		lease, _ := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
 		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 		if s.unanswered.Load() && holder != "another holder" && holder != "" {
 			stop()
-			return true, nil, errors.Join(context.Canceled, s.client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, "ns"))
+			return true, nil, errors.Join(context.Canceled, s.client.Tracker().
+				Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, "ns"))
 		}
 		if holder == "another holder" || !s.contested.Load() {
 			return false, nil, nil
@@ -70,11 +72,12 @@ func standBy(t *testing.T, watched bool) *standby {
 	})
 	go func() {
 		watchdog := leaderelection.NewLeaderHealthzAdaptor(time.Minute)
-		s.ended <- Lead(ctx, Election{LeaderElectionConfiguration: lasting, Watched: watched}, s.client, watchdog, func(leading context.Context, _ controller.Term) error {
-			s.led <- time.Now()
-			<-leading.Done()
-			return nil
-		})
+		s.ended <- Lead(ctx, Election{LeaderElectionConfiguration: lasting, Watched: watched}, s.client, watchdog,
+			func(leading context.Context, _ controller.Term) error {
+				s.led <- time.Now()
+				<-leading.Done()
+				return nil
+			})
 	}()
 	return s
 }
@@ -82,7 +85,8 @@ func standBy(t *testing.T, watched bool) *standby {
 // setHolder sets the holder of the lease, "" for none.
 func (s *standby) setHolder(holder string) {
 	s.t.Helper()
-	if _, err := s.client.CoordinationV1().Leases("ns").Update(s.t.Context(), heldBy(holder), metav1.UpdateOptions{}); err != nil {
+	if _, err := s.client.CoordinationV1().Leases("ns").Update(s.t.Context(), heldBy(holder),
+		metav1.UpdateOptions{}); err != nil {
 		s.t.Error(err)
 	}
 }

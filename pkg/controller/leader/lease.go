@@ -50,14 +50,16 @@ func (c leaseClient) Get(ctx context.Context, name string, options metav1.GetOpt
 }
 
 // Create implements [coordinationv1client.LeaseInterface].
-func (c leaseClient) Create(ctx context.Context, lease *coordinationv1.Lease, options metav1.CreateOptions) (*coordinationv1.Lease, error) {
+func (c leaseClient) Create(ctx context.Context, lease *coordinationv1.Lease,
+	options metav1.CreateOptions) (*coordinationv1.Lease, error) {
 	return c.write(ctx, lease, func(ctx context.Context) (*coordinationv1.Lease, error) {
 		return c.LeaseInterface.Create(ctx, lease, options)
 	})
 }
 
 // Update implements [coordinationv1client.LeaseInterface]. The write that acquires the lease says which version it replaces.
-func (c leaseClient) Update(ctx context.Context, lease *coordinationv1.Lease, options metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+func (c leaseClient) Update(ctx context.Context, lease *coordinationv1.Lease,
+	options metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	if c.term.acquires(lease) {
 		lease = lease.DeepCopy()
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, AcquiredFrom, lease.ResourceVersion)
@@ -69,7 +71,8 @@ func (c leaseClient) Update(ctx context.Context, lease *coordinationv1.Lease, op
 
 // write sends a write and records the result. After a restore nothing is written: the lease as it is shows every process
 // on standby that etcd was restored.
-func (c leaseClient) write(ctx context.Context, lease *coordinationv1.Lease, send func(context.Context) (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
+func (c leaseClient) write(ctx context.Context, lease *coordinationv1.Lease,
+	send func(context.Context) (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
 	if err := c.term.lostBy(); errors.Is(err, ErrRestored) {
 		return nil, err
 	}
@@ -86,7 +89,8 @@ func (c leaseClient) write(ctx context.Context, lease *coordinationv1.Lease, sen
 
 // failed counts a request without an answer of the API server about the lease as an interruption of the connection.
 func (c leaseClient) failed(err error) error {
-	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !errors.Is(err, context.Canceled) {
+	if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) &&
+		!errors.Is(err, context.Canceled) {
 		c.term.connection.interrupt()
 	}
 	return err

@@ -130,8 +130,10 @@ func (s *store) start(pod string) *process {
 	p := &process{connection: &Connection{}, led: make(chan struct{}), ended: make(chan error, 1), stop: stop}
 	renewing, stopRenewing := context.WithCancel(ctx)
 	term := newTerm(pod, lasting.LeaseDuration.Duration, lasting.RetryPeriod.Duration, p.connection)
-	e := &election{Election: Election{LeaderElectionConfiguration: lasting, Connection: p.connection}, client: s.client, term: term,
-		watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), released: make(chan struct{}), renewing: renewing, stopRenewing: stopRenewing}
+	e := &election{Election: Election{LeaderElectionConfiguration: lasting, Connection: p.connection}, client: s.client,
+		term:     term,
+		watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), released: make(chan struct{}), renewing: renewing,
+		stopRenewing: stopRenewing}
 	go func() {
 		defer stopRenewing()
 		p.ended <- e.lead(ctx, func(leading context.Context) error {

@@ -46,7 +46,8 @@ type term struct {
 
 // newTerm returns the term of a lease that is not acquired yet. Leases count whole seconds.
 func newTerm(identity string, duration, retry time.Duration, connection *Connection) *term {
-	return &term{identity: identity, duration: duration.Truncate(time.Second), retry: retry, connection: connection, lost: make(chan struct{})}
+	return &term{identity: identity, duration: duration.Truncate(time.Second), retry: retry, connection: connection,
+		lost: make(chan struct{})}
 }
 
 // remaining returns how long the lease stays valid if it is never renewed again, counted
@@ -233,7 +234,8 @@ func sightOf(lease *coordinationv1.Lease) sight {
 // contradicts reports whether a Lease that was read after the sight cannot have followed it: an earlier state
 // of etcd was restored in between.
 func (s sight) contradicts(later sight) bool {
-	return isOlder(later.version, s.version) || later.acquiredFrom != s.acquiredFrom && isOlder(later.acquiredFrom, s.version)
+	return isOlder(later.version, s.version) || later.acquiredFrom != s.acquiredFrom &&
+		isOlder(later.acquiredFrom, s.version)
 }
 
 // isOlder reports whether the version is known to be lower than the other one. Versions that are no numbers prove nothing.

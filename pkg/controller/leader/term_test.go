@@ -52,7 +52,8 @@ func lead(t *testing.T, deadlines componentconfig.LeaderElectionConfiguration) *
 		if l.conflict.Load() && action.GetVerb() == "update" {
 			return true, nil, errors.New("conflict")
 		}
-		if update, ok := action.(clienttesting.UpdateAction); ok && ptr.Deref(update.GetObject().(*coordinationv1.Lease).Spec.HolderIdentity, "") != "" {
+		if update, ok := action.(clienttesting.UpdateAction); ok &&
+			ptr.Deref(update.GetObject().(*coordinationv1.Lease).Spec.HolderIdentity, "") != "" {
 			l.renewed.Store(time.Now().UnixNano())
 		}
 		return false, nil, nil
@@ -60,12 +61,13 @@ func lead(t *testing.T, deadlines componentconfig.LeaderElectionConfiguration) *
 	led := make(chan struct{})
 	go func() {
 		watchdog := leaderelection.NewLeaderHealthzAdaptor(time.Minute)
-		l.ended <- Lead(ctx, Election{LeaderElectionConfiguration: deadlines}, l.client, watchdog, func(working context.Context, term controller.Term) error {
-			l.working, l.term = working, term.(*election).term
-			close(led)
-			<-l.end
-			return nil
-		})
+		l.ended <- Lead(ctx, Election{LeaderElectionConfiguration: deadlines}, l.client, watchdog,
+			func(working context.Context, term controller.Term) error {
+				l.working, l.term = working, term.(*election).term
+				close(led)
+				<-l.end
+				return nil
+			})
 	}()
 	<-led
 	return l
@@ -89,14 +91,16 @@ func (l *leader) write(change func(*coordinationv1.Lease)) {
 	l.Helper()
 	lease := l.lease().DeepCopy()
 	change(lease)
-	if err := l.client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, "ns"); err != nil {
+	if err := l.client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease,
+		"ns"); err != nil {
 		l.Fatal(err)
 	}
 }
 
 func deadlines(lease, renewal, retry time.Duration) componentconfig.LeaderElectionConfiguration {
 	config := lasting
-	config.LeaseDuration, config.RenewDeadline, config.RetryPeriod = metav1.Duration{Duration: lease}, metav1.Duration{Duration: renewal}, metav1.Duration{Duration: retry}
+	config.LeaseDuration, config.RenewDeadline, config.RetryPeriod = metav1.Duration{Duration: lease},
+		metav1.Duration{Duration: renewal}, metav1.Duration{Duration: retry}
 	return config
 }
 
@@ -108,7 +112,8 @@ func TestWorkEndsBeforeAnUnrenewedLeaseExpires(t *testing.T) {
 		"no more than needed":     deadlines(8*time.Second, 4*time.Second, 3*time.Second),
 		"a long retry period":     deadlines(20*time.Second, 16*time.Second, 13*time.Second),
 	} {
-		for failure, delay := range map[string]time.Duration{"fail": time.Nanosecond, "hang": config.RenewDeadline.Duration / 2} {
+		for failure, delay := range map[string]time.Duration{"fail": time.Nanosecond,
+			"hang": config.RenewDeadline.Duration / 2} {
 			t.Run(name+", requests "+failure, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := lead(t, config)
@@ -117,7 +122,8 @@ func TestWorkEndsBeforeAnUnrenewedLeaseExpires(t *testing.T) {
 					<-l.working.Done()
 					<-time.After(controller.ShutdownGracePeriod)
 					if past := l.sinceRenewal(); past >= config.LeaseDuration.Duration || past < config.RenewDeadline.Duration {
-						t.Errorf("the work ended %s after the last renewal; the lease is valid for %s", past, config.LeaseDuration.Duration)
+						t.Errorf("the work ended %s after the last renewal; the lease is valid for %s", past,
+							config.LeaseDuration.Duration)
 					}
 					close(l.end)
 					if err := <-l.ended; !errors.Is(err, ErrLeaseLost) {
@@ -195,7 +201,8 @@ func TestEndlessWorkOfStoppedLeaderEndsRenewal(t *testing.T) {
 			t.Error("the lease was released while work went on")
 		}
 		next := electionOf(t, l.client, newTestTerm("another pod"))
-		if err := next.lead(t.Context(), func(context.Context) error { return errors.New("done") }); err == nil || err.Error() != "done" {
+		if err := next.lead(t.Context(), func(context.Context) error { return errors.New("done") }); err == nil ||
+			err.Error() != "done" {
 			t.Errorf("lead = %v", err)
 		}
 		if waited := time.Since(stopped); waited < 15*time.Second || waited > time.Minute {

@@ -64,7 +64,8 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 const greatestBuffer = 64 << 10
 
 // Decode decodes what the rules keep.
-func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind,
+	into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if defaults == nil && into == nil {
 		if object, kind, ok := d.rules.decode(data); ok {
 			return object, kind, nil

@@ -29,8 +29,9 @@ func volume(name, driver string) *v1.PersistentVolume {
 	return controllertest.WithManagedFields(&v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", ResourceVersion: "7", Labels: map[string]string{"a": "b"}},
 		Spec: v1.PersistentVolumeSpec{
-			StorageClassName:       "class",
-			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "handle"}},
+			StorageClassName: "class",
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driver,
+				VolumeHandle: "handle"}},
 		},
 	})
 }
@@ -56,8 +57,9 @@ func TestDecode(t *testing.T) {
 	withoutCSI.Spec.CSI, withoutCSI.ManagedFields = nil, nil
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "space", UID: "uid", ResourceVersion: "7"},
-		Spec:       v1.PodSpec{NodeName: "node", Volumes: []v1.Volume{{Name: "one"}, {Name: "two", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: "Memory"}}}}},
-		Status:     v1.PodStatus{Phase: v1.PodRunning, Message: "text"},
+		Spec: v1.PodSpec{NodeName: "node", Volumes: []v1.Volume{{Name: "one"},
+			{Name: "two", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: "Memory"}}}}},
+		Status: v1.PodStatus{Phase: v1.PodRunning, Message: "text"},
 	}
 	for name, tc := range map[string]struct{ object, want runtime.Object }{
 		"own volume":         {volume("volume", "ours.example.com"), unmanaged(volume("volume", "ours.example.com"))},
@@ -90,7 +92,8 @@ func TestDecode(t *testing.T) {
 
 func TestJSONIsDecodedWhole(t *testing.T) {
 	object := volume("volume", "theirs.example.com")
-	decoded, err := runtime.Decode(controllertest.Decoder(runtime.ContentTypeJSON, rules), controllertest.Encode(t, runtime.ContentTypeJSON, object))
+	decoded, err := runtime.Decode(controllertest.Decoder(runtime.ContentTypeJSON, rules),
+		controllertest.Encode(t, runtime.ContentTypeJSON, object))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +147,8 @@ func TestDecodedObjectsShareNoMemory(t *testing.T) {
 // FuzzEnvelope checks that arbitrary bytes are decoded with a rule that keeps everything as by client-go.
 func FuzzEnvelope(f *testing.F) {
 	f.Add(controllertest.Encode(f, runtime.ContentTypeProtobuf, volume("volume", "theirs.example.com")))
-	f.Add(controllertest.Encode(f, runtime.ContentTypeProtobuf, &v1.PersistentVolumeList{Items: []v1.PersistentVolume{*volume("volume", "theirs.example.com")}}))
+	f.Add(controllertest.Encode(f, runtime.ContentTypeProtobuf,
+		&v1.PersistentVolumeList{Items: []v1.PersistentVolume{*volume("volume", "theirs.example.com")}}))
 	everything := partial.Rules{"PersistentVolume": {Fields: partial.Except(v1.PersistentVolume{})}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, gotErr := runtime.Decode(controllertest.Decoder(runtime.ContentTypeProtobuf, everything), data)

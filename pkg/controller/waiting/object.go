@@ -40,7 +40,8 @@ func VolumeSince(volume *v1.PersistentVolume) time.Time {
 		since = volume.DeletionTimestamp.Time
 	}
 	released := volume.Status.LastPhaseTransitionTime
-	if released != nil && storage.PhaseOf(volume.Status.Phase).Released() && (since.IsZero() || released.Time.Before(since)) {
+	if released != nil && storage.PhaseOf(volume.Status.Phase).Released() &&
+		(since.IsZero() || released.Time.Before(since)) {
 		since = released.Time
 	}
 	return since

@@ -16,9 +16,10 @@ import (
 
 func TestSinkRemembersTerminatingNamespaces(t *testing.T) {
 	client, now := fake.NewClientset(), testclock.NewFakePassiveClock(time.Unix(0, 0))
-	terminating := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{
-		Causes: []metav1.StatusCause{{Type: v1.NamespaceTerminatingCause}},
-	}}}
+	terminating := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden,
+		Details: &metav1.StatusDetails{
+			Causes: []metav1.StatusCause{{Type: v1.NamespaceTerminatingCause}},
+		}}}
 	answers := map[string]error{"going": terminating, "broken": errors.New("no answer"), "alive": nil}
 	client.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &v1.Event{}, answers[action.GetNamespace()]

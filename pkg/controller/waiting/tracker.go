@@ -68,7 +68,8 @@ type tracked struct {
 func New(clock clock.WithTicker, reasons ...blocker.Reason) *Tracker {
 	return &Tracker{
 		clock: clock, reasons: reasons, tracked: map[types.UID]*tracked{}, refuses: func(string) bool { return false },
-		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{Clock: clock, Name: "deletionwaiting"}),
+		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{Clock: clock,
+			Name: "deletionwaiting"}),
 	}
 }
 
@@ -210,7 +211,9 @@ func (t *Tracker) decide(ctx context.Context, object types.UID, current blocker.
 	}
 	entry.Reason = current.Reason
 	decision := blocker.DecideEvent(t.stateOf(entry, now))
-	klog.FromContext(ctx).V(4).Info("Decided on the event of a deletion", "object", klog.KRef(entry.Object.Namespace, entry.Object.Name), "action", decision.Action, "reason", decision.Reason, "blocker", current.Reason)
+	klog.FromContext(ctx).V(4).Info("Decided on the event of a deletion", "object",
+		klog.KRef(entry.Object.Namespace, entry.Object.Name), "action", decision.Action, "reason", decision.Reason, "blocker",
+		current.Reason)
 	switch decision.Action {
 	case blocker.SendEvent:
 		entry.sent = now

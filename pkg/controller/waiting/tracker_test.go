@@ -73,8 +73,9 @@ func (f *fixture) expectEvents(t *testing.T, when string, count int) {
 // deletion returns a deletion of the object that waits for a claim.
 func deletion(uid types.UID) Deletion {
 	return Deletion{
-		Object: v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: uid}, Finalizer: finalizer.VolumeProtection,
-		Since: time.Now().Add(-time.Hour), Reason: blocker.ClaimExists,
+		Object:    v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: uid},
+		Finalizer: finalizer.VolumeProtection,
+		Since:     time.Now().Add(-time.Hour), Reason: blocker.ClaimExists,
 		Blocker: func() (blocker.Blocker, bool) {
 			return blocker.Blocker{Reason: blocker.ClaimExists, Holder: "the claim", Next: "delete it"}, true
 		},
@@ -136,7 +137,8 @@ func TestManyEventsAreAllSent(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fixture) {
 		sink, broadcaster := &slowSink{}, record.NewBroadcaster()
 		broadcaster.StartRecordingToSink(sink)
-		f.SendTo(broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "test"}), func(string) bool { return false })
+		f.SendTo(broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "test"}),
+			func(string) bool { return false })
 		for i := range 5000 {
 			many := deletion(types.UID(fmt.Sprint(i)))
 			many.Object.Name = fmt.Sprint("data-", i)

@@ -15,10 +15,12 @@ import (
 )
 
 var (
-	pods       = &Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespaced: true}
-	configMaps = &Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true}
-	nodes      = &Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes"}
-	now        = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	pods = &Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods",
+		Namespaced: true}
+	configMaps = &Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps",
+		Namespaced: true}
+	nodes = &Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Node"}, Resource: "nodes"}
+	now   = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
 // world is a graph that a test changes.
@@ -51,7 +53,8 @@ func object(kind *Kind, name string, options ...option) *metav1.PartialObjectMet
 }
 
 func ownedBy(kind *Kind, name string, change ...func(*metav1.OwnerReference)) option {
-	ref := metav1.OwnerReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: name, UID: types.UID(name), BlockOwnerDeletion: new(bool)}
+	ref := metav1.OwnerReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: name,
+		UID: types.UID(name), BlockOwnerDeletion: new(bool)}
 	*ref.BlockOwnerDeletion = true
 	for _, f := range change {
 		f(&ref)
@@ -109,10 +112,13 @@ func TestReferenceIsJudgedByCoordinates(t *testing.T) {
 		options   []option
 		want      garbage.State
 	}{
-		"owner in the graph":                  {pods, []option{ownedBy(configMaps, "owner")}, garbage.State{Live: true}},
-		"version without its group":           {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "v1beta2" })}, garbage.State{Unresolvable: true}},
-		"group without a version":             {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "serving.example.dev" })}, garbage.State{Unresolvable: true}},
-		"version in capitals":                 {pods, []option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "V1" })}, garbage.State{Unresolvable: true}},
+		"owner in the graph": {pods, []option{ownedBy(configMaps, "owner")}, garbage.State{Live: true}},
+		"version without its group": {pods,
+			[]option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "v1beta2" })}, garbage.State{Unresolvable: true}},
+		"group without a version": {pods,
+			[]option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "serving.example.dev" })}, garbage.State{Unresolvable: true}},
+		"version in capitals": {pods,
+			[]option{ownedBy(configMaps, "owner", func(r *metav1.OwnerReference) { r.APIVersion = "V1" })}, garbage.State{Unresolvable: true}},
 		"kind in lower case":                  {pods, []option{ownedBy(configMaps, "owner", kindNamed("configmap"))}, garbage.State{Live: true}},
 		"kind in capitals":                    {pods, []option{ownedBy(configMaps, "owner", kindNamed("CONFIGMAP"))}, garbage.State{Unresolvable: true}},
 		"plural of the kind":                  {pods, []option{ownedBy(configMaps, "owner", kindNamed("configmaps"))}, garbage.State{Unresolvable: true}},

@@ -143,7 +143,8 @@ func TestObjectThatOneKindLacksIsReadThere(t *testing.T) {
 
 // A barrier listed both kinds, and the watch of the first one is behind its list.
 func TestLateEventOfTheOtherKindIsOld(t *testing.T) {
-	for name, finalizer := range map[string]string{"foreground": metav1.FinalizerDeleteDependents, "orphan": metav1.FinalizerOrphanDependents} {
+	for name, finalizer := range map[string]string{"foreground": metav1.FinalizerDeleteDependents,
+		"orphan": metav1.FinalizerOrphanDependents} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			w.observe(nodes, "owner", deleted(finalizer))

@@ -27,7 +27,8 @@ func TestListIsComparedObjectByObject(t *testing.T) {
 // A definition may be away for a moment and come back with another version only.
 func TestReplacedKindResolvesReferences(t *testing.T) {
 	widget := func(version string) *Kind {
-		return &Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: version, Kind: "Widget"}, Resource: "widgets", Namespaced: true}
+		return &Kind{GroupVersionKind: schema.GroupVersionKind{Group: "g", Version: version, Kind: "Widget"},
+			Resource: "widgets", Namespaced: true}
 	}
 	former, next := widget("v1"), widget("v2")
 	g := New()

@@ -47,8 +47,10 @@ func heap() int {
 // decoded returns an object whose texts are its own, as a decoder returns it.
 func decoded(i int) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: fmt.Sprintf("dependent-%030d", i), Namespace: fmt.Sprint("n", "s"), UID: types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)),
+		Name: fmt.Sprintf("dependent-%030d", i), Namespace: fmt.Sprint("n", "s"),
+		UID:             types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)),
 		ResourceVersion: fmt.Sprint(1_000_000 + i),
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: fmt.Sprint("v", 1), Kind: fmt.Sprint("Config", "Map"), Name: fmt.Sprint("own", "er"), UID: types.UID(fmt.Sprint("own", "er"))}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: fmt.Sprint("v", 1), Kind: fmt.Sprint("Config", "Map"),
+			Name: fmt.Sprint("own", "er"), UID: types.UID(fmt.Sprint("own", "er"))}},
 	}}
 }

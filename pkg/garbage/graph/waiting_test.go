@@ -9,7 +9,8 @@ import (
 
 func TestOneOwnerSpeaksForCycle(t *testing.T) {
 	w := newWorld()
-	for name, owner := range map[string]string{"b": "c", "c": "a", "a": "b", "below": "c", "self": "self", "lone": "", "under": "lone"} {
+	for name, owner := range map[string]string{"b": "c", "c": "a", "a": "b", "below": "c", "self": "self", "lone": "",
+		"under": "lone"} {
 		options := []option{deleted(metav1.FinalizerDeleteDependents)}
 		if owner != "" {
 			options = append(options, ownedBy(pods, owner))

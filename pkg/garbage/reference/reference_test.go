@@ -16,7 +16,8 @@ func TestKindOf(t *testing.T) {
 	} {
 		t.Run(apiVersion, func(t *testing.T) {
 			kind, valid := KindOf(apiVersion, "Service")
-			if got := kind.Group + "/" + kind.Version; valid != (want != "") || valid && (got != want || kind.Kind != "Service") {
+			if got := kind.Group + "/" + kind.Version; valid != (want != "") || valid &&
+				(got != want || kind.Kind != "Service") {
 				t.Errorf("KindOf(%q) = %v, %v, want %q", apiVersion, kind, valid, want)
 			}
 		})
@@ -27,7 +28,8 @@ func TestKindInLowerCaseIsKind(t *testing.T) {
 	served := schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 	for kind, want := range map[schema.GroupKind]bool{
 		served: true, {Group: "apps", Kind: "replicaset"}: true,
-		{Group: "apps", Kind: "Replicaset"}: false, {Group: "apps", Kind: "REPLICASET"}: false, {Group: "apps", Kind: "replicasets"}: false, {Kind: "replicaset"}: false,
+		{Group: "apps", Kind: "Replicaset"}: false, {Group: "apps", Kind: "REPLICASET"}: false,
+		{Group: "apps", Kind: "replicasets"}: false, {Kind: "replicaset"}: false,
 	} {
 		if got := Names(kind, served); got != want {
 			t.Errorf("Names(%v, %v) = %v, want %v", kind, served, got, want)

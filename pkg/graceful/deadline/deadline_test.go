@@ -112,7 +112,8 @@ func TestRemainingAndForDependents(t *testing.T) {
 }
 
 func TestNamesOfKinds(t *testing.T) {
-	for want, kind := range map[string]Kind{"NotDeleted": NotDeleted, "Unspecified": Unspecified, "Graceful": Graceful, "Forced": Forced, "invalid": Forced + 1} {
+	for want, kind := range map[string]Kind{"NotDeleted": NotDeleted, "Unspecified": Unspecified, "Graceful": Graceful,
+		"Forced": Forced, "invalid": Forced + 1} {
 		if got := kind.String(); got != want {
 			t.Errorf("String() = %q, want %q", got, want)
 		}
@@ -122,7 +123,8 @@ func TestNamesOfKinds(t *testing.T) {
 // FuzzOf reads any object: nothing panics, a deadline is never before its request but by a window, and what is passed
 // on is 0 only for a forced deletion.
 func FuzzOf(f *testing.F) {
-	for _, annotation := range []string{"", "/", Window{at(0), at(300)}.String(), Window{at(0), at(0)}.String(), "2026-01-01T14:00:00+02:00/9999-12-31T23:59:59Z"} {
+	for _, annotation := range []string{"", "/", Window{at(0), at(300)}.String(), Window{at(0), at(0)}.String(),
+		"2026-01-01T14:00:00+02:00/9999-12-31T23:59:59Z"} {
 		f.Add(at(0).Unix(), int64(0), true, annotation)
 		f.Add(at(300).Unix(), int64(300), true, annotation)
 	}

@@ -75,7 +75,8 @@ func New(config Config) (*Controller, error) {
 		Config:   config,
 		versions: controller.NewVersions(),
 		memory:   newMemory(),
-		factory: informers.NewSharedInformerFactoryWithOptions(config.Client, 0, informers.WithNamespace(config.Manager.Namespace),
+		factory: informers.NewSharedInformerFactoryWithOptions(config.Client, 0,
+			informers.WithNamespace(config.Manager.Namespace),
 			informers.WithTweakListOptions(ofManager), informers.WithTransform(controller.StripManagedFields)),
 	}
 	c.objects = c.factory.Storage().V1().CSIStorageCapacities().Informer()
@@ -103,7 +104,8 @@ func (c *Controller) Watch(ctx context.Context) error {
 // Run reconciles the objects until the context ends. Watch has succeeded.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer c.factory.Shutdown()
-	klog.FromContext(ctx).Info("Publishing capacity", "manager", c.Manager.ID, "namespace", c.Manager.Namespace, "segments", len(c.Segments.All()))
+	klog.FromContext(ctx).Info("Publishing capacity", "manager", c.Manager.ID, "namespace", c.Manager.Namespace,
+		"segments", len(c.Segments.All()))
 	go c.poll(ctx)
 	c.loop.Run(ctx, workers)
 }
@@ -161,10 +163,12 @@ func (c *Controller) observe(ctx context.Context, item capacity.Item) (observati
 	o := observation{objects: c.objectsBy(byItem, item.Key()), class: c.class(item.Class)}
 	for _, object := range o.objects {
 		if !c.versions.IsFresh(object) {
-			return o, controller.AwaitWrite(ctx, c.versions, object, c.Client.StorageV1().CSIStorageCapacities(object.Namespace).Get)
+			return o, controller.AwaitWrite(ctx, c.versions, object, c.Client.StorageV1().CSIStorageCapacities(object.Namespace).
+				Get)
 		}
 	}
-	o.state = capacity.State{Wanted: o.class != nil && c.Segments.Has(item.Segment), Objects: capacity.CountOf(len(o.objects))}
+	o.state = capacity.State{Wanted: o.class != nil && c.Segments.Has(item.Segment),
+		Objects: capacity.CountOf(len(o.objects))}
 	if !o.state.Wanted {
 		c.memory.drop(item.Key())
 		return o, nil

@@ -79,16 +79,18 @@ var manager = domain.Manager{Driver: "driver", ID: "external-provisioner", Names
 func newFixture(t *testing.T, interval time.Duration, segments capacity.Segments, objects ...runtime.Object) *fixture {
 	t.Helper()
 	client := fake.NewClientset(objects...)
-	client.PrependReactor("create", "csistoragecapacities", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		created := action.(clienttesting.CreateAction).GetObject().(*storagev1.CSIStorageCapacity)
-		created.UID, created.ResourceVersion = types.UID("uid-of-"+created.Name), "1" // as a real server does
-		return false, nil, nil
-	})
+	client.PrependReactor("create", "csistoragecapacities",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			created := action.(clienttesting.CreateAction).GetObject().(*storagev1.CSIStorageCapacity)
+			created.UID, created.ResourceVersion = types.UID("uid-of-"+created.Name), "1" // as a real server does
+			return false, nil, nil
+		})
 	client.PrependWatchReactor("csistoragecapacities", copiedEvents(client))
 	factory := informers.NewSharedInformerFactory(client, 0)
 	w := &fixture{
 		t: t, client: client, driver: &driver{bytes: 10},
-		classes: factory.Storage().V1().StorageClasses().Informer(), volumes: factory.Core().V1().PersistentVolumes().Informer(),
+		classes: factory.Storage().V1().StorageClasses().Informer(),
+		volumes: factory.Core().V1().PersistentVolumes().Informer(),
 	}
 	var err error
 	w.Controller, err = capacity.New(capacity.Config{
@@ -136,12 +138,14 @@ func (w *fixture) start() {
 
 func class(name string) *storagev1.StorageClass {
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
-	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Provisioner: "driver", VolumeBindingMode: &wait}
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Provisioner: "driver",
+		VolumeBindingMode: &wait}
 }
 
 func object(name, class, zone string, bytes int64, labels map[string]string) *storagev1.CSIStorageCapacity {
 	return &storagev1.CSIStorageCapacity{
-		ObjectMeta:       metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-of-" + name), ResourceVersion: "1", Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-of-" + name),
+			ResourceVersion: "1", Labels: labels},
 		StorageClassName: class, NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{"zone": zone}},
 		Capacity: resource.NewQuantity(bytes, resource.BinarySI),
 	}
@@ -164,7 +168,8 @@ func (w *fixture) text() string {
 
 func (w *fixture) await(want string) {
 	w.t.Helper()
-	w.eventually(func() bool { return w.text() == want }, func() string { return fmt.Sprintf("objects %q, want %q", w.text(), want) })
+	w.eventually(func() bool { return w.text() == want },
+		func() string { return fmt.Sprintf("objects %q, want %q", w.text(), want) })
 }
 
 func (w *fixture) eventually(condition func() bool, failure func() string) {
@@ -183,7 +188,8 @@ func (w *fixture) eventually(condition func() bool, failure func() string) {
 func (w *fixture) writes() int {
 	writes := 0
 	for _, action := range w.client.Actions() {
-		if action.GetResource().Resource == "csistoragecapacities" && !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
+		if action.GetResource().Resource == "csistoragecapacities" &&
+			!slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
 			writes++
 		}
 	}
@@ -200,12 +206,15 @@ func (w *fixture) quiet() bool {
 const zoneA = capacity.Local("zone=a")
 
 func TestObjectsOfUpstreamAreAdoptedOrRemoved(t *testing.T) {
-	ours, foreign := manager.Labels(), map[string]string{domain.DriverLabel: "driver", domain.ManagerLabel: "external-provisioner-node"}
+	ours, foreign := manager.Labels(), map[string]string{domain.DriverLabel: "driver",
+		domain.ManagerLabel: "external-provisioner-node"}
 	w := newFixture(t, time.Hour, zoneA, class("fast"),
-		object("csisc-random", "fast", "a", 3, ours), object("csisc-zone", "fast", "gone", 3, ours), object("csisc-class", "gone", "a", 3, ours), object("csisc-node", "fast", "gone", 3, foreign))
+		object("csisc-random", "fast", "a", 3, ours), object("csisc-zone", "fast", "gone", 3, ours),
+		object("csisc-class", "gone", "a", 3, ours), object("csisc-node", "fast", "gone", 3, foreign))
 	w.start()
 	w.await("fast/a=10 fast/gone=3")
-	if _, err := w.client.StorageV1().CSIStorageCapacities("ns").Get(t.Context(), "csisc-random", metav1.GetOptions{}); err != nil {
+	if _, err := w.client.StorageV1().CSIStorageCapacities("ns").
+		Get(t.Context(), "csisc-random", metav1.GetOptions{}); err != nil {
 		t.Errorf("the existing object was replaced: %v", err)
 	}
 }
@@ -218,7 +227,8 @@ func TestOldestObjectOfAnItemStays(t *testing.T) {
 	w := newFixture(t, time.Hour, zoneA, class("fast"), younger, older)
 	w.start()
 	w.await("fast/a=10")
-	if _, err := w.client.StorageV1().CSIStorageCapacities("ns").Get(t.Context(), "b-older", metav1.GetOptions{}); err != nil {
+	if _, err := w.client.StorageV1().CSIStorageCapacities("ns").
+		Get(t.Context(), "b-older", metav1.GetOptions{}); err != nil {
 		t.Errorf("the older object was deleted: %v", err)
 	}
 }

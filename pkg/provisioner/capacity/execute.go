@@ -39,7 +39,8 @@ func (c *Controller) execute(ctx context.Context, item capacity.Item, o observat
 func (c *Controller) ask(ctx context.Context, item capacity.Item, class *storagev1.StorageClass) error {
 	response, err := c.Driver.GetCapacity(ctx, capacity.Request(item.Segment, class.Parameters))
 	if err != nil {
-		return fmt.Errorf("ask driver %s for the capacity of class %s in segment %q: %w", c.Manager.Driver, item.Class, item.Segment, err)
+		return fmt.Errorf("ask driver %s for the capacity of class %s in segment %q: %w", c.Manager.Driver, item.Class,
+			item.Segment, err)
 	}
 	c.memory.remember(item.Key(), capacity.AnswerOf(response))
 	return nil
@@ -56,20 +57,23 @@ func (c *Controller) create(ctx context.Context, item capacity.Item, answer capa
 		return fmt.Errorf("create capacity object %s: %w", object.Name, err)
 	}
 	c.versions.RecordWrite(created)
-	klog.FromContext(ctx).V(4).Info("Capacity object created", "object", created.Name, "class", item.Class, "segment", item.Segment, "bytes", answer.Bytes)
+	klog.FromContext(ctx).V(4).Info("Capacity object created", "object", created.Name, "class", item.Class, "segment",
+		item.Segment, "bytes", answer.Bytes)
 	return nil
 }
 
 // resolveNameConflict handles an existing object with the name. If the object is the
 // item's own, the cache is stale; an object of another manager keeps the name, and the
 // new object gets a generated one.
-func (c *Controller) resolveNameConflict(ctx context.Context, item capacity.Item, object *storagev1.CSIStorageCapacity) (*storagev1.CSIStorageCapacity, error) {
+func (c *Controller) resolveNameConflict(ctx context.Context, item capacity.Item,
+	object *storagev1.CSIStorageCapacity) (*storagev1.CSIStorageCapacity, error) {
 	client := c.Client.StorageV1().CSIStorageCapacities(c.Manager.Namespace)
 	existing, err := client.Get(ctx, object.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if existing.Labels[capacity.DriverLabel] == c.Manager.Driver && existing.Labels[capacity.ManagerLabel] == c.Manager.ID && capacity.ItemOf(existing) == item {
+	if existing.Labels[capacity.DriverLabel] == c.Manager.Driver &&
+		existing.Labels[capacity.ManagerLabel] == c.Manager.ID && capacity.ItemOf(existing) == item {
 		return nil, controller.ErrStaleCache
 	}
 	object.GenerateName, object.Name = object.Name+"-", ""

@@ -89,7 +89,8 @@ func (n *Nodes) reassign(name string) (changed []topology.Segment) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, had := n.of[name]
-	now, has := capacity.SegmentOfNode(n.driver, controller.Lookup[*storagev1.CSINode](n.registered, name), controller.Lookup[*v1.Node](n.nodes, name))
+	now, has := capacity.SegmentOfNode(n.driver, controller.Lookup[*storagev1.CSINode](n.registered, name),
+		controller.Lookup[*v1.Node](n.nodes, name))
 	if had == has && before == now {
 		return nil
 	}

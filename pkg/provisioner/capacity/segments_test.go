@@ -30,7 +30,8 @@ func node(name, zone string) *v1.Node {
 func registered(name string, drivers ...string) *storagev1.CSINode {
 	csiNode := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}}
 	for _, driver := range drivers {
-		csiNode.Spec.Drivers = append(csiNode.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, TopologyKeys: []string{"zone"}})
+		csiNode.Spec.Drivers = append(csiNode.Spec.Drivers, storagev1.CSINodeDriver{Name: driver,
+			TopologyKeys: []string{"zone"}})
 	}
 	return csiNode
 }
@@ -93,7 +94,8 @@ func TestSegmentsFollowTheNodes(t *testing.T) {
 		return handled, events, err
 	})
 	factory := informers.NewSharedInformerFactory(client, 0)
-	segments := capacity.NewNodes("driver", factory.Core().V1().Nodes().Informer(), factory.Storage().V1().CSINodes().Informer())
+	segments := capacity.NewNodes("driver", factory.Core().V1().Nodes().Informer(),
+		factory.Storage().V1().CSINodes().Informer())
 	changed := &changes{}
 	factory.StartWithContext(t.Context())
 	must(t, segments.Watch(t.Context(), changed.add))
@@ -140,7 +142,8 @@ var ownerCases = map[string]struct {
 func TestOwnerByLevel(t *testing.T) {
 	yes := true
 	controlled := func(kind, version, name, by string, byVersion, byName string) *metav1.PartialObjectMetadata {
-		o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind}, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-of-pod"}}
+		o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: kind},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-of-pod"}}
 		if by != "" {
 			o.OwnerReferences = []metav1.OwnerReference{
 				{APIVersion: "v1", Kind: "ConfigMap", Name: "no controller", UID: "no"},

@@ -25,7 +25,8 @@ func TestAddressIsUnixSocket(t *testing.T) {
 		}
 	}
 	for _, given := range []string{"", "unix://", "unix:", "tcp://127.0.0.1:1", "dns:///driver:80", "http://driver"} {
-		if address, err := addressOf(given); err == nil || !strings.Contains(err.Error(), "--csi-address") || !strings.Contains(err.Error(), "socket") {
+		if address, err := addressOf(given); err == nil || !strings.Contains(err.Error(), "--csi-address") ||
+			!strings.Contains(err.Error(), "socket") {
 			t.Errorf("addressOf(%q) = %s, %v, want an error", given, address, err)
 		}
 	}

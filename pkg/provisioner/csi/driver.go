@@ -86,10 +86,12 @@ func Connect(ctx context.Context, config Config) (*Driver, error) {
 	}
 	klog.FromContext(ctx).Info("Waiting for the CSI driver", "address", address)
 	if isDenied(ctx, address) {
-		klog.FromContext(ctx).Error(nil, "The socket of the CSI driver refuses this process; "+deniedHint, "address", address, "user", os.Getuid())
+		klog.FromContext(ctx).Error(nil, "The socket of the CSI driver refuses this process; "+deniedHint, "address", address,
+			"user", os.Getuid())
 	}
 	driver := &Driver{timeout: config.Timeout, topology: config.Topology, lost: make(chan struct{}, 1)}
-	driver.connection, err = connection.Connect(waiting, address, config.Metrics, connection.WithTimeout(0), connection.OnConnectionLoss(driver.connectionLost))
+	driver.connection, err = connection.Connect(waiting, address, config.Metrics, connection.WithTimeout(0),
+		connection.OnConnectionLoss(driver.connectionLost))
 	if err != nil {
 		return nil, connectError(waiting, address, config.Wait, err)
 	}
@@ -120,7 +122,8 @@ const deniedHint = "run this container as the user of the socket: securityContex
 // isDenied reports whether the socket exists and this process may not connect to it. gRPC says only that there is no
 // connection.
 func isDenied(ctx context.Context, address string) bool {
-	connection, err := (&net.Dialer{}).DialContext(context.WithoutCancel(ctx), "unix", strings.TrimPrefix(address, "unix://"))
+	connection, err := (&net.Dialer{}).DialContext(context.WithoutCancel(ctx), "unix",
+		strings.TrimPrefix(address, "unix://"))
 	if err == nil {
 		_ = connection.Close()
 	}
@@ -132,9 +135,11 @@ func connectError(ctx context.Context, address string, wait time.Duration, err e
 	case !errors.Is(context.Cause(ctx), errNoAnswer):
 		return fmt.Errorf("talk to the CSI driver at %s: %w", address, err)
 	case isDenied(ctx, address):
-		return fmt.Errorf("the socket %s (--csi-address) refused this process, which runs as user %d, for %s; %s: %w", address, os.Getuid(), wait, deniedHint, err)
+		return fmt.Errorf("the socket %s (--csi-address) refused this process, which runs as user %d, for %s; %s: %w",
+			address, os.Getuid(), wait, deniedHint, err)
 	}
-	return fmt.Errorf("no CSI driver answered at %s within %s; see whether it runs and listens there (--csi-address): %w", address, wait, err)
+	return fmt.Errorf("no CSI driver answered at %s within %s; see whether it runs and listens there (--csi-address): %w",
+		address, wait, err)
 }
 
 // addressOf returns the address with an absolute path: gRPC would take a relative path for
@@ -260,11 +265,13 @@ func (d *Driver) HasSingleWriter() bool {
 // code, the caller decides whether a volume may exist: an answer is never too long, for gRPC would say
 // ResourceExhausted, as a driver that created no volume. The error is [NotSent] if no driver has received
 // the call.
-func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+func (d *Driver) CreateVolume(ctx context.Context,
+	request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	known := &knownDriver{driver: d}
-	response, err := spec.NewControllerClient(d.connection).CreateVolume(hideInLogs(ctx, request.GetSecrets()), request, grpc.PerRPCCredentials(known), grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	response, err := spec.NewControllerClient(d.connection).CreateVolume(hideInLogs(ctx, request.GetSecrets()), request,
+		grpc.PerRPCCredentials(known), grpc.MaxCallRecvMsgSize(math.MaxInt32))
 	return response, known.orNotSent(redact(err, request.GetSecrets()))
 }
 
@@ -273,7 +280,8 @@ func (d *Driver) CreateVolume(ctx context.Context, request *spec.CreateVolumeReq
 func (d *Driver) DeleteVolume(ctx context.Context, handle string, secrets map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	_, err := spec.NewControllerClient(d.connection).DeleteVolume(hideInLogs(ctx, secrets), &spec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets}, d.onceKnown())
+	_, err := spec.NewControllerClient(d.connection).DeleteVolume(hideInLogs(ctx, secrets),
+		&spec.DeleteVolumeRequest{VolumeId: handle, Secrets: secrets}, d.onceKnown())
 	return redact(err, secrets)
 }
 
@@ -294,7 +302,8 @@ func (d *Driver) ListVolumes(ctx context.Context, request *spec.ListVolumesReque
 
 // ListSnapshots calls the driver for one page of its snapshots. Errors are gRPC errors,
 // unchanged.
-func (d *Driver) ListSnapshots(ctx context.Context, request *spec.ListSnapshotsRequest) (*spec.ListSnapshotsResponse, error) {
+func (d *Driver) ListSnapshots(ctx context.Context,
+	request *spec.ListSnapshotsRequest) (*spec.ListSnapshotsResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	return spec.NewControllerClient(d.connection).ListSnapshots(ctx, request, d.onceKnown())
@@ -302,7 +311,8 @@ func (d *Driver) ListSnapshots(ctx context.Context, request *spec.ListSnapshotsR
 
 // ValidateVolumeCapabilities calls the driver, which answers NotFound for a volume that
 // does not exist. Errors are gRPC errors, unchanged.
-func (d *Driver) ValidateVolumeCapabilities(ctx context.Context, request *spec.ValidateVolumeCapabilitiesRequest) (*spec.ValidateVolumeCapabilitiesResponse, error) {
+func (d *Driver) ValidateVolumeCapabilities(ctx context.Context,
+	request *spec.ValidateVolumeCapabilitiesRequest) (*spec.ValidateVolumeCapabilitiesResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	return spec.NewControllerClient(d.connection).ValidateVolumeCapabilities(ctx, request, d.onceKnown())

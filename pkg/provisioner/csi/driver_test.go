@@ -39,7 +39,8 @@ func connect(t *testing.T, mock csimock.Config, gate bool) *csi.Driver {
 
 func TestDriverReportsTopologyAndCapacity(t *testing.T) {
 	node := map[string]string{"host": "1"}
-	driver := connect(t, csimock.Config{Capacity: 1 << 20, Capabilities: csimock.DefaultCapabilities().With(csimock.Topology), Topologies: []map[string]string{node}}, true)
+	driver := connect(t, csimock.Config{Capacity: 1 << 20, Capabilities: csimock.DefaultCapabilities().
+		With(csimock.Topology), Topologies: []map[string]string{node}}, true)
 	if !driver.HasTopology() || !driver.ReportsCapacity() || !driver.Clones() || !driver.Snapshots() {
 		t.Error("a capability of the driver is missing")
 	}

@@ -25,7 +25,8 @@ func (talkative) GetPluginInfo(context.Context, *spec.GetPluginInfoRequest) (*sp
 	return &spec.GetPluginInfoResponse{Name: "talkative.csi"}, nil
 }
 
-func (talkative) GetPluginCapabilities(context.Context, *spec.GetPluginCapabilitiesRequest) (*spec.GetPluginCapabilitiesResponse, error) {
+func (talkative) GetPluginCapabilities(context.Context,
+	*spec.GetPluginCapabilitiesRequest) (*spec.GetPluginCapabilitiesResponse, error) {
 	return &spec.GetPluginCapabilitiesResponse{}, nil
 }
 
@@ -33,14 +34,16 @@ func (talkative) Probe(context.Context, *spec.ProbeRequest) (*spec.ProbeResponse
 	return &spec.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }
 
-func (talkative) ControllerGetCapabilities(context.Context, *spec.ControllerGetCapabilitiesRequest) (*spec.ControllerGetCapabilitiesResponse, error) {
+func (talkative) ControllerGetCapabilities(context.Context,
+	*spec.ControllerGetCapabilitiesRequest) (*spec.ControllerGetCapabilitiesResponse, error) {
 	return &spec.ControllerGetCapabilitiesResponse{Capabilities: []*spec.ControllerServiceCapability{{Type: &spec.ControllerServiceCapability_Rpc{
 		Rpc: &spec.ControllerServiceCapability_RPC{Type: spec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME},
 	}}}}, nil
 }
 
 func (talkative) CreateVolume(context.Context, *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
-	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: "disk", VolumeContext: map[string]string{"k": strings.Repeat("v", 5<<20)}}}, nil
+	return &spec.CreateVolumeResponse{Volume: &spec.Volume{VolumeId: "disk",
+		VolumeContext: map[string]string{"k": strings.Repeat("v", 5<<20)}}}, nil
 }
 
 // gRPC refuses an answer of more than 4 MiB, and says ResourceExhausted, as a driver does that has created no
@@ -61,7 +64,8 @@ func TestLongAnswerIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = driver.Close() })
-	if response, err := driver.CreateVolume(t.Context(), &spec.CreateVolumeRequest{Name: "volume"}); err != nil || response.GetVolume().GetVolumeId() != "disk" {
+	if response, err := driver.CreateVolume(t.Context(), &spec.CreateVolumeRequest{Name: "volume"}); err != nil ||
+		response.GetVolume().GetVolumeId() != "disk" {
 		t.Errorf("CreateVolume = %v", err)
 	}
 }

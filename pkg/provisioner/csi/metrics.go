@@ -79,7 +79,8 @@ func (m *Metrics) WithAdditionalRegistry(registry prometheus.Gatherer) metrics.C
 func (m *Metrics) RegisterToServer(server metrics.Server, path string) {
 	calls := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return m.GetRegistry().Gather() })
 	all := append(prometheus.Gatherers{calls}, m.others...)
-	server.Handle(path, componentmetrics.HandlerFor(all, componentmetrics.HandlerOpts{ErrorHandling: componentmetrics.ContinueOnError}))
+	server.Handle(path, componentmetrics.HandlerFor(all,
+		componentmetrics.HandlerOpts{ErrorHandling: componentmetrics.ContinueOnError}))
 }
 
 // RegisterPprofToServer serves profiles of the process.

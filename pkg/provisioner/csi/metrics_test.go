@@ -28,7 +28,8 @@ var migratedCallCases = map[string]struct {
 	want     []string
 }{
 	"driver that replaced a plugin": {true, []string{
-		`method_name="/csi.v1.Controller/DeleteVolume",migrated="false"} 1`, `method_name="/csi.v1.Controller/DeleteVolume",migrated="true"} 2`,
+		`method_name="/csi.v1.Controller/DeleteVolume",migrated="false"} 1`,
+		`method_name="/csi.v1.Controller/DeleteVolume",migrated="true"} 2`,
 		`method_name="/csi.v1.Controller/ControllerGetCapabilities",migrated="false"} 1`,
 	}},
 	"other driver": {false, []string{

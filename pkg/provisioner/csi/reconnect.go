@@ -56,7 +56,9 @@ type knownDriver struct {
 // GetRequestMetadata returns the error of a refused call.
 func (k *knownDriver) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	if known := k.driver.known.Load(); known >= 0 && known != k.driver.losses.Load() {
-		return nil, status.Errorf(codes.Unavailable, "the connection to driver %s was lost, and the driver has not reported its name and capabilities since", k.driver.Name())
+		return nil, status.Errorf(codes.Unavailable,
+			"the connection to driver %s was lost, and the driver has not reported its name and capabilities since",
+			k.driver.Name())
 	}
 	k.passed.Store(true)
 	return nil, nil
@@ -178,7 +180,8 @@ func (i info) differences(before info) []string {
 	if i.name != before.name {
 		all = append(all, "it is called "+i.name)
 	}
-	return append(all, append(capabilityChanges(before.plugin, i.plugin), capabilityChanges(before.controller, i.controller)...)...)
+	return append(all, append(capabilityChanges(before.plugin, i.plugin),
+		capabilityChanges(before.controller, i.controller)...)...)
 }
 
 // capabilityChanges lists added and removed capabilities.

@@ -52,7 +52,8 @@ func connectSocket(t *testing.T, config csimock.Config) (*socket, *csi.Driver, c
 	t.Cleanup(func() { s.stop() })
 	changes := make(chan error, 1)
 	driver, err := csi.Connect(t.Context(), csi.Config{
-		Address: s.path, Timeout: 10 * time.Second, Topology: true, Metrics: csi.NewMetrics(), Changed: func(err error) { changes <- err },
+		Address: s.path, Timeout: 10 * time.Second, Topology: true, Metrics: csi.NewMetrics(),
+		Changed: func(err error) { changes <- err },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +97,8 @@ func TestChangedDriverIsReported(t *testing.T) {
 		"no topology":         {csimock.Config{Capabilities: csimock.DefaultCapabilities()}, []string{"has no VOLUME_ACCESSIBILITY_CONSTRAINTS"}},
 		"other name":          {csimock.Config{Name: "other.csi", Capabilities: before, Topologies: here}, []string{"called other.csi"}},
 		"other node topology": {csimock.Config{Capabilities: before, Topologies: there}, []string{"host:1", "host:2"}},
-		"several changes":     {csimock.Config{Capabilities: before.With(csimock.Publish).Without(csimock.Clones)}, []string{"has PUBLISH_UNPUBLISH_VOLUME", "has no CLONE_VOLUME"}},
+		"several changes": {csimock.Config{Capabilities: before.With(csimock.Publish).Without(csimock.Clones)},
+			[]string{"has PUBLISH_UNPUBLISH_VOLUME", "has no CLONE_VOLUME"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +122,8 @@ func TestChangedDriverIsReported(t *testing.T) {
 }
 
 func TestUnchangedDriverIsNotReported(t *testing.T) {
-	config := csimock.Config{Capabilities: csimock.DefaultCapabilities().With(csimock.Topology), Topologies: []map[string]string{{"host": "1"}}}
+	config := csimock.Config{Capabilities: csimock.DefaultCapabilities().With(csimock.Topology),
+		Topologies: []map[string]string{{"host": "1"}}}
 	s, driver, changes := connectSocket(t, config)
 	if _, err := driver.NodeTopology(t.Context()); err != nil {
 		t.Fatal(err)
@@ -129,10 +132,11 @@ func TestUnchangedDriverIsNotReported(t *testing.T) {
 		s.start(config)
 		s.awaitCalls("NodeGetInfo", 1)
 		// The driver has answered; that the answer is read takes a moment.
-		err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			_, err := driver.GetCapacity(ctx, &spec.GetCapacityRequest{})
-			return err == nil, nil
-		})
+		err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				_, err := driver.GetCapacity(ctx, &spec.GetCapacityRequest{})
+				return err == nil, nil
+			})
 		if err != nil {
 			t.Errorf("call after the restart: %v", err)
 		}
@@ -147,11 +151,14 @@ func TestUnchangedDriverIsNotReported(t *testing.T) {
 // The node topology matters only with --node-deployment, which reads it.
 func TestUnreadNodeTopologyMayChange(t *testing.T) {
 	capabilities := csimock.DefaultCapabilities().With(csimock.Topology)
-	s, _, changes := connectSocket(t, csimock.Config{Capabilities: capabilities, Topologies: []map[string]string{{"host": "1"}}})
+	s, _, changes := connectSocket(t, csimock.Config{Capabilities: capabilities,
+		Topologies: []map[string]string{{"host": "1"}}})
 	s.start(csimock.Config{Capabilities: capabilities, Topologies: []map[string]string{{"host": "2"}}})
 	s.awaitCalls("ControllerGetCapabilities", 1)
-	s.start(csimock.Config{Capabilities: capabilities.With(csimock.Publish), Topologies: []map[string]string{{"host": "2"}}})
-	if err := <-changes; !strings.Contains(err.Error(), "PUBLISH_UNPUBLISH_VOLUME") || strings.Contains(err.Error(), "host") {
+	s.start(csimock.Config{Capabilities: capabilities.With(csimock.Publish),
+		Topologies: []map[string]string{{"host": "2"}}})
+	if err := <-changes; !strings.Contains(err.Error(), "PUBLISH_UNPUBLISH_VOLUME") ||
+		strings.Contains(err.Error(), "host") {
 		t.Errorf("want the capability only: %v", err)
 	}
 }

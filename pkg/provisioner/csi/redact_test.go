@@ -14,7 +14,8 @@ import (
 func TestSecretsInErrorsAreHidden(t *testing.T) {
 	secrets := map[string]string{"password": "hunter2\n", "empty": "", "port": "80"}
 	err := redact(status.Error(codes.Unauthenticated, "login with hunter2 at port 80 refused"), secrets)
-	if status.Code(err) != codes.Unauthenticated || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "port 80") {
+	if status.Code(err) != codes.Unauthenticated || strings.Contains(err.Error(), "hunter2") ||
+		!strings.Contains(err.Error(), "port 80") {
 		t.Errorf("redact = %v", err)
 	}
 	plain := errors.New("not of gRPC")

@@ -46,7 +46,8 @@ var _ backend.Backend = (*Backend)(nil)
 func (b *Backend) Name() string { return b.Driver.Name() }
 
 // Prepare builds the CreateVolumeRequest of a claim.
-func (b *Backend) Prepare(ctx context.Context, options library.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
+func (b *Backend) Prepare(ctx context.Context,
+	options library.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
 	input, credentials, secret, err := b.Inputs.For(ctx, options)
 	if err != nil {
 		return nil, nil, err
@@ -70,7 +71,8 @@ func (b *Backend) Restore(stored journal.Request, secret *journal.Secret) (backe
 func (b *Backend) Create(ctx context.Context, call backend.Call) (backend.Answer, *backend.Failure) {
 	planned, ok := call.Request.(*request)
 	if !ok {
-		return backend.Answer{}, &backend.Failure{Err: fmt.Errorf("a request of type %T is not one of a CSI driver", call.Request)}
+		return backend.Answer{}, &backend.Failure{Err: fmt.Errorf("a request of type %T is not one of a CSI driver",
+			call.Request)}
 	}
 	message, failure := b.withCredentials(ctx, planned, call.Unwanted)
 	if failure != nil {
@@ -115,7 +117,8 @@ func (b *Backend) failure(err error) *backend.Failure {
 		failure.Outcome = provision.Unchanged
 	}
 	if failure.Outcome == provision.Uncertain || failure.Outcome == provision.Unchanged && unsent == nil {
-		failure.Unresolved = fmt.Sprintf("the driver fails with the code %s, which does not say whether there is a volume", code)
+		failure.Unresolved = fmt.Sprintf("the driver fails with the code %s, which does not say whether there is a volume",
+			code)
 	}
 	return failure
 }
@@ -123,7 +126,8 @@ func (b *Backend) failure(err error) *backend.Failure {
 // withCredentials returns the message with its secrets. The first call uses the credentials
 // of Prepare, each later call reads the secret again. An unwanted request is not sent with
 // another secret than before.
-func (b *Backend) withCredentials(ctx context.Context, planned *request, unwanted bool) (*spec.CreateVolumeRequest, *backend.Failure) {
+func (b *Backend) withCredentials(ctx context.Context, planned *request,
+	unwanted bool) (*spec.CreateVolumeRequest, *backend.Failure) {
 	credentials := planned.credentials
 	if secret := planned.secret; !credentials.Known() && secret != nil {
 		values, uid, err := readSecret(ctx, b.Inputs.Client, secret.Namespace, secret.Name)
@@ -150,7 +154,8 @@ func (b *Backend) withCredentials(ctx context.Context, planned *request, unwante
 
 // secretChanged is the failure of a call without the secret of an earlier call.
 func secretChanged(secret *journal.Secret, change string) *backend.Failure {
-	reason := fmt.Sprintf("the secret %s/%s, which the volume was requested with, %s", secret.Namespace, secret.Name, change)
+	reason := fmt.Sprintf("the secret %s/%s, which the volume was requested with, %s", secret.Namespace, secret.Name,
+		change)
 	return &backend.Failure{Err: errors.New(reason), Unresolved: reason}
 }
 
@@ -184,7 +189,8 @@ func (b *Backend) inTree(provisioner string, answer backend.Answer) backend.Answ
 
 // Shorten keeps what DeleteVolume needs: the handle and the secret.
 func (b *Backend) Shorten(entry journal.Entry) journal.Entry {
-	entry.Superseded, entry.Request = nil, journal.Request{CreateVolumeRequest: &spec.CreateVolumeRequest{Name: entry.VolumeName()}}
+	entry.Superseded, entry.Request = nil,
+		journal.Request{CreateVolumeRequest: &spec.CreateVolumeRequest{Name: entry.VolumeName()}}
 	entry.Volume = entry.Volume.DeepCopy()
 	entry.Volume.Spec.NodeAffinity, entry.Volume.Spec.MountOptions = nil, nil
 	if source := entry.Volume.Spec.CSI; source != nil {

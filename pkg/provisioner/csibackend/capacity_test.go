@@ -17,7 +17,8 @@ import (
 // the volume is made, and by nothing else.
 func TestCapacityRequestMatchesCreateVolumeRequest(t *testing.T) {
 	block := v1.PersistentVolumeBlock
-	mount := &spec.VolumeCapability_Mount{Mount: &spec.VolumeCapability_MountVolume{FsType: "xfs", MountFlags: []string{"ro"}}}
+	mount := &spec.VolumeCapability_Mount{Mount: &spec.VolumeCapability_MountVolume{FsType: "xfs",
+		MountFlags: []string{"ro"}}}
 	for name, tc := range map[string]struct {
 		provisioner string
 		mode        *v1.PersistentVolumeMode

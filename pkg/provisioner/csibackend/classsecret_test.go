@@ -11,7 +11,8 @@ import (
 )
 
 func TestClassSecretIsThatOfAServedClass(t *testing.T) {
-	secret := map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "secret", "csi.storage.k8s.io/provisioner-secret-namespace": "ns"}
+	secret := map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "secret",
+		"csi.storage.k8s.io/provisioner-secret-namespace": "ns"}
 	for name, tc := range map[string]struct {
 		class *storagev1.StorageClass
 		want  string

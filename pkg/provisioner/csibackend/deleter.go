@@ -74,7 +74,8 @@ func (d *Deleter) PrepareDelete(ctx context.Context, volume *v1.PersistentVolume
 
 // PrepareDiscard reads the secret that the volume names, and returns the call of DeleteVolume
 // with the handle.
-func (d *Deleter) PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, handle string) (backend.DeleteCall, error) {
+func (d *Deleter) PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume,
+	handle string) (backend.DeleteCall, error) {
 	credentials, err := d.credentials(ctx, volume)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,8 @@ func (d *Deleter) call(ctx context.Context, handle string, credentials credentia
 		klog.FromContext(ctx).Info("Deleting the volume without its secret", "reason", credentials.missing)
 	}
 	if err := d.Driver.DeleteVolume(ctx, handle, credentials.values); err != nil {
-		return fmt.Errorf("delete volume %q with driver %s%s: %w", csi.Hide(handle, credentials.values), d.Name(), credentials.without(), err)
+		return fmt.Errorf("delete volume %q with driver %s%s: %w", csi.Hide(handle, credentials.values), d.Name(),
+			credentials.without(), err)
 	}
 	return nil
 }

@@ -41,20 +41,23 @@ func (d *Deleter) credentials(ctx context.Context, volume *v1.PersistentVolume) 
 	case external.CallWithoutSecret:
 		return credentials{missing: missingSecret(secret, reference)}, nil
 	default:
-		return credentials{}, &backend.SecretMissing{Secret: reference.Namespace + "/" + reference.Name, Sentence: awaitedSecret(secret, reference)}
+		return credentials{}, &backend.SecretMissing{Secret: reference.Namespace + "/" + reference.Name,
+			Sentence: awaitedSecret(secret, reference)}
 	}
 }
 
 // readSecret reads the secret and, if it does not exist, its namespace. Only a read that names the namespace proves
 // that it is gone: the answer to a write may be that of an admission webhook.
-func (d *Deleter) readSecret(ctx context.Context, reference *v1.SecretReference) (external.Secret, map[string]string, error) {
+func (d *Deleter) readSecret(ctx context.Context,
+	reference *v1.SecretReference) (external.Secret, map[string]string, error) {
 	if reference == nil {
 		return external.SecretNone, nil, nil
 	}
 	values, _, err := readSecret(ctx, d.Client, reference.Namespace, reference.Name)
 	switch {
 	case err != nil:
-		return 0, nil, fmt.Errorf("read the deletion secret %s/%s of the volume: %w", reference.Namespace, reference.Name, err)
+		return 0, nil, fmt.Errorf("read the deletion secret %s/%s of the volume: %w", reference.Namespace, reference.Name,
+			err)
 	case values != nil:
 		return external.SecretPresent, values, nil
 	}
@@ -95,7 +98,8 @@ func (d *Deleter) secretOf(ctx context.Context, volume *v1.PersistentVolume) (*v
 func awaitedSecret(secret external.Secret, reference *v1.SecretReference) string {
 	sentence := fmt.Sprintf("the deletion secret %s/%s of the volume does not exist; the volume is deleted once the secret exists", reference.Namespace, reference.Name)
 	if secret == external.SecretMissingNamespaceUnknown {
-		sentence += fmt.Sprintf(", or once namespace %s is gone and the provisioner may get namespaces, which it may not now", reference.Namespace)
+		sentence += fmt.Sprintf(", or once namespace %s is gone and the provisioner may get namespaces, which it may not now",
+			reference.Namespace)
 	}
 	return sentence
 }
@@ -105,7 +109,8 @@ func awaitedSecret(secret external.Secret, reference *v1.SecretReference) string
 func missingSecret(secret external.Secret, reference *v1.SecretReference) string {
 	switch secret {
 	case external.SecretNamespaceTerminating:
-		return fmt.Sprintf("secret %s/%s does not exist and its namespace is being deleted", reference.Namespace, reference.Name)
+		return fmt.Sprintf("secret %s/%s does not exist and its namespace is being deleted", reference.Namespace,
+			reference.Name)
 	case external.SecretNamespaceGone:
 		return fmt.Sprintf("secret %s/%s does not exist, nor does its namespace", reference.Namespace, reference.Name)
 	default:
@@ -124,7 +129,8 @@ func (c credentials) without() string {
 // readSecret reads the values and the UID of a secret from the API server; the values are nil if the secret does not
 // exist. It runs without a logger, because clients log response bodies at a high verbosity. Errors are returned
 // unwrapped.
-func readSecret(ctx context.Context, client kubernetes.Interface, namespace, name string) (values map[string]string, uid types.UID, err error) {
+func readSecret(ctx context.Context, client kubernetes.Interface, namespace,
+	name string) (values map[string]string, uid types.UID, err error) {
 	silent := klog.NewContext(ctx, logr.Discard())
 	secret, exists, err := answer.Get(silent, name, client.CoreV1().Secrets(namespace).Get)
 	if err != nil || !exists {

@@ -32,9 +32,10 @@ func (d *secretDriver) DeleteVolume(_ context.Context, _ string, secrets map[str
 }
 
 var (
-	deletionSecret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "key"}, Data: map[string][]byte{"user": []byte("root")}}
-	alive          = &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
-	terminating    = &v1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	deletionSecret = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "key"},
+		Data: map[string][]byte{"user": []byte("root")}}
+	alive       = &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
+	terminating = &v1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "ns", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}, Finalizers: []string{"kubernetes"},
 	}}
 )
@@ -51,10 +52,11 @@ var deletionSecretCases = map[string]struct {
 	"a secret":                            {objects: []runtime.Object{alive, deletionSecret}, called: true, secrets: map[string]string{"user": "root"}},
 	"a secret in a terminating namespace": {objects: []runtime.Object{terminating, deletionSecret}, called: true, secrets: map[string]string{"user": "root"}},
 	"a missing secret":                    {objects: []runtime.Object{alive}, sentence: []string{"ns/key", "does not exist", "once the secret exists"}},
-	"a missing secret, namespace unknown": {forbidden: "namespaces", sentence: []string{"ns/key", "does not exist", "once the secret exists", "may get namespaces"}},
-	"a secret that may not be read":       {forbidden: "secrets", objects: []runtime.Object{terminating}, sentence: []string{"ns/key", "forbidden"}},
-	"a terminating namespace":             {objects: []runtime.Object{terminating}, called: true},
-	"no namespace":                        {called: true},
+	"a missing secret, namespace unknown": {forbidden: "namespaces",
+		sentence: []string{"ns/key", "does not exist", "once the secret exists", "may get namespaces"}},
+	"a secret that may not be read": {forbidden: "secrets", objects: []runtime.Object{terminating}, sentence: []string{"ns/key", "forbidden"}},
+	"a terminating namespace":       {objects: []runtime.Object{terminating}, called: true},
+	"no namespace":                  {called: true},
 }
 
 // A webhook chooses what it answers to a write, so nothing is written to find out about a namespace.
@@ -73,7 +75,8 @@ func TestDeletionSecret(t *testing.T) {
 			d := &Deleter{Client: client, Driver: driver}
 			err := discard(t.Context(), d, volume)
 			if driver.called != tc.called || !maps.Equal(driver.secrets, tc.secrets) {
-				t.Errorf("DeleteVolume called %t with %d secrets, want %t with %d", driver.called, len(driver.secrets), tc.called, len(tc.secrets))
+				t.Errorf("DeleteVolume called %t with %d secrets, want %t with %d", driver.called, len(driver.secrets), tc.called,
+					len(tc.secrets))
 			}
 			if (err == nil) != tc.called {
 				t.Errorf("Discard = %v", err)
@@ -118,9 +121,12 @@ func TestIncompleteSecretReference(t *testing.T) {
 						return &v1.SecretReference{Namespace: "ns", Name: "key"}, nil
 					}
 				}
-				err := discard(t.Context(), d, &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume", Annotations: tc.annotations}})
-				if driver.called != tc.called || (err == nil) != tc.called || (driver.secrets["user"] == "root") != (tc.ofClass && readsClasses) {
-					t.Errorf("classes are read: %v; called %v with %d secrets, error %v", readsClasses, driver.called, len(driver.secrets), err)
+				err := discard(t.Context(), d,
+					&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "volume", Annotations: tc.annotations}})
+				if driver.called != tc.called || (err == nil) != tc.called ||
+					(driver.secrets["user"] == "root") != (tc.ofClass && readsClasses) {
+					t.Errorf("classes are read: %v; called %v with %d secrets, error %v", readsClasses, driver.called,
+						len(driver.secrets), err)
 				}
 			}
 		})
@@ -131,9 +137,11 @@ func TestFailureWithoutSecretSaysWhy(t *testing.T) {
 	driver := &secretDriver{err: context.DeadlineExceeded}
 	d := &Deleter{Client: fake.NewClientset(), Driver: driver}
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{
-		Name: "volume", Annotations: map[string]string{provision.DeletionSecretName: "key", provision.DeletionSecretNamespace: "ns"},
+		Name: "volume", Annotations: map[string]string{provision.DeletionSecretName: "key",
+			provision.DeletionSecretNamespace: "ns"},
 	}}
-	if err := discard(t.Context(), d, volume); err == nil || !strings.Contains(err.Error(), "called without secrets because secret ns/key") {
+	if err := discard(t.Context(), d, volume); err == nil || !strings.Contains(err.Error(),
+		"called without secrets because secret ns/key") {
 		t.Errorf("Discard = %v", err)
 	}
 }

@@ -85,7 +85,8 @@ func NewInputs(config InputsConfig) *Inputs {
 // Errors are sentences for the user. A [provision.Refusal] lasts until the claim or the class
 // changes; [provision.LeftToOther] means that another provisioner serves the claim; after
 // [provision.UnsuitableNode] the scheduler must select another node.
-func (i *Inputs) For(ctx context.Context, options library.ProvisionOptions) (provision.Input, provision.Credentials, *journal.Secret, error) {
+func (i *Inputs) For(ctx context.Context,
+	options library.ProvisionOptions) (provision.Input, provision.Credentials, *journal.Secret, error) {
 	in, needs, err := i.begin(ctx, options)
 	if err == nil {
 		in.Mutable, err = i.attributes(ctx, needs.AttributesClass)
@@ -104,7 +105,8 @@ func (i *Inputs) For(ctx context.Context, options library.ProvisionOptions) (pro
 }
 
 // begin returns what claim and class alone tell.
-func (i *Inputs) begin(ctx context.Context, options library.ProvisionOptions) (provision.Input, provision.Needs, error) {
+func (i *Inputs) begin(ctx context.Context,
+	options library.ProvisionOptions) (provision.Input, provision.Needs, error) {
 	class, err := i.classOf(ctx, options.StorageClass)
 	if err != nil {
 		return provision.Input{}, provision.Needs{}, err
@@ -144,7 +146,8 @@ func (i *Inputs) accessModes(claim *v1.PersistentVolumeClaim) ([]spec.VolumeCapa
 // CapacityRequest returns the GetCapacity request for the claim's volume, without
 // topology: capabilities and parameters are those of the CreateVolume request. Nothing is
 // read. The errors are those of For.
-func (i *Inputs) CapacityRequest(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, volume string) (*spec.GetCapacityRequest, error) {
+func (i *Inputs) CapacityRequest(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass,
+	volume string) (*spec.GetCapacityRequest, error) {
 	input, _, err := i.begin(ctx, library.ProvisionOptions{PVC: claim, StorageClass: class, PVName: volume})
 	if err != nil {
 		return nil, err
@@ -153,12 +156,14 @@ func (i *Inputs) CapacityRequest(ctx context.Context, claim *v1.PersistentVolume
 	if err != nil {
 		return nil, err
 	}
-	return &spec.GetCapacityRequest{VolumeCapabilities: request.GetVolumeCapabilities(), Parameters: request.GetParameters()}, nil
+	return &spec.GetCapacityRequest{VolumeCapabilities: request.GetVolumeCapabilities(),
+		Parameters: request.GetParameters()}, nil
 }
 
 // ClassSecret returns the deletion secret that the volume's storage class names, nil for
 // none. A class that was deleted, or that now names another provisioner, names none.
-func (i *Inputs) ClassSecret(ctx context.Context, classes storagelisters.StorageClassLister, serves func(provisioner string) bool, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
+func (i *Inputs) ClassSecret(ctx context.Context, classes storagelisters.StorageClassLister,
+	serves func(provisioner string) bool, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
 	cached := func(_ context.Context, name string, _ metav1.GetOptions) (*storagev1.StorageClass, error) {
 		return classes.Get(name)
 	}
@@ -186,7 +191,8 @@ func (i *Inputs) classOf(ctx context.Context, class *storagev1.StorageClass) (*s
 
 // DeletionSecret returns the class's secret for the deletion of a volume, nil for none. The
 // claim may be gone: claimRef of the volume has its namespace and name.
-func (i *Inputs) DeletionSecret(ctx context.Context, class *storagev1.StorageClass, volume *v1.PersistentVolume) (*v1.SecretReference, error) {
+func (i *Inputs) DeletionSecret(ctx context.Context, class *storagev1.StorageClass,
+	volume *v1.PersistentVolume) (*v1.SecretReference, error) {
 	claim := volume.Spec.ClaimRef
 	if claim == nil {
 		return nil, nil
@@ -195,7 +201,8 @@ func (i *Inputs) DeletionSecret(ctx context.Context, class *storagev1.StorageCla
 	if err != nil {
 		return nil, err
 	}
-	return provision.DeletionSecretOf(translated, &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}, volume.Name)
+	return provision.DeletionSecretOf(translated,
+		&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name}}, volume.Name)
 }
 
 // attributes reads the parameters of a VolumeAttributesClass, "" for none.
@@ -203,7 +210,8 @@ func (i *Inputs) attributes(ctx context.Context, name string) (map[string]string
 	if name == "" {
 		return nil, nil
 	}
-	class, err := controller.ReadLive(ctx, "VolumeAttributesClass", name, i.Client.StorageV1().VolumeAttributesClasses().Get)
+	class, err := controller.ReadLive(ctx, "VolumeAttributesClass", name,
+		i.Client.StorageV1().VolumeAttributesClasses().Get)
 	if err != nil {
 		return nil, err
 	}
@@ -221,9 +229,12 @@ func (i *Inputs) credentials(ctx context.Context, in provision.Input) (provision
 	values, uid, err := readSecret(ctx, i.Client, reference.Namespace, reference.Name)
 	switch {
 	case err != nil:
-		return provision.Credentials{}, nil, fmt.Errorf("read %s%s, which storage class %q names: %w", what, reference.Name, in.Class.Name, err)
+		return provision.Credentials{}, nil, fmt.Errorf("read %s%s, which storage class %q names: %w", what, reference.Name,
+			in.Class.Name, err)
 	case values == nil:
-		return provision.Credentials{}, nil, &provision.NotReady{Sentence: fmt.Sprintf("The %s%s, which storage class %q names, does not exist", what, reference.Name, in.Class.Name)}
+		return provision.Credentials{}, nil,
+			&provision.NotReady{Sentence: fmt.Sprintf("The %s%s, which storage class %q names, does not exist", what,
+				reference.Name, in.Class.Name)}
 	}
 	return provision.Conceal(values), &journal.Secret{Namespace: reference.Namespace, Name: reference.Name, UID: uid}, nil
 }

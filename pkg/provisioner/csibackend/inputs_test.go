@@ -124,9 +124,10 @@ func newNode(name, zone string) *v1.Node {
 }
 
 func newCSINode(name string) *storagev1.CSINode {
-	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
-		{Name: "other", TopologyKeys: []string{"rack"}}, {Name: "driver", TopologyKeys: []string{"zone"}},
-	}}}
+	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+			{Name: "other", TopologyKeys: []string{"rack"}}, {Name: "driver", TopologyKeys: []string{"zone"}},
+		}}}
 }
 
 // options are those of a claim in namespace "team", of a class with the parameters.
@@ -136,9 +137,11 @@ func options(change func(*library.ProvisionOptions), parameters ...string) libra
 		PVName: "pvc-1",
 		PVC: &v1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data", UID: "uid"},
-			Spec:       v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod, v1.ReadWriteMany}},
+			Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class,
+				AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod, v1.ReadWriteMany}},
 		},
-		StorageClass: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "driver", Parameters: map[string]string{}},
+		StorageClass: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "driver",
+			Parameters: map[string]string{}},
 	}
 	for i := 0; i < len(parameters); i += 2 {
 		o.StorageClass.Parameters["csi.storage.k8s.io/"+parameters[i]] = parameters[i+1]
@@ -159,7 +162,8 @@ func TestEveryAccessModeIsTranslated(t *testing.T) {
 }
 
 func TestSelectedNodeIsPreferredOrUnsuitable(t *testing.T) {
-	w := newWorld(t, []runtime.Object{newNode("n1", "a"), newNode("n2", "b"), newNode("n3", "c"), newCSINode("n1"), newCSINode("n2")}, nil)
+	w := newWorld(t, []runtime.Object{newNode("n1", "a"), newNode("n2", "b"), newNode("n3", "c"), newCSINode("n1"),
+		newCSINode("n2")}, nil)
 	choose := func(name, zone string) library.ProvisionOptions {
 		return options(func(o *library.ProvisionOptions) { o.SelectedNode = newNode(name, zone) })
 	}
@@ -178,7 +182,8 @@ func TestSelectedNodeIsPreferredOrUnsuitable(t *testing.T) {
 func TestNewNodeIsReadLive(t *testing.T) {
 	w := newWorld(t, []runtime.Object{newNode("n1", "a"), newCSINode("n1")}, nil)
 	must(t, w.inputs.CSINodes.GetStore().Delete(newCSINode("n1"))) // the cache is late
-	in, _, _, err := w.inputs.For(t.Context(), options(func(o *library.ProvisionOptions) { o.SelectedNode = newNode("n1", "a") }))
+	in, _, _, err := w.inputs.For(t.Context(),
+		options(func(o *library.ProvisionOptions) { o.SelectedNode = newNode("n1", "a") }))
 	must(t, err)
 	if got := in.Topology.GetPreferred()[0].GetSegments()["zone"]; got != "a" {
 		t.Errorf("topology: %v", in.Topology)
@@ -212,10 +217,12 @@ func TestRepeatedRequestHasEveryRegisteredSetOfKeys(t *testing.T) {
 }
 
 func TestSecretIsSentAndNotStored(t *testing.T) {
-	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data-key"}, Data: map[string][]byte{"password": []byte("hunter2")}}
+	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data-key"},
+		Data: map[string][]byte{"password": []byte("hunter2")}}
 	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), secret}, nil)
 	b := &Backend{Driver: w.driver, Inputs: w.inputs}
-	call := prepare(t, b, options(nil, "provisioner-secret-name", "${pvc.name}-key", "provisioner-secret-namespace", "${pvc.namespace}"))
+	call := prepare(t, b, options(nil, "provisioner-secret-name", "${pvc.name}-key", "provisioner-secret-namespace",
+		"${pvc.namespace}"))
 	later := backend.Call{Request: call.Request.WithoutCredentials(), Volume: call.Volume}
 	for name, tried := range map[string]backend.Call{"the first call": call, "a later call, from memory": later} {
 		answer := create(t, b, tried)
@@ -223,7 +230,8 @@ func TestSecretIsSentAndNotStored(t *testing.T) {
 			t.Errorf("%s: the driver got %v", name, got)
 		}
 		stored, _ := tried.Request.Stored()
-		if text := fmt.Sprintf("%+v %#v %v %v", tried.Request.WithoutCredentials(), tried.Request, stored, answer.Volume); strings.Contains(text, "hunter2") {
+		if text := fmt.Sprintf("%+v %#v %v %v", tried.Request.WithoutCredentials(), tried.Request, stored,
+			answer.Volume); strings.Contains(text, "hunter2") {
 			t.Errorf("%s: the secret is kept: %s", name, text)
 		}
 		if answer.Volume.Annotations[provision.DeletionSecretName] != "data-key" {
@@ -231,7 +239,8 @@ func TestSecretIsSentAndNotStored(t *testing.T) {
 		}
 	}
 	must(t, w.inputs.Client.CoreV1().Secrets("team").Delete(t.Context(), "data-key", metav1.DeleteOptions{}))
-	if _, failure := b.Create(t.Context(), later); failure == nil || !strings.Contains(failure.Err.Error(), "team/data-key") || failure.Unresolved == "" {
+	if _, failure := b.Create(t.Context(), later); failure == nil ||
+		!strings.Contains(failure.Err.Error(), "team/data-key") || failure.Unresolved == "" {
 		t.Errorf("without the secret: %+v, want a failure that names it", failure)
 	}
 }
@@ -294,11 +303,13 @@ func TestSnapshotIsProtectedAndRestored(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "origin", UID: "s"},
 		Status:     &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &content, ReadyToUse: &ready},
 	}
-	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n")}, []runtime.Object{snapshot, &snapshotv1.VolumeSnapshotContent{
-		ObjectMeta: metav1.ObjectMeta{Name: content},
-		Spec:       snapshotv1.VolumeSnapshotContentSpec{Driver: "driver", VolumeSnapshotRef: v1.ObjectReference{Namespace: "team", Name: "origin", UID: "s"}},
-		Status:     &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: &snapshotHandle},
-	}})
+	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n")},
+		[]runtime.Object{snapshot, &snapshotv1.VolumeSnapshotContent{
+			ObjectMeta: metav1.ObjectMeta{Name: content},
+			Spec: snapshotv1.VolumeSnapshotContentSpec{Driver: "driver",
+				VolumeSnapshotRef: v1.ObjectReference{Namespace: "team", Name: "origin", UID: "s"}},
+			Status: &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: &snapshotHandle},
+		}})
 	in, _, _, err := w.inputs.For(t.Context(), options(func(o *library.ProvisionOptions) {
 		o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: "origin"}
 	}))
@@ -330,7 +341,8 @@ func TestInTreeVolumeIsClonedAndTranslatedBack(t *testing.T) {
 		o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "origin"}
 	}))
 	answer := create(t, b, call)
-	if got := w.driver.asked; got.GetVolumeContentSource().GetVolume().GetVolumeId() != "disk" || got.GetParameters()["translated"] != "true" {
+	if got := w.driver.asked; got.GetVolumeContentSource().GetVolume().GetVolumeId() != "disk" ||
+		got.GetParameters()["translated"] != "true" {
 		t.Errorf("the driver was asked for %v", got)
 	}
 	if !strings.Contains(answer.Unusable, "not made from the source volume") || answer.Handle != "h" {
@@ -338,7 +350,8 @@ func TestInTreeVolumeIsClonedAndTranslatedBack(t *testing.T) {
 	}
 	call.Request.(*request).message.VolumeContentSource = nil
 	answer = create(t, b, call)
-	if answer.Unusable != "" || answer.Volume.Spec.HostPath == nil || answer.Volume.Annotations["pv.kubernetes.io/provisioned-by"] != "kubernetes.io/old" {
+	if answer.Unusable != "" || answer.Volume.Spec.HostPath == nil ||
+		answer.Volume.Annotations["pv.kubernetes.io/provisioned-by"] != "kubernetes.io/old" {
 		t.Errorf("answer: %+v", answer)
 	}
 	if fmt.Sprint(w.protected) != "[origin]" {
@@ -348,8 +361,10 @@ func TestInTreeVolumeIsClonedAndTranslatedBack(t *testing.T) {
 
 func TestUnannotatedVolumeUsesDeletionSecretOfItsClass(t *testing.T) {
 	inputs := newWorld(t, nil, nil).inputs
-	class := options(nil, "provisioner-secret-name", "${pvc.name}-${pv.name}", "provisioner-secret-namespace", "${pvc.namespace}",
-		"node-stage-secret-name", "${pvc.annotations['gone-with-the-claim']}", "node-stage-secret-namespace", "team").StorageClass
+	class := options(nil, "provisioner-secret-name", "${pvc.name}-${pv.name}", "provisioner-secret-namespace",
+		"${pvc.namespace}",
+		"node-stage-secret-name", "${pvc.annotations['gone-with-the-claim']}", "node-stage-secret-namespace", "team").
+		StorageClass
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
 	for name, tc := range map[string]struct {
 		claim *v1.ObjectReference

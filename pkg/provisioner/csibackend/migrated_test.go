@@ -19,13 +19,15 @@ type labeledDriver struct {
 	label any
 }
 
-func (d *labeledDriver) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+func (d *labeledDriver) CreateVolume(ctx context.Context,
+	request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	d.label = ctx.Value(connection.AdditionalInfoKey)
 	return d.able.CreateVolume(ctx, request)
 }
 
 func TestMigratedCallIsLabeledInMetrics(t *testing.T) {
-	for provisioner, want := range map[string]any{"driver": nil, "kubernetes.io/plugin": connection.AdditionalInfo{Migrated: "true"}} {
+	for provisioner, want := range map[string]any{"driver": nil,
+		"kubernetes.io/plugin": connection.AdditionalInfo{Migrated: "true"}} {
 		driver := &labeledDriver{}
 		b := &Backend{Driver: driver, Inputs: NewInputs(InputsConfig{Driver: driver, Translator: plugin{}})}
 		create(t, b, prepare(t, b, optionsOf(provisioner)))

@@ -91,7 +91,8 @@ func (p *nodePool) topologyOf(node *v1.Node) topology.Node {
 
 // topology returns the required topology of the volume. The selected node was read live;
 // all other nodes come from the cache.
-func (i *Inputs) topology(ctx context.Context, in provision.Input, selected *v1.Node) (*spec.TopologyRequirement, error) {
+func (i *Inputs) topology(ctx context.Context, in provision.Input,
+	selected *v1.Node) (*spec.TopologyRequirement, error) {
 	if !in.Driver.Topology || i.Nodes == nil {
 		return nil, nil
 	}

@@ -61,7 +61,8 @@ func TestPoolFollowsTheCaches(t *testing.T) {
 
 func TestPoolReadsTheCachesUntilItHasSynced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(newNode("a", "1"), newNode("b", "1"), newNode("c", "2"), newCSINode("a"), newCSINode("b"), newCSINode("c"))
+		client := fake.NewClientset(newNode("a", "1"), newNode("b", "1"), newNode("c", "2"), newCSINode("a"), newCSINode("b"),
+			newCSINode("c"))
 		factory := informers.NewSharedInformerFactory(client, 0)
 		pool := newNodePool("driver", factory.Core().V1().Nodes().Informer(), factory.Storage().V1().CSINodes().Informer())
 		if err := pool.nodes.GetStore().Add(newNode("early", "3")); err != nil {
@@ -73,7 +74,8 @@ func TestPoolReadsTheCachesUntilItHasSynced(t *testing.T) {
 		factory.StartWithContext(t.Context())
 		factory.WaitForCacheSync(t.Context().Done())
 		synctest.Wait()
-		if got := groups(pool.except("c")); !pool.hasSynced() || !slices.Equal(got, []string{"zone=1"}) || len(pool.except("")) != 2 {
+		if got := groups(pool.except("c")); !pool.hasSynced() || !slices.Equal(got, []string{"zone=1"}) ||
+			len(pool.except("")) != 2 {
 			t.Errorf("after the lists: zones %v, nodes %v", got, pool.except(""))
 		}
 		moved := newNode("c", "4")

@@ -18,7 +18,8 @@ import (
 // source reads the data source of the volume live and protects the source with a finalizer.
 // The claim is in the cache: a removal of the finalizer that began before the cache had the
 // claim ends before the read, and none begins later.
-func (i *Inputs) source(ctx context.Context, in provision.Input, source storage.DataSource) (*spec.VolumeContentSource, error) {
+func (i *Inputs) source(ctx context.Context, in provision.Input,
+	source storage.DataSource) (*spec.VolumeContentSource, error) {
 	switch source.Kind {
 	case storage.SourceClaim:
 		return i.cloneOf(ctx, in, source.Name)
@@ -31,7 +32,8 @@ func (i *Inputs) source(ctx context.Context, in provision.Input, source storage.
 
 func (i *Inputs) cloneOf(ctx context.Context, in provision.Input, name string) (*spec.VolumeContentSource, error) {
 	i.CloneSources.AwaitRemoval(in.Claim.Namespace + "/" + name)
-	origin, err := controller.ReadLive(ctx, "claim", name, i.Client.CoreV1().PersistentVolumeClaims(in.Claim.Namespace).Get)
+	origin, err := controller.ReadLive(ctx, "claim", name, i.Client.CoreV1().PersistentVolumeClaims(in.Claim.Namespace).
+		Get)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,8 @@ func (i *Inputs) ReachesSource(ctx context.Context, claim *v1.PersistentVolumeCl
 	if source.Kind != storage.SourceClaim || source.Namespace != claim.Namespace || source.Name == "" {
 		return true, nil
 	}
-	origin, err := controller.ReadLive(ctx, "claim", source.Name, i.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get)
+	origin, err := controller.ReadLive(ctx, "claim", source.Name,
+		i.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get)
 	if err != nil {
 		return false, err
 	}
@@ -136,7 +139,8 @@ func contentOf(snapshot *snapshotv1.VolumeSnapshot) string {
 	return *snapshot.Status.BoundVolumeSnapshotContentName
 }
 
-func contentState(snapshot *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) *provision.SnapshotContent {
+func contentState(snapshot *snapshotv1.VolumeSnapshot,
+	content *snapshotv1.VolumeSnapshotContent) *provision.SnapshotContent {
 	if content == nil {
 		return nil
 	}

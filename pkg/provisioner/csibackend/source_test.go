@@ -19,7 +19,8 @@ import (
 // leaving returns the metadata of an object that is being deleted.
 func leaving(name string, finalizers ...finalizer.Name) metav1.ObjectMeta {
 	now := metav1.Now()
-	object := metav1.ObjectMeta{Namespace: "team", Name: name, UID: "o", DeletionTimestamp: &now, Finalizers: []string{"example.com/other"}}
+	object := metav1.ObjectMeta{Namespace: "team", Name: name, UID: "o", DeletionTimestamp: &now,
+		Finalizers: []string{"example.com/other"}}
 	for _, name := range finalizers {
 		object.Finalizers = append(object.Finalizers, string(name))
 	}
@@ -32,13 +33,15 @@ func leavingSources() (claim *v1.PersistentVolumeClaim, volume *v1.PersistentVol
 	class, ready, content, handle := "fast", true, "content", "snap"
 	claim = &v1.PersistentVolumeClaim{
 		ObjectMeta: leaving("origin", finalizer.CloneSource),
-		Spec:       v1.PersistentVolumeClaimSpec{VolumeName: "v", StorageClassName: &class}, Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
+		Spec:       v1.PersistentVolumeClaimSpec{VolumeName: "v", StorageClassName: &class},
+		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
 	}
 	volume = &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "v"}, Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound},
 		Spec: v1.PersistentVolumeSpec{
-			ClaimRef:               &v1.ObjectReference{Namespace: "team", Name: "origin", UID: "o"},
-			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: "h"}},
+			ClaimRef: &v1.ObjectReference{Namespace: "team", Name: "origin", UID: "o"},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "driver",
+				VolumeHandle: "h"}},
 		},
 	}
 	snapshot = &snapshotv1.VolumeSnapshot{
@@ -46,8 +49,10 @@ func leavingSources() (claim *v1.PersistentVolumeClaim, volume *v1.PersistentVol
 		Status:     &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &content, ReadyToUse: &ready},
 	}
 	contents = &snapshotv1.VolumeSnapshotContent{
-		ObjectMeta: metav1.ObjectMeta{Name: content}, Status: &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: &handle},
-		Spec: snapshotv1.VolumeSnapshotContentSpec{Driver: "driver", VolumeSnapshotRef: v1.ObjectReference{Namespace: "team", Name: "origin", UID: "o"}},
+		ObjectMeta: metav1.ObjectMeta{Name: content},
+		Status:     &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: &handle},
+		Spec: snapshotv1.VolumeSnapshotContentSpec{Driver: "driver",
+			VolumeSnapshotRef: v1.ObjectReference{Namespace: "team", Name: "origin", UID: "o"}},
 	}
 	return claim, volume, snapshot, contents
 }
@@ -57,7 +62,8 @@ func TestSourceIsReadAfterRemovalOfFinalizer(t *testing.T) {
 	group := "snapshot.storage.k8s.io"
 	for _, kind := range []string{"PersistentVolumeClaim", "VolumeSnapshot"} {
 		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), claim, volume}, []runtime.Object{snapshot, contents})
+			w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), claim, volume},
+				[]runtime.Object{snapshot, contents})
 			from := options(func(o *library.ProvisionOptions) {
 				o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: kind, Name: "origin"}
 				if kind == "VolumeSnapshot" {
@@ -73,9 +79,11 @@ func TestSourceIsReadAfterRemovalOfFinalizer(t *testing.T) {
 				}
 				unprotectedClaim, unprotectedSnapshot := claim.DeepCopy(), snapshot.DeepCopy()
 				unprotectedClaim.ObjectMeta, unprotectedSnapshot.ObjectMeta = leaving("origin"), leaving("origin")
-				_, err := w.inputs.Client.CoreV1().PersistentVolumeClaims("team").Update(t.Context(), unprotectedClaim, metav1.UpdateOptions{})
+				_, err := w.inputs.Client.CoreV1().PersistentVolumeClaims("team").
+					Update(t.Context(), unprotectedClaim, metav1.UpdateOptions{})
 				must(t, err)
-				_, err = w.inputs.Snapshots.SnapshotV1().VolumeSnapshots("team").Update(t.Context(), unprotectedSnapshot, metav1.UpdateOptions{})
+				_, err = w.inputs.Snapshots.SnapshotV1().VolumeSnapshots("team").
+					Update(t.Context(), unprotectedSnapshot, metav1.UpdateOptions{})
 				must(t, err)
 			}
 			_, _, _, err := w.inputs.For(t.Context(), from)
@@ -100,7 +108,8 @@ func TestCloneOfUnreachedSourceGivesUpTheNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim, volume, snapshot, contents := leavingSources()
-			w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), claim, volume}, []runtime.Object{snapshot, contents})
+			w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n"), claim, volume},
+				[]runtime.Object{snapshot, contents})
 			w.inputs.Reaches = func(*v1.PersistentVolume) bool { return tc.reaches }
 			from := options(func(o *library.ProvisionOptions) {
 				o.PVC.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: tc.kind, Name: "origin"}
@@ -132,8 +141,10 @@ func TestSourceThatCannotBeClonedYetIsNoReasonAgainstTheNode(t *testing.T) {
 	w := newWorld(t, []runtime.Object{newNode("n", "a"), newCSINode("n")}, nil)
 	w.inputs.Reaches = func(*v1.PersistentVolume) bool { return false }
 	for name, claim := range map[string]*v1.PersistentVolumeClaim{
-		"no source":      {},
-		"missing source": {ObjectMeta: metav1.ObjectMeta{Namespace: "team"}, Spec: v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "origin"}}},
+		"no source": {},
+		"missing source": {ObjectMeta: metav1.ObjectMeta{Namespace: "team"},
+			Spec: v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim",
+				Name: "origin"}}},
 	} {
 		if reaches, err := w.inputs.ReachesSource(t.Context(), claim); !reaches || err != nil {
 			t.Errorf("%s: ReachesSource = %t, %v", name, reaches, err)

@@ -75,12 +75,15 @@ func TestClaimRefThatChangedIsReadAgain(t *testing.T) {
 
 // reconcileOnce reconciles the volume, which the cache shows.
 func reconcileOnce(
-	t *testing.T, client kubernetes.Interface, d *directories, volume *v1.PersistentVolume, removeEntry func(context.Context, *v1.PersistentVolume) (bool, error),
+	t *testing.T, client kubernetes.Interface, d *directories, volume *v1.PersistentVolume,
+	removeEntry func(context.Context, *v1.PersistentVolume) (bool, error),
 ) error {
 	t.Helper()
 	c, err := New(Config{
-		Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(), Deleter: d, Honor: true,
-		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("confirm"), Locks: &controller.KeyLocks{},
+		Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(),
+		Deleter: d, Honor: true,
+		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("confirm"),
+		Locks:   &controller.KeyLocks{},
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second}, RemoveEntry: removeEntry,
 	})
 	if err != nil {

@@ -88,10 +88,12 @@ func New(config Config) (*Controller, error) {
 // Watch registers the event handlers, and returns once every volume of the driver is
 // enqueued.
 func (c *Controller) Watch(ctx context.Context) error {
-	handlers := []controller.EventHandler{{Informer: c.Volumes, Handler: controller.OnChange(c.onVolume, c.onVolumeDeleted)}}
+	handlers := []controller.EventHandler{{Informer: c.Volumes,
+		Handler: controller.OnChange(c.onVolume, c.onVolumeDeleted)}}
 	if c.Attachments != nil {
 		handlers = append(handlers, controller.EventHandler{
-			Informer: c.Attachments, Handler: controller.OnChange(func(_, _ *storagev1.VolumeAttachment) {}, c.onAttachmentDeleted),
+			Informer: c.Attachments, Handler: controller.OnChange(func(_, _ *storagev1.VolumeAttachment) {},
+				c.onAttachmentDeleted),
 		})
 	}
 	return controller.RegisterHandlers(ctx, handlers...)
@@ -130,7 +132,8 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 			c.forgetDeleted(volume)
 			return nil
 		}
-		klog.FromContext(ctx).V(4).Info("Decided on volume", "action", decision.Action, "reason", decision.Reason, "state", o.state)
+		klog.FromContext(ctx).V(4).Info("Decided on volume", "action", decision.Action, "reason", decision.Reason, "state",
+			o.state)
 		if err := steps.Next(); err != nil {
 			return err
 		}
@@ -167,7 +170,8 @@ func (c *Controller) exists(volume *v1.PersistentVolume) bool {
 }
 
 func (c *Controller) addIndexes() error {
-	err := c.Volumes.AddIndexers(cache.Indexers{byDisk: controller.BucketIndex(c.diskKeys), byEnclosing: controller.BucketIndex(c.enclosingKeys)})
+	err := c.Volumes.AddIndexers(cache.Indexers{byDisk: controller.BucketIndex(c.diskKeys),
+		byEnclosing: controller.BucketIndex(c.enclosingKeys)})
 	if err != nil || c.Attachments == nil {
 		return err
 	}

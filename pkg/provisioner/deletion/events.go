@@ -24,8 +24,9 @@ const (
 
 // Writes, as events about refused writes name them.
 const (
-	addsFinalizer = "Adding the finalizer " + string(finalizer.External) + ", which keeps the volume until its disk is deleted,"
-	writesStatus  = "Writing the annotation " + reclaim.Annotation
+	addsFinalizer = "Adding the finalizer " + string(finalizer.External) +
+		", which keeps the volume until its disk is deleted,"
+	writesStatus = "Writing the annotation " + reclaim.Annotation
 )
 
 // countFailure counts the failure and reports it on the volume, unless the volume only
@@ -43,13 +44,15 @@ func (c *Controller) report(volume *v1.PersistentVolume, reason external.Reason)
 	switch reason {
 	case external.HandleShared:
 		if others := c.sharing(volume); len(others) > 0 {
-			c.Reporter.Report(volume, controller.WarningEvent(string(reason), fmt.Sprintf("The disk is not deleted, because volume %q has the same disk, or a directory in it; if that volume is in use, set the policy of this one to Retain", others[0])))
+			c.Reporter.Report(volume, controller.WarningEvent(string(reason),
+				fmt.Sprintf("The disk is not deleted, because volume %q has the same disk, or a directory in it; if that volume is in use, set the policy of this one to Retain", others[0])))
 		}
 	case external.StillAttached:
 		c.reportAttached(volume)
 	case external.TooLateToProtect:
-		c.Reporter.Report(volume, controller.WarningEvent(string(reason), "The volume was deleted before its finalizer was added. The driver deletes the data once the claim is gone if the pv-controller supports the annotation "+
-			reclaim.Annotation+" and keeps the volume until then; with any other controller the data stays in the storage system"))
+		c.Reporter.Report(volume, controller.WarningEvent(string(reason),
+			"The volume was deleted before its finalizer was added. The driver deletes the data once the claim is gone if the pv-controller supports the annotation "+
+				reclaim.Annotation+" and keeps the volume until then; with any other controller the data stays in the storage system"))
 	default:
 	}
 }
@@ -68,7 +71,9 @@ func (c *Controller) reportAttached(volume *v1.PersistentVolume) {
 		}
 	}
 	slices.Sort(nodes)
-	c.Reporter.Report(volume, controller.NormalEvent(volumeDelete, fmt.Sprintf("persistentvolume %s is still attached to %s, waiting for detach", volume.Name, strings.Join(nodes, " and "))))
+	c.Reporter.Report(volume, controller.NormalEvent(volumeDelete,
+		fmt.Sprintf("persistentvolume %s is still attached to %s, waiting for detach", volume.Name,
+			strings.Join(nodes, " and "))))
 }
 
 // reportLeak reports a volume with a pending status whose object was deleted before its
@@ -83,5 +88,6 @@ func (c *Controller) reportLeak(volume *v1.PersistentVolume) {
 	if volume.Spec.CSI != nil {
 		handle = volume.Spec.CSI.VolumeHandle
 	}
-	c.Reporter.ReportAlways(volume, controller.WarningEvent(string(external.TooLateToProtect), fmt.Sprintf("The PersistentVolume was deleted, and its data is still in the storage system as %q; delete the data there if nobody needs it", handle)))
+	c.Reporter.ReportAlways(volume, controller.WarningEvent(string(external.TooLateToProtect),
+		fmt.Sprintf("The PersistentVolume was deleted, and its data is still in the storage system as %q; delete the data there if nobody needs it", handle)))
 }

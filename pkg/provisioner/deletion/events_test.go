@@ -27,8 +27,9 @@ func released(name string) *v1.PersistentVolume {
 		},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
-			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: fuzzobj.Driver, VolumeHandle: "h"}},
-			ClaimRef:                      &v1.ObjectReference{Namespace: "team", Name: "data", UID: "claim"},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: fuzzobj.Driver,
+				VolumeHandle: "h"}},
+			ClaimRef: &v1.ObjectReference{Namespace: "team", Name: "data", UID: "claim"},
 		},
 		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeReleased},
 	}
@@ -56,8 +57,9 @@ func TestAttachedVolumeGetsNormalEvent(t *testing.T) {
 			driver := &shredder{}
 			c, err := New(Config{
 				Client: client, Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: true,
-				Volumes: factory.Core().V1().PersistentVolumes().Informer(), Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
-				Reporter: controller.NewReporter(events), Metrics: metrics.New("attached"), Locks: &controller.KeyLocks{},
+				Volumes:     factory.Core().V1().PersistentVolumes().Informer(),
+				Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
+				Reporter:    controller.NewReporter(events), Metrics: metrics.New("attached"), Locks: &controller.KeyLocks{},
 				Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 			})
 			if err != nil {
@@ -87,14 +89,16 @@ func TestAttachedVolumeGetsNormalEvent(t *testing.T) {
 // The volume names no provisioner, so the unbound claim may still be bound to the volume.
 func TestVolumeWithoutProvisionerNameIsKept(t *testing.T) {
 	volume, driver := released("pv"), &shredder{}
-	volume.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "", "pv.kubernetes.io/migrated-to": fuzzobj.Driver}
+	volume.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "",
+		"pv.kubernetes.io/migrated-to": fuzzobj.Driver}
 	volume.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data", UID: "claim"}}
 	client := fake.NewClientset(volume, claim)
 	c, err := New(Config{
 		Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(),
 		Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: true,
-		Reporter: controller.NewReporter(record.NewFakeRecorder(10)), Metrics: metrics.New("unnamed"), Locks: &controller.KeyLocks{},
+		Reporter: controller.NewReporter(record.NewFakeRecorder(10)), Metrics: metrics.New("unnamed"),
+		Locks:   &controller.KeyLocks{},
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 	})
 	if err == nil {

@@ -51,7 +51,8 @@ func (c *Controller) execute(ctx context.Context, o observation, action external
 // removeEntry has the journal entry of the volume's claim removed before anything of the volume is deleted. The
 // next leader repeats the request of an entry that no PersistentVolume records: after a crash between both
 // deletions it would create an empty disk for a claim whose data is gone. It reports whether there was an entry.
-func (c *Controller) removeEntry(ctx context.Context, volume *v1.PersistentVolume, action external.Action) (bool, error) {
+func (c *Controller) removeEntry(ctx context.Context, volume *v1.PersistentVolume,
+	action external.Action) (bool, error) {
 	deletes := action == external.RemoveFinalizer || action == external.DeleteVolume || action == external.DeleteObject
 	if c.RemoveEntry == nil || !deletes {
 		return false, nil
@@ -95,7 +96,8 @@ func (c *Controller) setStatus(ctx context.Context, o observation, action extern
 	change := patch.For(o.volume).Test(key, reclaim.AnnotationPending)
 	switch action {
 	case external.SetStatusPending:
-		change = patch.ForVersion(o.volume).Annotate(o.volume, map[string]string{reclaim.Annotation: reclaim.AnnotationPending})
+		change = patch.ForVersion(o.volume).Annotate(o.volume,
+			map[string]string{reclaim.Annotation: reclaim.AnnotationPending})
 	case external.SetStatusDone:
 		change.Set(key, reclaim.AnnotationDone)
 	default:
@@ -167,7 +169,8 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 
 // PrepareDiscard returns the call that deletes a volume in the storage system that no
 // PersistentVolume records.
-func (c *Controller) PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, handle string) (backend.DeleteCall, error) {
+func (c *Controller) PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume,
+	handle string) (backend.DeleteCall, error) {
 	call, err := c.Deleter.PrepareDiscard(ctx, volume, handle)
 	if err != nil {
 		return nil, err

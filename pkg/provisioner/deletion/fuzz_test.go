@@ -55,8 +55,10 @@ func FuzzStaleCacheDeletesNoData(f *testing.F) {
 		driver := &shredder{}
 		cached := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer()
 		c, err := New(Config{
-			Client: client, Volumes: cached, Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: honor,
-			Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzz"), Locks: &controller.KeyLocks{},
+			Client: client, Volumes: cached, Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver},
+			Honor:    honor,
+			Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzz"),
+			Locks:   &controller.KeyLocks{},
 			Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 		})
 		if err != nil {
@@ -115,7 +117,8 @@ func expectDisposable(t *testing.T, client *fake.Clientset, deleted []string, tr
 		}
 		volume := owners[0]
 		released := volume.Status.Phase == v1.VolumeReleased || volume.Status.Phase == v1.VolumeFailed
-		if !released || volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete || claimed(t, client, volume) {
+		if !released || volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete ||
+			claimed(t, client, volume) {
 			t.Errorf("%s was deleted, though phase is %s, policy %s, and its claim: %v",
 				handle, volume.Status.Phase, volume.Spec.PersistentVolumeReclaimPolicy, claimed(t, client, volume))
 		}

@@ -37,14 +37,16 @@ func (c *Controller) DeletedWith(volume, other *v1.PersistentVolume) bool {
 func (c *Controller) VolumesDeletedWith(volume *v1.PersistentVolume) []string {
 	found := c.onDisk(volume)
 	if nested, ok := c.Deleter.(backend.Nested); ok {
-		found = append(found, c.matching(byEnclosing, c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return nested.Inside(other, volume) })...)
+		found = append(found, c.matching(byEnclosing, c.Deleter.Keys(volume),
+			func(other *v1.PersistentVolume) bool { return nested.Inside(other, volume) })...)
 	}
 	return sortedNames(found)
 }
 
 // onDisk returns the cached volumes that have the disk of the volume.
 func (c *Controller) onDisk(volume *v1.PersistentVolume) []*v1.PersistentVolume {
-	return c.matching(byDisk, c.Deleter.Keys(volume), func(other *v1.PersistentVolume) bool { return c.SameDisk(volume, other) })
+	return c.matching(byDisk, c.Deleter.Keys(volume),
+		func(other *v1.PersistentVolume) bool { return c.SameDisk(volume, other) })
 }
 
 // sharing returns the names of the other volumes whose disks are deleted with that of the volume.
@@ -58,11 +60,13 @@ func (c *Controller) enclosing(volume *v1.PersistentVolume) []string {
 	if !ok {
 		return nil
 	}
-	return sortedNames(c.matching(byDisk, nested.Enclosing(volume), func(other *v1.PersistentVolume) bool { return nested.Inside(volume, other) }))
+	return sortedNames(c.matching(byDisk, nested.Enclosing(volume),
+		func(other *v1.PersistentVolume) bool { return nested.Inside(volume, other) }))
 }
 
 // matching returns the cached volumes that match, of those with one of the keys in the index.
-func (c *Controller) matching(index string, keys []string, matches func(*v1.PersistentVolume) bool) []*v1.PersistentVolume {
+func (c *Controller) matching(index string, keys []string,
+	matches func(*v1.PersistentVolume) bool) []*v1.PersistentVolume {
 	var found []*v1.PersistentVolume
 	for _, key := range keys {
 		found = append(found, controller.FromBucket(c.Volumes, index, key, matches)...)

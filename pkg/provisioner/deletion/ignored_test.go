@@ -58,7 +58,8 @@ func (d *directories) PrepareDelete(_ context.Context, volume *v1.PersistentVolu
 	}, nil
 }
 
-func (d *directories) PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume, _ string) (backend.DeleteCall, error) {
+func (d *directories) PrepareDiscard(ctx context.Context, volume *v1.PersistentVolume,
+	_ string) (backend.DeleteCall, error) {
 	return d.PrepareDelete(ctx, volume)
 }
 
@@ -76,7 +77,8 @@ func TestVolumeOfAnotherBackendIsReclaimed(t *testing.T) {
 			volume.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/d"}}
 			client, events, d := fake.NewClientset(volume), record.NewFakeRecorder(10), &directories{ignores: tc.ignores}
 			c, err := New(Config{
-				Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(), Deleter: d, Honor: true,
+				Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(),
+				Deleter: d, Honor: true,
 				Reporter: controller.NewReporter(events), Metrics: metrics.New("ignored"), Locks: &controller.KeyLocks{},
 				Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 			})

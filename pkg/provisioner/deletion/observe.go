@@ -91,7 +91,8 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 		// Policy, claimRef or the secret's name may be others by now; the call was prepared for an earlier version.
 		return new(c.observe(volume)), nil
 	}
-	return &observation{volume: volume, state: c.stateOf(volume, storage.ClaimOf(volume, claim), true), prepared: prepared, read: read}, nil
+	return &observation{volume: volume, state: c.stateOf(volume, storage.ClaimOf(volume, claim), true), prepared: prepared,
+		read: read}, nil
 }
 
 // isCached reports whether the cache still has the volume.

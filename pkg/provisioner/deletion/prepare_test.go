@@ -38,11 +38,13 @@ func releasedWith(secret string) *v1.PersistentVolume {
 }
 
 // reconcileWithSecrets reconciles the volume, which the cache shows, with a CSI driver.
-func reconcileWithSecrets(t *testing.T, client *fake.Clientset, driver csibackend.DeletionDriver, volume *v1.PersistentVolume) (events []string, err error) {
+func reconcileWithSecrets(t *testing.T, client *fake.Clientset, driver csibackend.DeletionDriver,
+	volume *v1.PersistentVolume) (events []string, err error) {
 	t.Helper()
 	recorder := record.NewFakeRecorder(10)
 	c, err := New(Config{
-		Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(), Honor: true,
+		Client: client, Volumes: informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer(),
+		Honor:    true,
 		Deleter:  &csibackend.Deleter{Client: client, Driver: driver, Translator: &shredder{}},
 		Reporter: controller.NewReporter(recorder), Metrics: metrics.New("prepare"), Locks: &controller.KeyLocks{},
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
@@ -61,7 +63,8 @@ func reconcileWithSecrets(t *testing.T, client *fake.Clientset, driver csibacken
 }
 
 func secretOf(user string) *v1.Secret {
-	return &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: user}, Data: map[string][]byte{"user": []byte(user)}}
+	return &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: user},
+		Data: map[string][]byte{"user": []byte(user)}}
 }
 
 // TestRetainCountsWhileSecretIsRead sets the policy Retain while the secret or its namespace is
@@ -96,7 +99,8 @@ func TestSecretIsThatOfTheLiveVolume(t *testing.T) {
 	live := releasedWith("new")
 	live.ResourceVersion = "2"
 	client := fake.NewClientset(live, secretOf("old"), secretOf("new"))
-	if _, err := reconcileWithSecrets(t, client, driver, volume); err != nil || len(driver.secrets) != 1 || driver.secrets[0] != "new" {
+	if _, err := reconcileWithSecrets(t, client, driver, volume); err != nil || len(driver.secrets) != 1 ||
+		driver.secrets[0] != "new" {
 		t.Errorf("DeleteVolume with secrets %v, want the new one, once; error %v", driver.secrets, err)
 	}
 }
@@ -105,15 +109,19 @@ func TestSecretIsThatOfTheLiveVolume(t *testing.T) {
 func TestMissingSecretOfClaimedVolumeIsNoFailure(t *testing.T) {
 	volume, driver := releasedWith("missing"), &keyed{}
 	claim := &v1.PersistentVolumeClaim{}
-	claim.Namespace, claim.Name, claim.UID, claim.Spec.VolumeName = volume.Spec.ClaimRef.Namespace, volume.Spec.ClaimRef.Name, volume.Spec.ClaimRef.UID, volume.Name
+	claim.Namespace, claim.Name, claim.UID, claim.Spec.VolumeName = volume.Spec.ClaimRef.Namespace,
+		volume.Spec.ClaimRef.Name, volume.Spec.ClaimRef.UID, volume.Name
 	client := fake.NewClientset(volume, claim, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
-	if events, err := reconcileWithSecrets(t, client, driver, volume); err != nil || len(events) > 0 || len(driver.deleted) > 0 {
+	if events, err := reconcileWithSecrets(t, client, driver, volume); err != nil || len(events) > 0 ||
+		len(driver.deleted) > 0 {
 		t.Errorf("events %v, deleted %v, error %v", events, driver.deleted, err)
 	}
-	if err := client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), claim.Namespace, claim.Name); err != nil {
+	if err := client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), claim.Namespace,
+		claim.Name); err != nil {
 		t.Fatal(err)
 	}
-	if events, err := reconcileWithSecrets(t, client, driver, volume); err == nil || len(events) != 1 || len(driver.deleted) > 0 {
+	if events, err := reconcileWithSecrets(t, client, driver, volume); err == nil || len(events) != 1 ||
+		len(driver.deleted) > 0 {
 		t.Errorf("without the claim: events %v, deleted %v, error %v", events, driver.deleted, err)
 	}
 }

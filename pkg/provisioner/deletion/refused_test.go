@@ -26,11 +26,13 @@ func TestRefusedWriteOfVolumeIsReported(t *testing.T) {
 		"finalizer is added":   {unprotected, adds},
 		"finalizer is removed": {released("pv"), "Warning VolumeFailedDelete "},
 	} {
-		for _, code := range []int32{http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity} {
+		for _, code := range []int32{http.StatusForbidden, http.StatusNotFound, http.StatusConflict,
+			http.StatusUnprocessableEntity} {
 			t.Run(fmt.Sprintf("%s, %d", name, code), func(t *testing.T) {
 				client := fake.NewClientset(tc.volume)
 				client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: `admission webhook "w" denied the request`}}
+					return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code,
+						Message: `admission webhook "w" denied the request`}}
 				})
 				client.PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, nil // its finalizers keep the object

@@ -62,13 +62,15 @@ func TestEventsAreSentences(t *testing.T) {
 }
 
 // newReporting returns a controller whose cache has the volumes, and its events.
-func newReporting(t *testing.T, client *fake.Clientset, volumes ...*v1.PersistentVolume) (*Controller, *record.FakeRecorder) {
+func newReporting(t *testing.T, client *fake.Clientset,
+	volumes ...*v1.PersistentVolume) (*Controller, *record.FakeRecorder) {
 	t.Helper()
 	factory, events, driver := informers.NewSharedInformerFactory(client, 0), record.NewFakeRecorder(10), &shredder{}
 	c, err := New(Config{
 		Client: client, Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: true,
-		Volumes: factory.Core().V1().PersistentVolumes().Informer(), Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
-		Reporter: controller.NewReporter(events), Metrics: metrics.New("reporting"), Locks: &controller.KeyLocks{},
+		Volumes:     factory.Core().V1().PersistentVolumes().Informer(),
+		Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
+		Reporter:    controller.NewReporter(events), Metrics: metrics.New("reporting"), Locks: &controller.KeyLocks{},
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 	})
 	for _, volume := range volumes {

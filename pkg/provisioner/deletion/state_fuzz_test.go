@@ -25,11 +25,13 @@ func newFuzzed(f *testing.F) (*Controller, fuzzcache.Caches) {
 	f.Helper()
 	client, driver := fake.NewClientset(), &shredder{}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	fill := fuzzcache.Caches{Volumes: factory.Core().V1().PersistentVolumes().Informer(), Attachments: factory.Storage().V1().VolumeAttachments().Informer()}
+	fill := fuzzcache.Caches{Volumes: factory.Core().V1().PersistentVolumes().Informer(),
+		Attachments: factory.Storage().V1().VolumeAttachments().Informer()}
 	c, err := New(Config{
 		Client: client, Volumes: fill.Volumes, Attachments: fill.Attachments,
 		Deleter:  &csibackend.Deleter{Client: client, Driver: driver, Translator: driver},
-		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzzstate"), Locks: &controller.KeyLocks{},
+		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzzstate"),
+		Locks:   &controller.KeyLocks{},
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 	})
 	if err != nil {

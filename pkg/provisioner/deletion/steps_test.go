@@ -24,8 +24,9 @@ func TestPassEndsAlthoughWebhookRemovesFinalizer(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1"},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
-			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: fuzzobj.Driver, VolumeHandle: "v"}},
-			ClaimRef:                      &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "c"},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: fuzzobj.Driver,
+				VolumeHandle: "v"}},
+			ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "c"},
 		},
 		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound},
 	}
@@ -36,8 +37,10 @@ func TestPassEndsAlthoughWebhookRemovesFinalizer(t *testing.T) {
 	})
 	cached := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer()
 	c, err := New(Config{
-		Client: client, Volumes: cached, Deleter: &csibackend.Deleter{Client: client, Driver: &shredder{}, Translator: &shredder{}}, Honor: true,
-		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("steps"), Locks: &controller.KeyLocks{},
+		Client: client, Volumes: cached, Deleter: &csibackend.Deleter{Client: client, Driver: &shredder{},
+			Translator: &shredder{}}, Honor: true,
+		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("steps"),
+		Locks:   &controller.KeyLocks{},
 		Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 	})
 	if err != nil {

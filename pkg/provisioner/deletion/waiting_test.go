@@ -56,8 +56,10 @@ func TestSlowDeletionHasEvent(t *testing.T) {
 			volumes := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer()
 			c, err := New(Config{
 				Client: client, Volumes: volumes, Honor: true,
-				Deleter:  &slowDeleter{csibackend.Deleter{Client: client, Driver: &shredder{}, Translator: &shredder{}}, tc.takes, tc.err},
-				Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("waiting"), Locks: &controller.KeyLocks{},
+				Deleter: &slowDeleter{csibackend.Deleter{Client: client, Driver: &shredder{}, Translator: &shredder{}}, tc.takes,
+					tc.err},
+				Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("waiting"),
+				Locks: &controller.KeyLocks{},
 			})
 			if err == nil {
 				err = volumes.GetStore().Add(volume)
@@ -83,10 +85,12 @@ func TestVanishedVolumeDoesNotWait(t *testing.T) {
 	volume := releasedVolume()
 	client := fake.NewClientset(volume)
 	volumes := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumes().Informer()
-	deleter := &slowDeleter{csibackend.Deleter{Client: client, Driver: &shredder{}, Translator: &shredder{}}, 45 * time.Second, errors.New("in use")}
+	deleter := &slowDeleter{csibackend.Deleter{Client: client, Driver: &shredder{}, Translator: &shredder{}},
+		45 * time.Second, errors.New("in use")}
 	c, err := New(Config{
 		Client: client, Volumes: volumes, Honor: true, Deleter: deleter,
-		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("vanished"), Locks: &controller.KeyLocks{},
+		Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("vanished"),
+		Locks: &controller.KeyLocks{},
 	})
 	if err == nil {
 		err = volumes.GetStore().Add(volume)
@@ -114,7 +118,8 @@ func TestVanishedVolumeDoesNotWait(t *testing.T) {
 // releasedVolume returns a volume of the mock driver whose claim is gone.
 func releasedVolume() *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{}
-	volume.Name, volume.UID, volume.ResourceVersion, volume.Finalizers = "v", "u", "1", []string{string(finalizer.External)}
+	volume.Name, volume.UID, volume.ResourceVersion, volume.Finalizers = "v", "u", "1",
+		[]string{string(finalizer.External)}
 	volume.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimDelete
 	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: fuzzobj.Driver, VolumeHandle: "v"}
 	volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "c"}
@@ -123,12 +128,14 @@ func releasedVolume() *v1.PersistentVolume {
 }
 
 func TestBlockerNamesHolderAndNextStep(t *testing.T) {
-	for _, reason := range []blocker.Reason{blocker.VolumeAttached, blocker.DriverDeletes, blocker.DriverRefuses, blocker.SecretMissing, blocker.HandleShared, blocker.JournalEntry} {
+	for _, reason := range []blocker.Reason{blocker.VolumeAttached, blocker.DriverDeletes, blocker.DriverRefuses,
+		blocker.SecretMissing, blocker.HandleShared, blocker.JournalEntry} {
 		got := blockerOf(releasedVolume(), reason, "the driver d")
 		if got.Reason != reason || got.Holder == "" || !strings.Contains(got.Next, "kubectl exeunt why pv/v") {
 			t.Errorf("%v: %+v", reason, got)
 		}
-		if stuck := reason == blocker.DriverRefuses || reason == blocker.SecretMissing || reason == blocker.HandleShared; stuck != (got.Verdict == blocker.Stuck) {
+		if stuck := reason == blocker.DriverRefuses || reason == blocker.SecretMissing ||
+			reason == blocker.HandleShared; stuck != (got.Verdict == blocker.Stuck) {
 			t.Errorf("%v: verdict %v", reason, got.Verdict)
 		}
 	}

@@ -41,17 +41,19 @@ func TestVolumeEventsHaveUpstreamKeyWords(t *testing.T) {
 			factory, events, driver := informers.NewSharedInformerFactory(client, 0), record.NewFakeRecorder(10), &busy{}
 			c, err := New(Config{
 				Client: client, Deleter: &csibackend.Deleter{Client: client, Driver: driver, Translator: driver}, Honor: true,
-				Volumes: factory.Core().V1().PersistentVolumes().Informer(), Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
-				Reporter: controller.NewReporter(events), Metrics: metrics.New("words"), Locks: &controller.KeyLocks{},
+				Volumes:     factory.Core().V1().PersistentVolumes().Informer(),
+				Attachments: factory.Storage().V1().VolumeAttachments().Informer(),
+				Reporter:    controller.NewReporter(events), Metrics: metrics.New("words"), Locks: &controller.KeyLocks{},
 				Backoff: controller.Backoff{Initial: time.Second, Max: time.Second},
 			})
 			if err == nil {
 				err = c.Volumes.GetStore().Add(volume)
 			}
 			if err == nil && tc.attached {
-				err = c.Attachments.GetStore().Add(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: storagev1.VolumeAttachmentSpec{
-					NodeName: "b", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume.Name},
-				}})
+				err = c.Attachments.GetStore().
+					Add(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: storagev1.VolumeAttachmentSpec{
+						NodeName: "b", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume.Name},
+					}})
 			}
 			if err != nil {
 				t.Fatal(err)

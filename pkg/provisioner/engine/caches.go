@@ -14,11 +14,16 @@ import (
 
 // NewInformers returns informers whose claims and volumes are those of the provisioner
 // only, and how the claims came.
-func NewInformers(client kubernetes.Interface, names provisioning.Names) (informers.SharedInformerFactory, provisioning.Arrivals) {
+func NewInformers(client kubernetes.Interface,
+	names provisioning.Names) (informers.SharedInformerFactory, provisioning.Arrivals) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(intern.New().Transform))
 	claims, arrivals := provisioning.NewClaims(client, names)
-	factory.InformerFor(&v1.PersistentVolumeClaim{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return claims })
-	factory.InformerFor(&v1.PersistentVolume{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+	factory.InformerFor(&v1.PersistentVolumeClaim{}, func(kubernetes.Interface,
+		time.Duration) cache.SharedIndexInformer {
+		return claims
+	})
+	factory.InformerFor(&v1.PersistentVolume{}, func(client kubernetes.Interface,
+		_ time.Duration) cache.SharedIndexInformer {
 		return provisioning.NewVolumes(client, names)
 	})
 	return factory, arrivals

@@ -152,7 +152,8 @@ func (e *Engine) Started() <-chan struct{} { return e.started }
 func (e *Engine) watchJournal(ctx context.Context) {
 	may, err := controller.MayWatch(ctx, e.Client, coordinationv1.Resource("leases"), e.Journal.Journal.Namespace)
 	for pause := time.Second; err != nil; pause = min(2*pause, time.Minute) {
-		klog.FromContext(ctx).Error(err, "The leases of the provisioning journal are not watched yet; the list is retried", "wait", pause)
+		klog.FromContext(ctx).Error(err, "The leases of the provisioning journal are not watched yet; the list is retried",
+			"wait", pause)
 		select {
 		case <-ctx.Done():
 			return

@@ -30,7 +30,8 @@ func newEngine(t *testing.T, off bool) *Engine {
 	backoff := controller.Backoff{Initial: time.Second, Max: time.Second}
 	e, err := New(Config{
 		Client: client, Workers: 1, End: func(error) {},
-		Journal: journalstore.Config{Client: client, Journal: journal.Journal{Namespace: "ns", Driver: "driver"}, Off: off, Metrics: journalstore.NewMetrics()},
+		Journal: journalstore.Config{Client: client, Journal: journal.Journal{Namespace: "ns", Driver: "driver"}, Off: off,
+			Metrics: journalstore.NewMetrics()},
 		Provisioning: provisioning.Config{
 			Client: client,
 			Caches: provisioning.Caches{
@@ -39,7 +40,8 @@ func newEngine(t *testing.T, off bool) *Engine {
 			},
 			Scope: unreached{}, Backoff: backoff, Reporter: reporter, Metrics: metrics.New("p"),
 		},
-		Deletion: deletion.Config{Client: client, Volumes: core.PersistentVolumes().Informer(), Backoff: backoff, Reporter: reporter, Metrics: metrics.New("d")},
+		Deletion: deletion.Config{Client: client, Volumes: core.PersistentVolumes().Informer(), Backoff: backoff,
+			Reporter: reporter, Metrics: metrics.New("d")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +86,8 @@ func TestGateOfTheJournal(t *testing.T) {
 	for _, off := range []bool{true, false} {
 		e := newEngine(t, off)
 		if e.Provisioning.Journaled == off || e.Provisioning.Journal == nil {
-			t.Errorf("off = %v: journaled = %v, journal = %v; earlier entries are finished in any case", off, e.Provisioning.Journaled, e.Provisioning.Journal)
+			t.Errorf("off = %v: journaled = %v, journal = %v; earlier entries are finished in any case", off,
+				e.Provisioning.Journaled, e.Provisioning.Journal)
 		}
 	}
 }

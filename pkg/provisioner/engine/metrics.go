@@ -34,7 +34,8 @@ func NewTracked() Tracked {
 
 // Recorder returns the recorder of [controller.Recorder], which also sends the events about
 // deletions that wait.
-func (t Tracked) Recorder(ctx context.Context, client kubernetes.Interface, component string) (record.EventRecorder, func()) {
+func (t Tracked) Recorder(ctx context.Context, client kubernetes.Interface,
+	component string) (record.EventRecorder, func()) {
 	sink := waiting.NewSink(client, clock.RealClock{})
 	recorder, stop := controller.RecorderTo(ctx, sink, component)
 	t.Waiting.SendTo(recorder, sink.Refuses)

@@ -33,9 +33,10 @@ var selectedCases = map[string]struct {
 	"deleted node":                         {SelectedNodes{HasTopology: true}, nil, nil, "", apierrors.IsNotFound, 1},
 	"driver without topology":              {SelectedNodes{}, nil, nil, "", nil, 0},
 	"driver without topology, served node": {SelectedNodes{Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "", nil, 0},
-	"served node":                          {SelectedNodes{HasTopology: true, Served: "there", Topology: map[string]string{"zone": "served"}}, nil, nil, "served", nil, 0},
-	"reading forbidden, cached":            {SelectedNodes{HasTopology: true}, nil, forbidden, "cached", nil, 1},
-	"reading forbidden, not cached":        {SelectedNodes{HasTopology: true, Served: "other"}, nil, forbidden, "", apierrors.IsForbidden, 1},
+	"served node": {SelectedNodes{HasTopology: true, Served: "there",
+		Topology: map[string]string{"zone": "served"}}, nil, nil, "served", nil, 0},
+	"reading forbidden, cached":     {SelectedNodes{HasTopology: true}, nil, forbidden, "cached", nil, 1},
+	"reading forbidden, not cached": {SelectedNodes{HasTopology: true, Served: "other"}, nil, forbidden, "", apierrors.IsForbidden, 1},
 }
 
 // A live read costs one request for each claim, and a deleted node sends the claim back
@@ -45,7 +46,8 @@ func TestSelectedNodeIsReadOnlyForTopology(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset(tc.live...)
 			if tc.denied != nil {
-				client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.denied })
+				client.PrependReactor("get", "nodes",
+					func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.denied })
 			}
 			tc.nodes.Client = client
 			if tc.nodes.Served == "" {
@@ -102,7 +104,8 @@ func TestServedNodeIsTheOnlyCachedNode(t *testing.T) {
 	if len(registered.GetStore().List()) != 1 || !isCSINode || csiNode.Name != "node" {
 		t.Fatalf("cached CSI nodes: %v", registered.GetStore().List())
 	}
-	if driver := csiNode.Spec.Drivers[0]; driver.Name != "driver" || !slices.Equal(driver.TopologyKeys, []string{"rack", "zone"}) {
+	if driver := csiNode.Spec.Drivers[0]; driver.Name != "driver" ||
+		!slices.Equal(driver.TopologyKeys, []string{"rack", "zone"}) {
 		t.Errorf("registered driver: %v", driver)
 	}
 }

@@ -39,12 +39,14 @@ func JournalNamespace(ctx context.Context, client kubernetes.Interface, elected 
 // authenticates this process as, "" for other users. No answer is an error: in another
 // namespace this process would miss the entries of its predecessor.
 func accountNamespace(ctx context.Context, client kubernetes.Interface) (string, error) {
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.AuthenticationV1().SelfSubjectReviews().
+		Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
 		return "", nil
 	case apierrors.IsNotFound(err):
-		served, unknown := controller.Serves(client.Discovery(), authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"))
+		served, unknown := controller.Serves(client.Discovery(),
+			authenticationv1.SchemeGroupVersion.WithResource("selfsubjectreviews"))
 		if unknown == nil && !served { // an old API server
 			return "", nil
 		}

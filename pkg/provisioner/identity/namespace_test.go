@@ -57,7 +57,8 @@ func TestUnknownPathIsNoOldAPIServer(t *testing.T) {
 			client.Resources[0].APIResources = []metav1.APIResource{{Name: "selfsubjectreviews"}}
 		}
 		client.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "post", authenticationv1.Resource("selfsubjectreviews"), "", "404 page not found", 0, true)
+			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "post",
+				authenticationv1.Resource("selfsubjectreviews"), "", "404 page not found", 0, true)
 		})
 		if got, err := JournalNamespace(t.Context(), client, false, ""); got != want && err == nil || (err != nil) != served {
 			t.Errorf("served %v: namespace %q, %v", served, got, err)

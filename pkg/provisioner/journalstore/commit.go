@@ -65,7 +65,8 @@ func (s *Store) Pending() bool { return len(s.changed()) > 0 }
 func (s *Store) changed() []*lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(s.leases), func(l *lease) bool { return l.inherited || !l.isPending() && len(l.waiters) == 0 })
+	return slices.DeleteFunc(slices.Clone(s.leases),
+		func(l *lease) bool { return l.inherited || !l.isPending() && len(l.waiters) == 0 })
 }
 
 // never is the sleep of a writer without changes; a change wakes the writer.
@@ -165,7 +166,8 @@ func (s *Store) scheduleRetry(ctx context.Context, l *lease, err error) {
 	l.failures++
 	wait := min(firstRetry<<min(l.failures, 10), lastRetry)
 	s.schedule(l, time.Now().Add(wait))
-	klog.FromContext(ctx).Error(err, "Writing the provisioning journal failed, and is retried", "lease", s.Journal.LeaseName(journal.KindActive, l.number), "wait", wait)
+	klog.FromContext(ctx).Error(err, "Writing the provisioning journal failed, and is retried", "lease",
+		s.Journal.LeaseName(journal.KindActive, l.number), "wait", wait)
 }
 
 // maxTries is the number of tries of one write after conflicts.
@@ -246,7 +248,8 @@ func (s *Store) checkStored(now, written *coordinationv1.Lease) error {
 		return apierrors.NewConflict(coordinationv1.Resource("leases"), now.Name, errors.New("it is being deleted"))
 	case !maps.Equal(journal.Encoded(now), journal.Encoded(written)):
 		return fmt.Errorf("lease %s/%s: its entries were changed on admission", now.Namespace, now.Name)
-	case !ours || journal.HolderOf(now) != journal.HolderOf(written) || now.Annotations[journal.CustodyAnnotation] != written.Annotations[journal.CustodyAnnotation]:
+	case !ours || journal.HolderOf(now) != journal.HolderOf(written) ||
+		now.Annotations[journal.CustodyAnnotation] != written.Annotations[journal.CustodyAnnotation]:
 		return fmt.Errorf("lease %s/%s: its holder, term or owner was changed on admission", now.Namespace, now.Name)
 	}
 	return nil
@@ -293,7 +296,8 @@ func (s *Store) reread(ctx context.Context, l *lease) (*coordinationv1.Lease, er
 		l.number = s.freeNumber()
 		s.numbers[l.number] = true
 	case journal.HolderOf(object) != s.Holder && journal.HolderOf(object) != "":
-		return nil, s.endJournal(fmt.Errorf("lease %s/%s is held by %s: %w", s.Journal.Namespace, name, journal.HolderOf(object), ErrLost))
+		return nil, s.endJournal(fmt.Errorf("lease %s/%s is held by %s: %w", s.Journal.Namespace, name,
+			journal.HolderOf(object), ErrLost))
 	case !l.inherited && l.wentBack(object):
 		return nil, s.endJournal(fmt.Errorf("lease %s/%s is older than the last write of this process, or has an entry of another writer: %w", s.Journal.Namespace, name, ErrLost))
 	default:

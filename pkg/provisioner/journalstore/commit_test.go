@@ -153,14 +153,16 @@ func TestRefusedBatchIsSplit(t *testing.T) {
 			}
 		}
 		store.Remove(newEntry(9).UID)
-		errs := writeAll(t, store, withParameter(newEntry(0), "new"), withParameter(newEntry(1), "refused"), withParameter(newEntry(2), "new"), withParameter(newEntry(5), "refused"), withParameter(newEntry(6), "new"))
+		errs := writeAll(t, store, withParameter(newEntry(0), "new"), withParameter(newEntry(1), "refused"),
+			withParameter(newEntry(2), "new"), withParameter(newEntry(5), "refused"), withParameter(newEntry(6), "new"))
 		for i, wrong := range []bool{false, true, false, true, false} {
 			if apierrors.IsInvalid(errs[i]) != wrong || (errs[i] != nil) != wrong {
 				t.Errorf("entry %d: %v", i, errs[i])
 			}
 		}
 		want := map[types.UID]string{
-			newEntry(0).UID: "new", newEntry(1).UID: "old", newEntry(2).UID: "new", newEntry(3).UID: "old", newEntry(6).UID: "new",
+			newEntry(0).UID: "new", newEntry(1).UID: "old", newEntry(2).UID: "new", newEntry(3).UID: "old",
+			newEntry(6).UID: "new",
 		}
 		got := map[types.UID]string{}
 		for uid, entry := range api.entries(journal.KindActive) {
@@ -233,7 +235,8 @@ func TestCanceledCallerDoesNotStopWrite(t *testing.T) {
 		api.latency = time.Second
 		store := New(config(api, pod, 1))
 		run(t, store)
-		if err := store.Write(contextWithTimeout(t, 100*time.Millisecond), newEntry(1)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := store.Write(contextWithTimeout(t, 100*time.Millisecond), newEntry(1)); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("error = %v", err)
 		}
 		if !store.Has(newEntry(1).UID) {

@@ -149,7 +149,8 @@ func TestLostJournalFailsAllCalls(t *testing.T) {
 			}
 		}
 		for _, err := range []error{
-			store.Write(contextWithTimeout(t, time.Second), newEntry(20)), store.RemoveNow(contextWithTimeout(t, time.Second), newEntry(8).UID),
+			store.Write(contextWithTimeout(t, time.Second), newEntry(20)),
+			store.RemoveNow(contextWithTimeout(t, time.Second), newEntry(8).UID),
 			store.MoveToUnresolved(contextWithTimeout(t, time.Second), newEntry(7), "x"),
 		} {
 			if !errors.Is(err, ErrLost) {

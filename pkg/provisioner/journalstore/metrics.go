@@ -21,19 +21,23 @@ type Metrics struct {
 // NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "exeunt", Subsystem: "provisioning_journal", Name: name, Help: help})
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "exeunt", Subsystem: "provisioning_journal",
+			Name: name, Help: help})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "exeunt", Subsystem: "provisioning_journal", Name: name, Help: help})
+		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "exeunt", Subsystem: "provisioning_journal", Name: name,
+			Help: help})
 	}
 	m := &Metrics{
-		commits:          counter("commits_total", "Writes of the journal's Leases."),
-		bytes:            counter("commit_bytes_total", "Size of the entries in all writes, in bytes."),
-		open:             gauge("entries", "CreateVolume calls whose outcome is not recorded yet."),
-		unresolved:       gauge("unresolved_entries", "Entries that only an administrator can end: see exeunt journal list."),
-		oldestUnresolved: gauge("unresolved_oldest_timestamp_seconds", "When the oldest unresolved entry became unresolved, in seconds since 1970; 0 if there is none."),
+		commits:    counter("commits_total", "Writes of the journal's Leases."),
+		bytes:      counter("commit_bytes_total", "Size of the entries in all writes, in bytes."),
+		open:       gauge("entries", "CreateVolume calls whose outcome is not recorded yet."),
+		unresolved: gauge("unresolved_entries", "Entries that only an administrator can end: see exeunt journal list."),
+		oldestUnresolved: gauge("unresolved_oldest_timestamp_seconds",
+			"When the oldest unresolved entry became unresolved, in seconds since 1970; 0 if there is none."),
 		byState: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: "exeunt", Name: "journal_entries", Help: "Entries of the provisioning journal by driver and state: open or unresolved.",
+			Namespace: "exeunt", Name: "journal_entries",
+			Help: "Entries of the provisioning journal by driver and state: open or unresolved.",
 		}, []string{"driver_name", "state"}),
 		Bypassed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "exeunt", Subsystem: "provisioning_journal", Name: "bypassed_total",

@@ -262,7 +262,8 @@ func TestUnseenDeletedLeaseIsRepairedAfterForbiddenCreate(t *testing.T) {
 			}
 			return nil
 		}
-		if err := store.Write(t.Context(), newEntry(2)); !apierrors.IsForbidden(err) || store.Has(newEntry(2).UID) || !store.Has(newEntry(1).UID) {
+		if err := store.Write(t.Context(), newEntry(2)); !apierrors.IsForbidden(err) || store.Has(newEntry(2).UID) ||
+			!store.Has(newEntry(1).UID) {
 			t.Errorf("error = %v, journal has new %v, old %v", err, store.Has(newEntry(2).UID), store.Has(newEntry(1).UID))
 		}
 		api.setHooks(nil, nil)

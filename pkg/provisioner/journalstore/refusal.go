@@ -22,7 +22,8 @@ var errMayBeExecuted = errors.New("an earlier write may still be executed")
 // writeAccepted writes the entries. If the API server refuses the write, it writes the durable
 // entries, and then the changes one by one. It returns the errors of the refused changes.
 // Durable entries stay durable meanwhile.
-func (s *Store) writeAccepted(ctx context.Context, l *lease, entries map[types.UID]string) (map[types.UID]error, error) {
+func (s *Store) writeAccepted(ctx context.Context, l *lease,
+	entries map[types.UID]string) (map[types.UID]error, error) {
 	err := s.write(ctx, l, entries)
 	if !answer.IsRefused(err) {
 		return nil, err
@@ -44,7 +45,8 @@ func (s *Store) writeAccepted(ctx context.Context, l *lease, entries map[types.U
 }
 
 // writeOneByOne writes each change, and returns the errors of the refused changes.
-func (s *Store) writeOneByOne(ctx context.Context, l *lease, changes []types.UID, entries map[types.UID]string) (map[types.UID]error, error) {
+func (s *Store) writeOneByOne(ctx context.Context, l *lease, changes []types.UID,
+	entries map[types.UID]string) (map[types.UID]error, error) {
 	refusals := map[types.UID]error{}
 	for _, claim := range changes {
 		candidate := maps.Clone(l.durable)

@@ -59,7 +59,8 @@ func TestForbiddenEntryIsGivenUp(t *testing.T) {
 			t.Errorf("in the journal: %v, pending: %v", store.Has(newEntry(2).UID), store.Pending())
 		}
 		must(t, store.RemoveNow(contextWithTimeout(t, time.Minute), newEntry(2).UID))
-		if err := store.Write(t.Context(), withParameter(newEntry(1), "new")); !apierrors.IsForbidden(err) || !store.Has(newEntry(1).UID) {
+		if err := store.Write(t.Context(), withParameter(newEntry(1), "new")); !apierrors.IsForbidden(err) ||
+			!store.Has(newEntry(1).UID) {
 			t.Errorf("error = %v, in the journal: %v", err, store.Has(newEntry(1).UID))
 		}
 		api.setHooks(nil, nil)
@@ -162,7 +163,8 @@ func TestForbiddenRemovalKeepsEntryAndIsRetried(t *testing.T) {
 // keepEntry returns a hook that forbids Leases without the entry, as an admission policy can.
 func keepEntry(number int) func(string, *coordinationv1.Lease) error {
 	return func(verb string, lease *coordinationv1.Lease) error {
-		if (verb == "create" || verb == "update") && journal.Encoded(lease)[newEntry(number).UID] == "" && lease.Name == leaseName {
+		if (verb == "create" || verb == "update") && journal.Encoded(lease)[newEntry(number).UID] == "" &&
+			lease.Name == leaseName {
 			return errForbidden
 		}
 		return nil

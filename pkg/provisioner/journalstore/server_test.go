@@ -107,11 +107,13 @@ func (c leaseClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*
 	return stored.DeepCopy(), nil
 }
 
-func (c leaseClient) Create(_ context.Context, lease *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+func (c leaseClient) Create(_ context.Context, lease *coordinationv1.Lease,
+	_ metav1.CreateOptions) (*coordinationv1.Lease, error) {
 	return c.server.write("create", lease.DeepCopy())
 }
 
-func (c leaseClient) Update(_ context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+func (c leaseClient) Update(_ context.Context, lease *coordinationv1.Lease,
+	_ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	return c.server.write("update", lease.DeepCopy())
 }
 
@@ -174,7 +176,8 @@ func (s *server) store(verb string, lease *coordinationv1.Lease) (*coordinationv
 	case verb == "update" && known == nil:
 		return nil, apierrors.NewNotFound(leasesResource, lease.Name)
 	case verb == "update" && lease.ResourceVersion != known.ResourceVersion:
-		return nil, apierrors.NewConflict(leasesResource, lease.Name, fmt.Errorf("version %s, not %s", known.ResourceVersion, lease.ResourceVersion))
+		return nil, apierrors.NewConflict(leasesResource, lease.Name,
+			fmt.Errorf("version %s, not %s", known.ResourceVersion, lease.ResourceVersion))
 	case verb == "update" && isNoChange(known, lease):
 		return known.DeepCopy(), nil // as the API server
 	}
@@ -311,14 +314,16 @@ func newEntry(number int) journal.Entry {
 	volume := "pvc-" + string(uid)
 	return journal.Entry{
 		UID: uid, Namespace: "default", Name: fmt.Sprint("claim-", number),
-		Request: journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: volume, Parameters: map[string]string{}}},
-		Volume:  &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}},
+		Request: journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: volume,
+			Parameters: map[string]string{}}},
+		Volume: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}},
 	}
 }
 
 // withParameter returns the entry with a request parameter that identifies the version.
 func withParameter(entry journal.Entry, parameter string) journal.Entry {
-	entry.Request = journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: entry.VolumeName(), Parameters: map[string]string{"mark": parameter}}}
+	entry.Request = journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: entry.VolumeName(),
+		Parameters: map[string]string{"mark": parameter}}}
 	return entry
 }
 

@@ -34,7 +34,8 @@ func (s *Store) Start(ctx context.Context) ([]journal.Entry, error) {
 		entries, err := s.TakeOver(ctx)
 		if err == nil && !s.Off {
 			if err = s.createFirst(ctx); s.isRefusedLease(ctx, err) {
-				klog.FromContext(ctx).Error(err, "A first lease of the provisioning journal is refused; the write of each entry is tried")
+				klog.FromContext(ctx).Error(err,
+					"A first lease of the provisioning journal is refused; the write of each entry is tried")
 				return entries, nil
 			}
 		}
@@ -105,7 +106,8 @@ func (s *Store) Forbidden(ctx context.Context, err error) bool {
 func (s *Store) isForbidden(ctx context.Context) bool {
 	for _, verb := range verbs {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Namespace: s.Journal.Namespace, Verb: verb},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases",
+				Namespace: s.Journal.Namespace, Verb: verb},
 		}}
 		answer, err := s.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) || err == nil && !answer.Status.Allowed {
@@ -226,7 +228,8 @@ func (s *Store) checkTerm(ctx context.Context, object *coordinationv1.Lease) err
 		}
 	}
 	s.mu.Lock()
-	err = s.endJournal(fmt.Errorf("lease %s/%s is held by %s: %w", object.Namespace, object.Name, journal.HolderOf(object), ErrLost))
+	err = s.endJournal(fmt.Errorf("lease %s/%s is held by %s: %w", object.Namespace, object.Name, journal.HolderOf(object),
+		ErrLost))
 	s.mu.Unlock()
 	s.reportLost()
 	return err
@@ -280,7 +283,9 @@ func isDiscarding(claim types.UID, text string) bool {
 
 func (s *Store) warnUnreadable(l *lease, unreadable []types.UID) {
 	for _, claim := range unreadable {
-		s.warn("JournalEntryUnreadable", fmt.Sprintf("The journal entry of claim UID %s in lease %s cannot be read and is left alone", claim, s.Journal.LeaseName(journal.KindActive, l.number)))
+		s.warn("JournalEntryUnreadable",
+			fmt.Sprintf("The journal entry of claim UID %s in lease %s cannot be read and is left alone", claim,
+				s.Journal.LeaseName(journal.KindActive, l.number)))
 	}
 }
 
@@ -309,7 +314,8 @@ func (s *Store) inherit(object *coordinationv1.Lease) (texts map[types.UID]strin
 // number of a term again. One term has one holder: the same number with another holder is of a term before the restore.
 func (s *Store) isUnbroken(object *coordinationv1.Lease) bool {
 	recorded, current := custodyOf(object), s.currentCustody()
-	repeated := current.LeaderLease != "" && recorded.Transitions == current.Transitions && journal.HolderOf(object) != s.Holder
+	repeated := current.LeaderLease != "" && recorded.Transitions == current.Transitions &&
+		journal.HolderOf(object) != s.Holder
 	return !repeated && journal.Unbroken(recorded, current)
 }
 

@@ -22,7 +22,8 @@ import (
 )
 
 // storeLease stores a Lease of another process with the entries.
-func storeLease(t *testing.T, api *server, kind journal.Kind, number int, custody journal.Custody, entries ...journal.Entry) {
+func storeLease(t *testing.T, api *server, kind journal.Kind, number int, custody journal.Custody,
+	entries ...journal.Entry) {
 	t.Helper()
 	texts := map[types.UID]string{}
 	for _, entry := range entries {
@@ -61,7 +62,8 @@ func TestEntriesAreInherited(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
 				storeLease(t, api, journal.KindActive, 3, tc.recorded, newEntry(1), newEntry(2))
-				api.edit(theJournal.LeaseName(journal.KindActive, 3), func(l *coordinationv1.Lease) { *l.Spec.HolderIdentity = tc.holder })
+				api.edit(theJournal.LeaseName(journal.KindActive, 3),
+					func(l *coordinationv1.Lease) { *l.Spec.HolderIdentity = tc.holder })
 				store := New(config(api, pod, 5))
 				inherited := run(t, store)
 				if len(inherited) != 2 || inherited[0].CustodyBroken != tc.broken || !store.Has(newEntry(1).UID) {
@@ -156,7 +158,8 @@ func TestLeaseOfOldLeaderIsNotOverwritten(t *testing.T) {
 		for number := 1; number < 4; number++ { // as a frozen leader could, after the list
 			storeLease(t, api, journal.KindActive, number, custodyAt(4), newEntry(100+number))
 		}
-		api.edit(theJournal.LeaseName(journal.KindActive, 4), func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
+		api.edit(theJournal.LeaseName(journal.KindActive, 4),
+			func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
 		for number := range 12 {
 			must(t, store.Write(contextWithTimeout(t, time.Minute), largeEntry(number)))
 		}
@@ -319,13 +322,15 @@ func TestMissingPermissionCountsAfterOneMinute(t *testing.T) {
 				}
 				api.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 					if tc.unasked {
-						return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectaccessreviews"}, "", errors.New("no"))
+						return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectaccessreviews"}, "",
+							errors.New("no"))
 					}
 					return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: tc.allowed}}, nil
 				})
 				started := time.Now()
 				_, err := New(config(api, pod, 5)).Start(contextWithTimeout(t, time.Hour))
-				if !errors.Is(err, tc.want) || time.Since(started) < time.Minute || errors.Is(tc.want, ErrForbidden) && time.Since(started) > 2*time.Minute {
+				if !errors.Is(err, tc.want) || time.Since(started) < time.Minute || errors.Is(tc.want, ErrForbidden) &&
+					time.Since(started) > 2*time.Minute {
 					t.Errorf("after %v: %v, want %v", time.Since(started), err, tc.want)
 				}
 			})
@@ -338,7 +343,8 @@ func TestCustodyWithoutElectionLastsTenMinutes(t *testing.T) {
 		t.Run(fmt.Sprint(minutes), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
-				storeLease(t, api, journal.KindActive, 0, journal.Custody{Written: time.Now().Add(time.Duration(-minutes) * time.Minute).Unix()}, newEntry(1))
+				storeLease(t, api, journal.KindActive, 0, journal.Custody{Written: time.Now().
+					Add(time.Duration(-minutes) * time.Minute).Unix()}, newEntry(1))
 				settings := config(api, pod, 5)
 				settings.Custody = journal.Custody{}
 				if got := run(t, New(settings)); len(got) != 1 || got[0].CustodyBroken != broken {

@@ -135,8 +135,10 @@ func New(config Config) *Store {
 		config.Now = time.Now
 	}
 	return &Store{
-		Config: config, wake: make(chan struct{}, 1), writer: make(chan struct{}, 1), unresolvedWriter: make(chan struct{}, 1),
-		leaseOf: map[types.UID]*lease{}, removed: map[types.UID]*lease{}, unresolved: map[string]unresolvedLease{}, numbers: map[int]bool{},
+		Config: config, wake: make(chan struct{}, 1), writer: make(chan struct{}, 1),
+		unresolvedWriter: make(chan struct{}, 1),
+		leaseOf:          map[types.UID]*lease{}, removed: map[types.UID]*lease{}, unresolved: map[string]unresolvedLease{},
+		numbers: map[int]bool{},
 	}
 }
 

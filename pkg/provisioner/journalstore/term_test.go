@@ -36,7 +36,8 @@ func TestFormerLeaderDoesNotTakeJournalBack(t *testing.T) {
 		}
 		settings, lost := config(api, otherPod, 5), error(nil)
 		settings.Lost = func(err error) { lost = err }
-		if _, err := New(settings).Start(contextWithTimeout(t, time.Hour)); !errors.Is(err, ErrLost) || !errors.Is(lost, ErrLost) {
+		if _, err := New(settings).Start(contextWithTimeout(t, time.Hour)); !errors.Is(err, ErrLost) ||
+			!errors.Is(lost, ErrLost) {
 			t.Errorf("the former leader: error = %v, lost = %v; want ErrLost", err, lost)
 		}
 		must(t, next.Write(contextWithTimeout(t, time.Minute), newEntry(2)))
@@ -62,7 +63,8 @@ func TestLaterTermIsReadFromLeaderLease(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				api := newServer()
 				storeLease(t, api, journal.KindActive, 0, custodyAt(6), newEntry(0))
-				api.edit("of another driver", func(l *coordinationv1.Lease) { l.UID, l.Spec.LeaseTransitions = "another", ptr.To[int32](5) })
+				api.edit("of another driver",
+					func(l *coordinationv1.Lease) { l.UID, l.Spec.LeaseTransitions = "another", ptr.To[int32](5) })
 				if tc.leader >= 0 {
 					storeLeaderLease(api, tc.leader)
 				}

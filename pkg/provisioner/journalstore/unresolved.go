@@ -24,7 +24,8 @@ func (s *Store) MoveToUnresolved(ctx context.Context, entry journal.Entry, reaso
 		return err
 	}
 	if err := s.writeUnresolved(ctx, entry.UID, text); err != nil {
-		return fmt.Errorf("move the journal entry of claim %s/%s to the unresolved ones: %w", entry.Namespace, entry.Name, err)
+		return fmt.Errorf("move the journal entry of claim %s/%s to the unresolved ones: %w", entry.Namespace, entry.Name,
+			err)
 	}
 	if err := s.RemoveNow(ctx, entry.UID); err != nil {
 		return err
@@ -59,7 +60,8 @@ func (s *Store) unresolvedLeases(ctx context.Context) (found []*coordinationv1.L
 
 // changeUnresolved changes Leases with unresolved entries, and repeats the change after
 // conflicts.
-func (s *Store) changeUnresolved(ctx context.Context, change func(found []*coordinationv1.Lease, free int) error) error {
+func (s *Store) changeUnresolved(ctx context.Context, change func(found []*coordinationv1.Lease,
+	free int) error) error {
 	select {
 	case s.unresolvedWriter <- struct{}{}:
 	case <-ctx.Done():
@@ -95,7 +97,8 @@ func (s *Store) writeUnresolved(ctx context.Context, claim types.UID, text strin
 			texts[claim] = text
 			return s.updateUnresolved(ctx, target, texts)
 		}
-		object := s.Journal.Lease(journal.KindUnresolved, free, s.Holder, s.currentCustody(), map[types.UID]string{claim: text})
+		object := s.Journal.Lease(journal.KindUnresolved, free, s.Holder, s.currentCustody(),
+			map[types.UID]string{claim: text})
 		now, err := s.Client.CoordinationV1().Leases(object.Namespace).Create(ctx, object, metav1.CreateOptions{})
 		return s.checkUnresolvedWrite(now, object, err)
 	})

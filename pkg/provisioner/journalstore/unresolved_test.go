@@ -40,21 +40,26 @@ func TestUnresolvedEntryIsMovedAndResumed(t *testing.T) {
 		must(t, store.Write(t.Context(), entry))
 		must(t, store.MoveToUnresolved(t.Context(), entry, "the secret is gone"))
 		got := store.Unresolved()
-		if len(got) != 1 || got[0].Unresolved.Reason != "the secret is gone" || len(api.entries(journal.KindActive)) != 0 || store.Has(entry.UID) {
+		if len(got) != 1 || got[0].Unresolved.Reason != "the secret is gone" || len(api.entries(journal.KindActive)) != 0 ||
+			store.Has(entry.UID) {
 			t.Fatalf("unresolved %+v, active %v", got, api.entries(journal.KindActive))
 		}
 		values := gauges(t, settings.Metrics)
-		if values["exeunt_provisioning_journal_unresolved_entries"] != 1 || values["exeunt_provisioning_journal_unresolved_oldest_timestamp_seconds"] != float64(time.Now().Unix()) {
+		if values["exeunt_provisioning_journal_unresolved_entries"] != 1 ||
+			values["exeunt_provisioning_journal_unresolved_oldest_timestamp_seconds"] != float64(time.Now().Unix()) {
 			t.Errorf("metrics: %v", values)
 		}
 		resumed, err := store.Resume(t.Context(), got[0])
 		if err != nil || resumed.CustodyBroken || resumed.Unresolved != nil {
 			t.Errorf("resumed %+v, %v", resumed, err)
 		}
-		if len(store.Unresolved()) != 0 || len(api.entries(journal.KindActive)) != 1 || len(api.entries(journal.KindUnresolved)) != 0 {
+		if len(store.Unresolved()) != 0 || len(api.entries(journal.KindActive)) != 1 ||
+			len(api.entries(journal.KindUnresolved)) != 0 {
 			t.Error("the entry is not active again")
 		}
-		if values := gauges(t, settings.Metrics); values["exeunt_provisioning_journal_unresolved_entries"] != 0 || values["exeunt_provisioning_journal_unresolved_oldest_timestamp_seconds"] != 0 || values["exeunt_provisioning_journal_entries"] != 1 {
+		if values := gauges(t, settings.Metrics); values["exeunt_provisioning_journal_unresolved_entries"] != 0 ||
+			values["exeunt_provisioning_journal_unresolved_oldest_timestamp_seconds"] != 0 ||
+			values["exeunt_provisioning_journal_entries"] != 1 {
 			t.Errorf("metrics: %v", values)
 		}
 	})
@@ -84,7 +89,8 @@ func TestUnresolvedLeasesMayHaveGaps(t *testing.T) {
 func TestManyUnresolvedEntriesNeedSeveralLeases(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		api := newServer()
-		api.edit(theJournal.LeaseName(journal.KindUnresolved, 0), func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
+		api.edit(theJournal.LeaseName(journal.KindUnresolved, 0),
+			func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"its": "own"} })
 		store := New(config(api, pod, 5))
 		run(t, store)
 		const count = 60
@@ -212,7 +218,8 @@ func expectLease(t *testing.T, api *server, entries int) {
 	api.mu.Lock()
 	stored := api.leases[leaseName]
 	api.mu.Unlock()
-	if stored == nil || len(journal.Encoded(stored)) != entries || stored.Labels[journal.KindLabel] == "" || stored.Annotations[journal.OwnerAnnotation] != theJournal.Owner() ||
+	if stored == nil || len(journal.Encoded(stored)) != entries || stored.Labels[journal.KindLabel] == "" ||
+		stored.Annotations[journal.OwnerAnnotation] != theJournal.Owner() ||
 		stored.Annotations[journal.CustodyAnnotation] != custodyAt(5).String() || journal.HolderOf(stored) != pod {
 		t.Errorf("the Lease is %+v", stored)
 	}

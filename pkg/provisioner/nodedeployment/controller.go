@@ -41,7 +41,8 @@ type Config struct {
 	Driver          Driver
 	// CapacityRequest returns the GetCapacity request for the volume of a claim, without
 	// topology. The error [provision.LeftToOther] says that another process serves the claim.
-	CapacityRequest func(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error)
+	CapacityRequest func(ctx context.Context, claim *v1.PersistentVolumeClaim,
+		class *storagev1.StorageClass) (*spec.GetCapacityRequest, error)
 	// ReachesSource reports whether this node reaches the volume that the claim is a clone of; nil for always.
 	ReachesSource func(ctx context.Context, claim *v1.PersistentVolumeClaim) (bool, error)
 	Reporter      *controller.Reporter
@@ -73,8 +74,11 @@ type Controller struct {
 func New(config Config) (*Controller, error) {
 	config.MaxDelay = cmp.Or(config.MaxDelay, firstRetry) // without a pause the driver would be asked in a loop
 	versions := controller.NewVersions()
-	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions), attempts: map[string]int{}}
-	c.loop = controller.NewLoop("nodedeployment", controller.Backoff{Initial: min(max(config.BaseDelay, firstBackoff), config.MaxDelay), Max: config.MaxDelay}, c.Reconcile)
+	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions),
+		attempts: map[string]int{}}
+	c.loop = controller.NewLoop("nodedeployment",
+		controller.Backoff{Initial: min(max(config.BaseDelay, firstBackoff), config.MaxDelay), Max: config.MaxDelay},
+		c.Reconcile)
 	if err := c.Claims.AddIndexers(cache.Indexers{byClass: classWithoutVolume}); err != nil {
 		return nil, fmt.Errorf("index claims by storage class: %w", err)
 	}
@@ -95,7 +99,8 @@ func classWithoutVolume(object any) ([]string, error) {
 func (c *Controller) Watch(ctx context.Context) error {
 	return controller.RegisterHandlers(ctx,
 		controller.EventHandler{Informer: c.Claims, Handler: controller.OnChange(c.changed, c.deleted)},
-		controller.EventHandler{Informer: c.Classes, Handler: controller.OnChange(c.classChanged, func(*storagev1.StorageClass) {})})
+		controller.EventHandler{Informer: c.Classes, Handler: controller.OnChange(c.classChanged,
+			func(*storagev1.StorageClass) {})})
 }
 
 // Run reconciles claims until the context ends. Watch has succeeded.
@@ -122,7 +127,8 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	case provision.SelectNode:
 		return c.selectNode(ctx, claim, class)
 	case provision.RetryLater:
-		klog.FromContext(ctx).V(4).Info("This node cannot serve the claim now", "capacity", state.Capacity, "classKnown", state.ClassKnown)
+		klog.FromContext(ctx).V(4).Info("This node cannot serve the claim now", "capacity", state.Capacity, "classKnown",
+			state.ClassKnown)
 		c.loop.EnqueueAfter(key, c.delay(key))
 	case provision.SkipClaim, provision.CheckCapacity:
 		c.finish(key, claim, class)
@@ -146,14 +152,16 @@ func (c *Controller) observe(claim *v1.PersistentVolumeClaim, class *storagev1.S
 
 // checkCapacity asks the driver for the capacity of this node. An answer without capacity counts as
 // enough: CreateVolume then fails and reports the reason. A driver that cannot be reached has none.
-func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, state *provision.NodeState) {
+func (c *Controller) checkCapacity(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass,
+	state *provision.NodeState) {
 	request, err := c.CapacityRequest(ctx, claim, class)
 	var foreign *provision.LeftToOther
 	if errors.As(err, &foreign) {
 		state.Wanted = false
 		return
 	}
-	if state.Allowed, state.Capacity = c.reachesSource(ctx, claim); state.Capacity == provision.CapacityShort || !state.Allowed {
+	if state.Allowed, state.Capacity = c.reachesSource(ctx, claim); state.Capacity == provision.CapacityShort ||
+		!state.Allowed {
 		return
 	}
 	var response *spec.GetCapacityResponse
@@ -193,7 +201,8 @@ func (c *Controller) reachesSource(ctx context.Context, claim *v1.PersistentVolu
 }
 
 // selectNode writes this node into the claim, in the version that was observed.
-func (c *Controller) selectNode(ctx context.Context, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
+func (c *Controller) selectNode(ctx context.Context, claim *v1.PersistentVolumeClaim,
+	class *storagev1.StorageClass) error {
 	key := controller.Key(claim)
 	selection := patch.ForVersion(claim).Annotate(claim, map[string]string{storage.AnnSelectedNode: c.Node})
 	_, err := c.writer.PatchClaim(ctx, claim, selection)

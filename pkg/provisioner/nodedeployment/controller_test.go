@@ -51,7 +51,8 @@ func (d *driver) GetCapacity(_ context.Context, request *spec.GetCapacityRequest
 func claim(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
 	name := "class"
 	c := &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Annotations: map[string]string{storage.AnnStorageProvisioner: "driver"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1",
+			Annotations: map[string]string{storage.AnnStorageProvisioner: "driver"}},
 		Spec: v1.PersistentVolumeClaimSpec{
 			StorageClassName: &name,
 			Resources:        v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("10")}},
@@ -65,7 +66,8 @@ func claim(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim 
 
 func class(change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
 	immediate := storagev1.VolumeBindingImmediate
-	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: "driver", VolumeBindingMode: &immediate}
+	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: "driver",
+		VolumeBindingMode: &immediate}
 	for _, f := range change {
 		f(c)
 	}
@@ -83,7 +85,8 @@ func selected(node string) func(*v1.PersistentVolumeClaim) {
 }
 
 // capacityRequest returns a request that names the class.
-func capacityRequest(_ context.Context, _ *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+func capacityRequest(_ context.Context, _ *v1.PersistentVolumeClaim,
+	class *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 	return &spec.GetCapacityRequest{Parameters: map[string]string{"of": class.Name}}, nil
 }
 
@@ -95,7 +98,8 @@ type world struct {
 	classes cache.SharedIndexInformer
 }
 
-func newWorld(t *testing.T, delay time.Duration, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass, change ...func(*nodedeployment.Config)) *world {
+func newWorld(t *testing.T, delay time.Duration, claim *v1.PersistentVolumeClaim, class *storagev1.StorageClass,
+	change ...func(*nodedeployment.Config)) *world {
 	t.Helper()
 	client := fake.NewClientset(claim)
 	if class != nil {
@@ -104,7 +108,8 @@ func newWorld(t *testing.T, delay time.Duration, claim *v1.PersistentVolumeClaim
 		}
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
-	w := &world{client: client, driver: &driver{response: &spec.GetCapacityResponse{AvailableCapacity: 10}}, classes: factory.Storage().V1().StorageClasses().Informer()}
+	w := &world{client: client, driver: &driver{response: &spec.GetCapacityResponse{AvailableCapacity: 10}},
+		classes: factory.Storage().V1().StorageClasses().Informer()}
 	config := nodedeployment.Config{
 		Client: client, Claims: factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: w.classes,
 		Driver: w.driver, CapacityRequest: capacityRequest, Serves: func(name string) bool { return name == "driver" },
@@ -149,13 +154,15 @@ func TestNodeIsSelected(t *testing.T) {
 		"maximum volume size too small": {claim(), class(), &spec.GetCapacityResponse{AvailableCapacity: 100, MaximumVolumeSize: wrapperspb.Int64(9)}, nil, ""},
 		"driver reports no capacity":    {claim(), class(), nil, errors.New("unimplemented"), "mine"},
 		"driver does not run":           {claim(), class(), nil, status.Error(codes.Unavailable, "no connection"), ""},
-		"WaitForFirstConsumer":          {claim(), class(func(c *storagev1.StorageClass) { c.VolumeBindingMode = &wait }), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"topology not allowed":          {claim(), class(allowed("yours")), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"other node selected":           {claim(selected("yours")), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "yours"},
-		"other driver":                  {claim(func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnStorageProvisioner] = "other" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"claim with volume":             {claim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "volume" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"claim being deleted":           {claim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{}; c.Finalizers = []string{"x"} }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
-		"unknown class":                 {claim(), nil, &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"WaitForFirstConsumer": {claim(), class(func(c *storagev1.StorageClass) { c.VolumeBindingMode = &wait }),
+			&spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"topology not allowed": {claim(), class(allowed("yours")), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"other node selected":  {claim(selected("yours")), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "yours"},
+		"other driver":         {claim(func(c *v1.PersistentVolumeClaim) { c.Annotations[storage.AnnStorageProvisioner] = "other" }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"claim with volume": {claim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = "volume" }), class(),
+			&spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"claim being deleted": {claim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{}; c.Finalizers = []string{"x"} }), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
+		"unknown class":       {claim(), nil, &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, ""},
 		"beta annotation only": {claim(func(c *v1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{storage.AnnBetaStorageProvisioner: "driver"}
 		}), class(), &spec.GetCapacityResponse{AvailableCapacity: 10}, nil, "mine"},
@@ -181,7 +188,8 @@ func TestCapacityRequestIsThatOfTheVolume(t *testing.T) {
 	}{
 		"with topology": {
 			func(*nodedeployment.Config) {},
-			&spec.GetCapacityRequest{Parameters: map[string]string{"of": "class"}, AccessibleTopology: &spec.Topology{Segments: map[string]string{"host": "mine"}}}, "mine",
+			&spec.GetCapacityRequest{Parameters: map[string]string{"of": "class"},
+				AccessibleTopology: &spec.Topology{Segments: map[string]string{"host": "mine"}}}, "mine",
 		},
 		"without topology": {
 			func(c *nodedeployment.Config) { c.HasTopology, c.Topology = false, nil },
@@ -189,7 +197,8 @@ func TestCapacityRequestIsThatOfTheVolume(t *testing.T) {
 		},
 		"invalid claim: CreateVolume reports the reason": {
 			func(c *nodedeployment.Config) {
-				c.CapacityRequest = func(context.Context, *v1.PersistentVolumeClaim, *storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
+				c.CapacityRequest = func(context.Context, *v1.PersistentVolumeClaim,
+					*storagev1.StorageClass) (*spec.GetCapacityRequest, error) {
 					return nil, &provision.Refusal{}
 				}
 			}, nil, "mine",

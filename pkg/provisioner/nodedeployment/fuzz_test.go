@@ -21,10 +21,12 @@ func FuzzObserve(f *testing.F) {
 	fuzzobj.AddSeeds(f, 100, 250)
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	fill := fuzzcache.Caches{Claims: factory.Core().V1().PersistentVolumeClaims().Informer(), Classes: factory.Storage().V1().StorageClasses().Informer()}
+	fill := fuzzcache.Caches{Claims: factory.Core().V1().PersistentVolumeClaims().Informer(),
+		Classes: factory.Storage().V1().StorageClasses().Informer()}
 	c, err := New(Config{
-		Client: client, Claims: fill.Claims, Classes: fill.Classes, Node: "node", HasTopology: true, BaseDelay: time.Second, MaxDelay: time.Second,
-		Serves: func(name string) bool { return name == fuzzobj.Driver },
+		Client: client, Claims: fill.Claims, Classes: fill.Classes, Node: "node", HasTopology: true, BaseDelay: time.Second,
+		MaxDelay: time.Second,
+		Serves:   func(name string) bool { return name == fuzzobj.Driver },
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -40,7 +42,8 @@ func FuzzObserve(f *testing.F) {
 		enumtest.ExpectKnown(t, state)
 		enumtest.ExpectKnown(t, action)
 		selected := claim.Annotations[storage.AnnSelectedNode]
-		wanted := claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && storage.ClaimProvisioner(claim) == fuzzobj.Driver
+		wanted := claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" &&
+			storage.ClaimProvisioner(claim) == fuzzobj.Driver
 		if action == provision.SelectNode && (!wanted || selected != "" || state.Capacity == provision.CapacityShort) {
 			t.Errorf("node is selected for state %+v", state)
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 func TestDeletedClaimIsForgotten(t *testing.T) {
-	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "7"}}
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid",
+		ResourceVersion: "7"}}
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	c, err := New(Config{
 		Client: fake.NewClientset(), Claims: factory.Core().V1().PersistentVolumeClaims().Informer(),

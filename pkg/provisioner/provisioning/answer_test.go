@@ -33,8 +33,10 @@ func TestHandleOfAnswerIsChecked(t *testing.T) {
 			c := newObserver(t)
 			c.Deletion = &discarding{}
 			c.memory.reserve(tc.reserved, "another")
-			failure := c.checkHandle(backend.Answer{Handle: tc.handle, Shown: tc.handle, Volume: withHandle(tc.handle)}, observed(claimRecord{}))
-			if failure == nil && tc.refusal != "" || failure != nil && (tc.refusal == "" || !strings.Contains(failure.Err.Error(), tc.refusal)) {
+			failure := c.checkHandle(backend.Answer{Handle: tc.handle, Shown: tc.handle, Volume: withHandle(tc.handle)},
+				observed(claimRecord{}))
+			if failure == nil && tc.refusal != "" || failure != nil &&
+				(tc.refusal == "" || !strings.Contains(failure.Err.Error(), tc.refusal)) {
 				t.Errorf("failure = %+v, want %q", failure, tc.refusal)
 			}
 		})
@@ -52,7 +54,8 @@ func TestResultOfCallIsRecordedWithoutVolumeEvent(t *testing.T) {
 			c, o := newObserver(t), observed(claimRecord{object: objectFacts{events: 2}})
 			c.updateRecord(o, func(r *claimRecord) { r.object.events = 2 + tc.events })
 			recorded := c.recordResult(ctx, o, func(r *claimRecord) { r.request.creation = provision.Created })
-			if r, _ := c.memory.lookup("uid"); recorded != tc.recorded || (r.request.creation == provision.Created) != tc.recorded {
+			if r, _ := c.memory.lookup("uid"); recorded != tc.recorded ||
+				(r.request.creation == provision.Created) != tc.recorded {
 				t.Errorf("recordResult = %v, record %+v", recorded, r)
 			}
 			if repeated := strings.Contains(logged.String(), "the call is repeated"); repeated == tc.recorded {

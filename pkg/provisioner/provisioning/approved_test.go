@@ -50,7 +50,8 @@ func TestInheritedDiscardBesideAnotherNodeKeepsItsHandle(t *testing.T) {
 	}
 	_, err := f.client.CoreV1().PersistentVolumes().Create(t.Context(), theirs, metav1.CreateOptions{})
 	f.must(err)
-	f.Scope = testScope{provisioners: []string{csimock.DefaultName}, reaches: func(*v1.PersistentVolume) bool { return false }}
+	f.Scope = testScope{provisioners: []string{csimock.DefaultName},
+		reaches: func(*v1.PersistentVolume) bool { return false }}
 	f.reconcile(false)
 	left := f.entries(journal.KindUnresolved)
 	if len(left) != 1 || left[0].State != journal.Discarding || left[0].Handle != f.mock.Volumes()[0].ID {
@@ -69,7 +70,8 @@ func TestApprovedDiscardIsRequestedAgain(t *testing.T) {
 	f.expect(1, 1, 2, 0)
 	volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
 	f.must(err)
-	if volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimRetain || volume.Spec.CSI.VolumeHandle != entry.Handle {
+	if volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimRetain ||
+		volume.Spec.CSI.VolumeHandle != entry.Handle {
 		t.Errorf("recorded volume: %+v", volume.Spec)
 	}
 	if left := f.entries(journal.KindUnresolved); len(left) != 0 {

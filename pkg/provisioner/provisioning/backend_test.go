@@ -55,7 +55,8 @@ func (d directory) Stored() (journal.Request, *journal.Secret) {
 
 func (*directories) Name() string { return csimock.DefaultName }
 
-func (d *directories) Prepare(_ context.Context, options library.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
+func (d *directories) Prepare(_ context.Context,
+	options library.ProvisionOptions) (backend.Request, *v1.PersistentVolume, error) {
 	if d.unprepared != nil {
 		return nil, nil, d.unprepared
 	}
@@ -137,7 +138,8 @@ func TestVolumeOfOtherBackendIsRecorded(t *testing.T) {
 	volume, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
 	f.must(err)
 	assigned := provision.AssignmentOf(volume)
-	if d.calls != 1 || assigned.Class != "class" || assigned.Provisioner != csimock.DefaultName || assigned.ClaimRef == nil || assigned.ClaimRef.UID != "uid" {
+	if d.calls != 1 || assigned.Class != "class" || assigned.Provisioner != csimock.DefaultName ||
+		assigned.ClaimRef == nil || assigned.ClaimRef.UID != "uid" {
 		t.Errorf("after %d calls, assigned: %+v", d.calls, assigned)
 	}
 	if !finalizer.Has(volume.Finalizers, finalizer.External) || volume.Spec.HostPath == nil {
@@ -149,7 +151,8 @@ func TestEntryOfOtherBackendSurvivesCrash(t *testing.T) {
 	f, d := newDirectoryFlow(t)
 	d.next = []*backend.Failure{{Err: errors.New("lost answer")}}
 	f.reconcile(true)
-	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.Payload == nil || open[0].Request.VolumeName() != "pvc-uid" {
+	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.Payload == nil ||
+		open[0].Request.VolumeName() != "pvc-uid" {
 		t.Fatalf("entries: %+v", open)
 	}
 	f.setDeleting()
@@ -223,7 +226,8 @@ func TestVolumeWithRefusedRecordIsDiscarded(t *testing.T) {
 					t.Errorf("events: %s", events)
 				}
 			}
-			if discarded := len(f.mock.Calls()) > 0 && f.mock.Calls()[len(f.mock.Calls())-1].Method == "DeleteVolume"; !discarded {
+			if discarded := len(f.mock.Calls()) > 0 &&
+				f.mock.Calls()[len(f.mock.Calls())-1].Method == "DeleteVolume"; !discarded {
 				t.Errorf("calls: %+v, want DeleteVolume at last", f.mock.Calls())
 			}
 			if refusing = false; alive {
@@ -253,8 +257,10 @@ func invalidVolume(prefix string) *apierrors.StatusError {
 func TestVolumeRefusedByWebhookIsNotDiscarded(t *testing.T) {
 	const denied = `admission webhook "w" denied the request: `
 	for name, status := range map[string]metav1.Status{
-		"webhook":                   {Message: denied + "no"},
-		"webhook with causes":       {Message: denied + "no", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec"}}}},
+		"webhook": {Message: denied + "no"},
+		"webhook with causes": {Message: denied + "no",
+			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid,
+				Field: "spec"}}}},
 		"webhook that validates":    invalidVolume(denied).ErrStatus,
 		"ValidatingAdmissionPolicy": {Message: `persistentvolumes "pvc-uid" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no`, Details: &metav1.StatusDetails{Name: "pvc-uid", Kind: "persistentvolumes", Causes: []metav1.StatusCause{{Message: "no"}}}},
 	} {
@@ -262,7 +268,8 @@ func TestVolumeRefusedByWebhookIsNotDiscarded(t *testing.T) {
 			f, d := newDirectoryFlow(t)
 			f.DiscardRefused = true
 			refusing := true
-			status.Status, status.Code, status.Reason = metav1.StatusFailure, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid
+			status.Status, status.Code, status.Reason = metav1.StatusFailure, http.StatusUnprocessableEntity,
+				metav1.StatusReasonInvalid
 			f.react("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return refusing, nil, &apierrors.StatusError{ErrStatus: status}
 			})
@@ -273,7 +280,8 @@ func TestVolumeRefusedByWebhookIsNotDiscarded(t *testing.T) {
 			refusing = false
 			f.reconcile(false)
 			_, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{})
-			if calls := f.mock.Calls(); err != nil || d.calls != 1 || slices.ContainsFunc(calls, func(c csimock.Call) bool { return c.Method == "DeleteVolume" }) {
+			if calls := f.mock.Calls(); err != nil || d.calls != 1 ||
+				slices.ContainsFunc(calls, func(c csimock.Call) bool { return c.Method == "DeleteVolume" }) {
 				t.Errorf("%d calls of Create, calls %+v, the PersistentVolume: %v", d.calls, calls, err)
 			}
 		})

@@ -118,7 +118,8 @@ func TrimAttachment(object any) (any, error) {
 		return object, nil
 	}
 	return &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: attachment.Name, UID: attachment.UID, ResourceVersion: attachment.ResourceVersion},
+		ObjectMeta: metav1.ObjectMeta{Name: attachment.Name, UID: attachment.UID,
+			ResourceVersion: attachment.ResourceVersion},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: attachment.Spec.Attacher, NodeName: attachment.Spec.NodeName,
 			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: attachment.Spec.Source.PersistentVolumeName},

@@ -12,12 +12,13 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
-var ourNames = Names{Driver: "ours", Migrated: []string{"kubernetes.io/ours"}, PluginOf: func(volume *v1.PersistentVolume) string {
-	if volume.Spec.HostPath != nil {
-		return "kubernetes.io/ours"
-	}
-	return ""
-}}
+var ourNames = Names{Driver: "ours", Migrated: []string{"kubernetes.io/ours"},
+	PluginOf: func(volume *v1.PersistentVolume) string {
+		if volume.Spec.HostPath != nil {
+			return "kubernetes.io/ours"
+		}
+		return ""
+	}}
 
 func claimOf(annotation, value string, finalizers ...string) *v1.PersistentVolumeClaim {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -134,7 +135,8 @@ func TestStaticVolumesAreCachedForALibrary(t *testing.T) {
 
 func TestAttachmentIsTrimmedToVolumeAndNode(t *testing.T) {
 	given := &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", ResourceVersion: "7", Annotations: map[string]string{"much": "more"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", ResourceVersion: "7",
+			Annotations: map[string]string{"much": "more"}},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: "theirs", NodeName: "node", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")},
 		},

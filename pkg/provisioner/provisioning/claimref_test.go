@@ -40,8 +40,10 @@ func TestClaimRefOfOtherVolumeRemovesNoEntry(t *testing.T) {
 	f := newFlow(t)
 	f.failNext("create", "persistentvolumes", false)
 	f.reconcile(true)
-	other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"}}}
-	if removed, err := f.RemoveEntry(t.Context(), other); removed || err != nil || len(f.entries(journal.KindActive)) != 1 {
+	other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "other"},
+		Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"}}}
+	if removed, err := f.RemoveEntry(t.Context(), other); removed || err != nil ||
+		len(f.entries(journal.KindActive)) != 1 {
 		t.Errorf("RemoveEntry = %v, %v, entries: %+v", removed, err, f.entries(journal.KindActive))
 	}
 }

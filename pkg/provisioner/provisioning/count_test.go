@@ -81,7 +81,8 @@ func TestFailuresAreCountedAsUpstream(t *testing.T) {
 func (f *flow) expectFailureCount(want float64) {
 	f.Helper()
 	failed := f.Metrics.PersistentVolumeClaimProvisionFailedTotal
-	if count := testutil.ToFloat64(failed.WithLabelValues("class", "")) + testutil.ToFloat64(failed.WithLabelValues("", "")); count != want {
+	if count := testutil.ToFloat64(failed.WithLabelValues("class", "")) +
+		testutil.ToFloat64(failed.WithLabelValues("", "")); count != want {
 		f.Errorf("%v failed tries, want %v", count, want)
 	}
 }

@@ -133,12 +133,14 @@ func (c *Controller) checkAge(s provision.State, answer backend.Answer, flaw str
 	}
 	c.memory.release(c.Deletion.HandleOf(answer.Volume))
 	reason := fmt.Sprintf("%s; the volume with the handle %q may be older than this request and hold data, "+
-		"as after a restore of etcd, and is left alone: delete it in the storage system if nobody needs it", flaw, answer.Shown)
+		"as after a restore of etcd, and is left alone: delete it in the storage system if nobody needs it", flaw,
+		answer.Shown)
 	return &backend.Failure{Err: errors.New(reason), Outcome: provision.Uncertain, Unresolved: reason}
 }
 
 // recordFailure records a failed call.
-func (c *Controller) recordFailure(ctx context.Context, o *observation, s provision.State, failed *backend.Failure) *observation {
+func (c *Controller) recordFailure(ctx context.Context, o *observation, s provision.State,
+	failed *backend.Failure) *observation {
 	before := o.record.request.answers
 	longAgo := !before.failedAt.IsZero() && time.Since(before.failedAt) >= c.Timeouts.RepeatedFailure
 	counts := longAgo && before.noVolumes+1 >= 2*o.record.entry.requests()

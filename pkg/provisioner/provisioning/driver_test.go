@@ -74,9 +74,10 @@ func newNode(name, zone string) *v1.Node {
 
 // newCSINode returns the CSINode of a node with the driver.
 func newCSINode(name string, driver csibackend.Driver) *storagev1.CSINode {
-	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
-		{Name: driver.Name(), TopologyKeys: []string{"zone"}},
-	}}}
+	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+			{Name: driver.Name(), TopologyKeys: []string{"zone"}},
+		}}}
 }
 
 // newBackend returns the backend of a driver without snapshots and topology.

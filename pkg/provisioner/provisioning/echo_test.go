@@ -117,19 +117,23 @@ func TestRepeatedSecretIsHiddenInLogsAndEvents(t *testing.T) {
 func newEchoClient(unwanted bool) *fake.Clientset {
 	class, immediate, policy := "class", storagev1.VolumeBindingImmediate, v1.PersistentVolumeReclaimDelete
 	claim := &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: []string{"example.com/other"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1",
+			Finalizers:  []string{"example.com/other"},
 			Annotations: map[string]string{storage.AnnStorageProvisioner: "ours"}},
-		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}},
+		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class,
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}},
 	}
 	objects := []runtime.Object{claim}
 	if unwanted { // its name is taken
 		objects = append(objects, &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}})
 	}
 	return fake.NewClientset(append(objects,
-		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "ours", VolumeBindingMode: &immediate, ReclaimPolicy: &policy, Parameters: map[string]string{
-			"csi.storage.k8s.io/provisioner-secret-name": "secret", "csi.storage.k8s.io/provisioner-secret-namespace": "ns",
-		}},
-		&v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "secret"}, Data: map[string][]byte{"password": []byte(echoed)}})...)
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "ours",
+			VolumeBindingMode: &immediate, ReclaimPolicy: &policy, Parameters: map[string]string{
+				"csi.storage.k8s.io/provisioner-secret-name": "secret", "csi.storage.k8s.io/provisioner-secret-namespace": "ns",
+			}},
+		&v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "secret"},
+			Data: map[string][]byte{"password": []byte(echoed)}})...)
 }
 
 func newEcho(t *testing.T, client *fake.Clientset, driver *echo, events record.EventRecorder) *Controller {

@@ -146,14 +146,16 @@ func (c *Controller) notWritten(ctx context.Context, o *observation, s provision
 	if c.Journal.Forbidden(ctx, err) {
 		c.journaled.Store(false)
 	}
-	if ctx.Err() != nil || errors.Is(err, journalstore.ErrLost) || s.Want != provision.Wanted && s.Want != provision.Misplaced {
+	if ctx.Err() != nil || errors.Is(err, journalstore.ErrLost) || s.Want != provision.Wanted &&
+		s.Want != provision.Misplaced {
 		return err
 	}
 	return c.reportFailure(o, err)
 }
 
 // removeEntry removes the entry, and forgets the call of the entry.
-func (c *Controller) removeEntry(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
+func (c *Controller) removeEntry(ctx context.Context, o *observation, s provision.State,
+	reason provision.Reason) (*observation, error) {
 	r := o.record
 	if s.Creation == provision.Created { // the volume is recorded, or the claim is bound
 		c.reportLeftAlone(o, volumeNamed)
@@ -194,7 +196,8 @@ func (c *Controller) reportVanished(ctx context.Context, o *observation) error {
 }
 
 // moveToUnresolved moves the entry to the unresolved ones, for the administrator.
-func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s provision.State, reason provision.Reason) (*observation, error) {
+func (c *Controller) moveToUnresolved(ctx context.Context, o *observation, s provision.State,
+	reason provision.Reason) (*observation, error) {
 	r := o.record
 	entry := c.entryFor(o, r, cmp.Or(r.entry.stored, r.request.plan))
 	if s.Entry == provision.Discarding || r.entry.discarded != "" {

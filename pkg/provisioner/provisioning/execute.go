@@ -15,7 +15,8 @@ import (
 )
 
 // execute executes one action and returns the next observation, nil if the pass ends.
-func (c *Controller) execute(ctx context.Context, o *observation, s provision.State, decision provision.Decision) (*observation, error) {
+func (c *Controller) execute(ctx context.Context, o *observation, s provision.State,
+	decision provision.Decision) (*observation, error) {
 	switch decision.Action {
 	case provision.Prepare:
 		return c.prepare(ctx, o, s)
@@ -43,7 +44,8 @@ func (c *Controller) execute(ctx context.Context, o *observation, s provision.St
 }
 
 // executeOnJournal executes an action on the claim's journal entry.
-func (c *Controller) executeOnJournal(ctx context.Context, o *observation, s provision.State, decision provision.Decision) (*observation, error) {
+func (c *Controller) executeOnJournal(ctx context.Context, o *observation, s provision.State,
+	decision provision.Decision) (*observation, error) {
 	switch decision.Action {
 	case provision.Adopt:
 		return c.adopt(ctx, o)
@@ -116,7 +118,8 @@ func (c *Controller) readNode(ctx context.Context, o *observation) (*observation
 // reschedule removes the selected node from the claim, so that the scheduler selects again.
 // The patch fails if the scheduler has already selected another node.
 func (c *Controller) reschedule(ctx context.Context, o *observation) (*observation, error) {
-	node, path := o.claim.Annotations[storage.AnnSelectedNode], "/metadata/annotations/"+patch.Escape(storage.AnnSelectedNode)
+	node, path := o.claim.Annotations[storage.AnnSelectedNode],
+		"/metadata/annotations/"+patch.Escape(storage.AnnSelectedNode)
 	change := patch.For(o.claim).Test(path, node).Remove(path)
 	claim, err := c.writer.PatchClaim(ctx, o.claim, change)
 	switch {

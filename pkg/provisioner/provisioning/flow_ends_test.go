@@ -101,7 +101,8 @@ func TestVolumeThatCannotBeDiscardedIsReported(t *testing.T) {
 	f.takeEvents()
 	f.Journal = refusingDiscarding{f.store, errors.New("no")}
 	f.reconcile(true)
-	if events := f.takeEvents(); !strings.Contains(events, "ProvisioningFailed") || !strings.Contains(events, "not deleted before its journal entry says so") {
+	if events := f.takeEvents(); !strings.Contains(events, "ProvisioningFailed") ||
+		!strings.Contains(events, "not deleted before its journal entry says so") {
 		t.Errorf("the events are %q", events)
 	}
 }

@@ -65,7 +65,8 @@ func TestNextLeaderFinishesEveryCrash(t *testing.T) {
 			f.reconcile(true)
 		},
 	} {
-		for claim, then := range map[string]func(*flow){"alive": func(f *flow) { f.syncClaim() }, "gone": (*flow).deleteClaim, "being deleted": (*flow).setDeleting} {
+		for claim, then := range map[string]func(*flow){"alive": func(f *flow) { f.syncClaim() }, "gone": (*flow).deleteClaim,
+			"being deleted": (*flow).setDeleting} {
 			t.Run(name+", claim "+claim, func(t *testing.T) {
 				f := newFlow(t)
 				crash(f)
@@ -80,7 +81,8 @@ func TestNextLeaderFinishesEveryCrash(t *testing.T) {
 					}
 					return
 				}
-				if volumes, err := f.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{}); err != nil || len(volumes.Items) != 1 ||
+				if volumes, err := f.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{}); err != nil ||
+					len(volumes.Items) != 1 ||
 					volumes.Items[0].Spec.ClaimRef.UID != "uid" || volumes.Items[0].Spec.CSI.VolumeHandle != f.mock.Volumes()[0].ID {
 					t.Errorf("volumes %v, %v", volumes.Items, err)
 				}
@@ -101,7 +103,8 @@ func TestBrokenCustodyOfGoneClaimBecomesUnresolved(t *testing.T) {
 	f.restart()
 	f.reconcileDeleted(false)
 	f.expect(1, 0, 1, 0)
-	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || !unresolved[0].CustodyBroken || unresolved[0].Unresolved == nil {
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || !unresolved[0].CustodyBroken ||
+		unresolved[0].Unresolved == nil {
 		t.Fatalf("unresolved entries: %+v", unresolved)
 	}
 	f.terms++
@@ -192,7 +195,8 @@ func TestDeletedVolumeIsNotRecordedAgain(t *testing.T) {
 	if left := f.entries(journal.KindActive); len(left) != 0 || len(f.mock.Volumes()) != 1 {
 		t.Errorf("%d entries are left, %d volumes in the driver", len(left), len(f.mock.Volumes()))
 	}
-	if now, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{}); err != nil || now.Spec.CSI.VolumeHandle == dead {
+	if now, err := f.client.CoreV1().PersistentVolumes().Get(t.Context(), "pvc-uid", metav1.GetOptions{}); err != nil ||
+		now.Spec.CSI.VolumeHandle == dead {
 		t.Errorf("recorded again: %v, %v", now, err)
 	}
 }
@@ -201,8 +205,9 @@ func TestDeletedVolumeIsNotRecordedAgain(t *testing.T) {
 func TestRecordedVolumeWithOtherHandleIsNotDiscarded(t *testing.T) {
 	f := newFlow(t)
 	own := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}, Spec: v1.PersistentVolumeSpec{
-		ClaimRef:               &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"},
-		PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName, VolumeHandle: "spelled/otherwise"}},
+		ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"},
+		PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName,
+			VolumeHandle: "spelled/otherwise"}},
 	}}
 	f.react("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewAlreadyExists(v1.Resource("persistentvolumes"), own.Name)
@@ -216,7 +221,8 @@ func TestRecordedVolumeWithOtherHandleIsNotDiscarded(t *testing.T) {
 }
 
 func TestCallNeedsEntryAndLiveRead(t *testing.T) {
-	for name, fail := range map[string][2]string{"entry refused": {"update", "leases"}, "claim not read": {"get", "persistentvolumeclaims"}} {
+	for name, fail := range map[string][2]string{"entry refused": {"update", "leases"},
+		"claim not read": {"get", "persistentvolumeclaims"}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
 			f.syncClaim()
@@ -254,7 +260,8 @@ func TestTooLargeRequestIsSentWithoutEntry(t *testing.T) {
 	f.Journal = tooSmall{f.store}
 	f.reconcile(false)
 	f.expect(1, 1, 1, 0)
-	if events := f.takeEvents(); len(reasons) != 1 || reasons[0] != "TooLarge" || !strings.Contains(events, "ProvisioningWithoutJournal") {
+	if events := f.takeEvents(); len(reasons) != 1 || reasons[0] != "TooLarge" ||
+		!strings.Contains(events, "ProvisioningWithoutJournal") {
 		t.Errorf("reasons %v, events %s", reasons, events)
 	}
 }
@@ -306,9 +313,12 @@ func TestEntryWithDeletedSecretBecomesUnresolved(t *testing.T) {
 	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
 	f.must(err)
 	class = class.DeepCopy()
-	class.Parameters = map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "s", "csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}"}
+	class.Parameters = map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "s",
+		"csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}"}
 	f.must(f.Classes.GetStore().Update(class))
-	_, err = f.client.CoreV1().Secrets("ns").Create(t.Context(), &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "first"}, Data: map[string][]byte{"k": []byte("valuevalue")}}, metav1.CreateOptions{})
+	_, err = f.client.CoreV1().Secrets("ns").Create(t.Context(),
+		&v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "first"},
+			Data: map[string][]byte{"k": []byte("valuevalue")}}, metav1.CreateOptions{})
 	f.must(err)
 	f.injectFault(codes.DeadlineExceeded, true, 1)
 	f.reconcile(true)
@@ -319,7 +329,8 @@ func TestEntryWithDeletedSecretBecomesUnresolved(t *testing.T) {
 	f.Timeouts.Unresolved = 0
 	f.reconcileDeleted(false)
 	f.expect(1, 0, 1, 0)
-	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || !strings.Contains(unresolved[0].Unresolved.Reason, "ns/s") {
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 ||
+		!strings.Contains(unresolved[0].Unresolved.Reason, "ns/s") {
 		t.Errorf("unresolved entries: %+v", unresolved)
 	}
 }

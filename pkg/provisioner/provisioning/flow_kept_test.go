@@ -81,7 +81,8 @@ func TestPolicyRetainOfANewClassCountsForOpenRequests(t *testing.T) {
 			f.failNext("create", "persistentvolumes", false)
 			f.reconcile(true)
 			open := f.entries(journal.KindActive)
-			if len(open) != 1 || !open[0].Announced || open[0].Volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimRetain {
+			if len(open) != 1 || !open[0].Announced ||
+				open[0].Volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimRetain {
 				t.Errorf("entries: %+v", open)
 			}
 			f.reconcile(false)
@@ -133,7 +134,8 @@ func TestActiveEntrySaysFirstThatVolumeMayBeKept(t *testing.T) {
 func (f *flow) forbidAnnouncement() {
 	var spent atomic.Bool
 	f.react("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return len(f.mock.Volumes()) > 0 && !spent.Swap(true), nil, apierrors.NewForbidden(v1.Resource("leases"), "journal", errors.New("scripted"))
+		return len(f.mock.Volumes()) > 0 && !spent.Swap(true), nil,
+			apierrors.NewForbidden(v1.Resource("leases"), "journal", errors.New("scripted"))
 	})
 }
 
@@ -182,7 +184,8 @@ func TestAnnouncementIsGivenUpWithoutPermission(t *testing.T) {
 func TestVolumeThatNobodyKeepsIsRecorded(t *testing.T) {
 	f := newFlow(t)
 	f.keep()
-	f.react("create", "persistentvolumes", once(apierrors.NewForbidden(v1.Resource("persistentvolumes"), "pvc-uid", errors.New("scripted"))))
+	f.react("create", "persistentvolumes",
+		once(apierrors.NewForbidden(v1.Resource("persistentvolumes"), "pvc-uid", errors.New("scripted"))))
 	f.reconcile(true)
 	f.deleteClaim()
 	f.reconcileDeleted(false)
@@ -239,7 +242,8 @@ func TestUnwrittenEntryIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
 			err := f.notWritten(tc.ctx, &observation{claim: f.syncClaim()}, provision.State{Want: tc.want}, tc.err)
-			if events := f.takeEvents(); !errors.Is(err, tc.err) || strings.Contains(events, "ProvisioningFailed") != tc.reported {
+			if events := f.takeEvents(); !errors.Is(err, tc.err) || strings.Contains(events,
+				"ProvisioningFailed") != tc.reported {
 				t.Errorf("error %v, events %q", err, events)
 			}
 		})
@@ -254,7 +258,8 @@ func TestVolumeRequestedAfterItsObjectIsRecorded(t *testing.T) {
 	f.waitForVolumeEvents(1)
 	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
 	f.waitForVolumeEvents(2)
-	f.react("create", "persistentvolumes", once(apierrors.NewForbidden(v1.Resource("persistentvolumes"), "pvc-uid", errors.New("scripted"))))
+	f.react("create", "persistentvolumes",
+		once(apierrors.NewForbidden(v1.Resource("persistentvolumes"), "pvc-uid", errors.New("scripted"))))
 	f.reconcile(true)
 	f.deleteClaim()
 	f.reconcileDeleted(false)

@@ -18,7 +18,8 @@ func TestDiscardAwaitsOpenWriteForMoreThanTheRequestTimeout(t *testing.T) {
 	f.failNext("create", "persistentvolumes", false)
 	f.reconcile(true)
 	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
-	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.object.writtenAt = r.object.writtenAt.Add(-time.Minute - 5*time.Second) })
+	f.memory.update(subject{"uid", flowClaim}, "pvc-uid",
+		func(r *claimRecord) { r.object.writtenAt = r.object.writtenAt.Add(-time.Minute - 5*time.Second) })
 	f.reconcile(false)
 	f.expect(1, 0, anyNumber, 1)
 }

@@ -35,7 +35,8 @@ func (twisted) InTree(volume *v1.PersistentVolume) (*v1.PersistentVolume, error)
 func (t twisted) Volume(volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	volume, err := t.plugin.Volume(volume)
 	if err == nil {
-		volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle = csimock.DefaultName, "unspecified/"+volume.Spec.CSI.VolumeHandle
+		volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle = csimock.DefaultName,
+			"unspecified/"+volume.Spec.CSI.VolumeHandle
 	}
 	return volume, err
 }
@@ -46,7 +47,8 @@ func newMigratedFlow(t *testing.T) *flow {
 	f := newFlow(t)
 	f.translator = twisted{}
 	claim := f.syncClaim().DeepCopy()
-	claim.Annotations = map[string]string{storage.AnnStorageProvisioner: oldPlugin, storage.AnnMigratedTo: csimock.DefaultName}
+	claim.Annotations = map[string]string{storage.AnnStorageProvisioner: oldPlugin,
+		storage.AnnMigratedTo: csimock.DefaultName}
 	_, err := f.client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), claim, metav1.UpdateOptions{})
 	f.must(err)
 	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
@@ -89,7 +91,8 @@ func TestSharedDiskIsNotDiscarded(t *testing.T) {
 			return v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: handle}}
 		},
 		"CSI source": func(handle string) v1.PersistentVolumeSource {
-			return v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName, VolumeHandle: handle}}
+			return v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName,
+				VolumeHandle: handle}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

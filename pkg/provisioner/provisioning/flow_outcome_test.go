@@ -32,7 +32,8 @@ func TestVolumeOfDeletedNodeIsDiscarded(t *testing.T) {
 	f.expect(1, 0, 1, 1)
 	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: csimock.DefaultName, VolumeBindingMode: &wait}
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: csimock.DefaultName,
+		VolumeBindingMode: &wait}
 	_, err := f.client.StorageV1().StorageClasses().Update(f.Context(), class, metav1.UpdateOptions{})
 	f.must(err)
 	f.must(f.Classes.GetStore().Update(class))
@@ -144,7 +145,8 @@ func TestUnclearErrorOfGoneClaimBecomesUnresolved(t *testing.T) {
 			f.Timeouts.Unresolved = 0
 			f.reconcileDeleted(false)
 			f.expect(0, 0, 2, 0)
-			if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 || !strings.Contains(unresolved[0].Unresolved.Reason, "driver") {
+			if unresolved := f.entries(journal.KindUnresolved); len(unresolved) != 1 ||
+				!strings.Contains(unresolved[0].Unresolved.Reason, "driver") {
 				t.Errorf("unresolved entries: %+v", unresolved)
 			}
 		})
@@ -183,7 +185,8 @@ func TestDoubtfulRequestIsBuiltAgain(t *testing.T) {
 	f.must(f.Classes.GetStore().Update(class))
 	f.failNext("create", "persistentvolumes", false)
 	f.reconcile(true)
-	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "changed" || len(open[0].Superseded) != 1 {
+	if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "changed" ||
+		len(open[0].Superseded) != 1 {
 		t.Errorf("entries: %+v", open)
 	}
 	f.reconcile(false)

@@ -55,10 +55,12 @@ func TestVanishedVolumeIsCreatedAgain(t *testing.T) {
 	f.waitForVolumeEvents(1)
 	f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
 	f.waitForVolumeEvents(2)
-	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.object.seen = false }) // the watch has seen neither event
+	f.memory.update(subject{"uid", flowClaim}, "pvc-uid",
+		func(r *claimRecord) { r.object.seen = false }) // the watch has seen neither event
 	f.reconcile(false)
 	f.expect(1, 0, 1, 0)
-	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.object.savedAt = r.object.savedAt.Add(-time.Hour) })
+	f.memory.update(subject{"uid", flowClaim}, "pvc-uid",
+		func(r *claimRecord) { r.object.savedAt = r.object.savedAt.Add(-time.Hour) })
 	for range 3 { // the event of its end may come during the call, which is repeated then
 		f.reconcile(false)
 	}
@@ -86,7 +88,8 @@ func TestLateEntryIsReadAfterFailedTry(t *testing.T) {
 	text, err := journal.Encode(late)
 	f.must(err)
 	f.deleteClaim()
-	f.must(f.client.CoordinationV1().Leases("kube-system").Delete(t.Context(), f.store.Journal.LeaseName(journal.KindActive, 0), metav1.DeleteOptions{}))
+	f.must(f.client.CoordinationV1().Leases("kube-system").Delete(t.Context(),
+		f.store.Journal.LeaseName(journal.KindActive, 0), metav1.DeleteOptions{}))
 	f.restart()
 	earlier := f.store.Custody
 	earlier.Transitions--
@@ -126,7 +129,8 @@ func TestUnknownPathIsNoProofThatTheClaimIsGone(t *testing.T) {
 	f.syncClaim()
 	var known atomic.Bool
 	f.react("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, kubeapi.Object, error) {
-		return !known.Load(), nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1.Resource("persistentvolumeclaims"), "claim", "404 page not found", 0, true)
+		return !known.Load(), nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get",
+			v1.Resource("persistentvolumeclaims"), "claim", "404 page not found", 0, true)
 	})
 	f.reconcileDeleted(true) // or nobody looks at the claim again
 	f.expect(0, 0, 0, 0)

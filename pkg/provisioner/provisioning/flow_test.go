@@ -94,7 +94,8 @@ func (r *reactors) answer(action clienttesting.Action) (bool, runtime.Object, er
 func (f *flow) react(verb, resource string, answer clienttesting.ReactionFunc) {
 	f.reactors.mu.Lock()
 	defer f.reactors.mu.Unlock()
-	f.reactors.list = append(f.reactors.list, clienttesting.SimpleReactor{Verb: verb, Resource: resource, Reaction: answer})
+	f.reactors.list = append(f.reactors.list, clienttesting.SimpleReactor{Verb: verb, Resource: resource,
+		Reaction: answer})
 }
 
 const flowClaim = "ns/claim/uid"
@@ -127,8 +128,10 @@ func versioned(client *fake.Clientset) *fake.Clientset {
 func newTestStore(t *testing.T, client *fake.Clientset, node string) *journalstore.Store {
 	t.Helper()
 	s := journalstore.New(journalstore.Config{
-		Client: client, Journal: journal.Journal{Namespace: "kube-system", Driver: csimock.DefaultName, Node: node}, Holder: "pod_exeunt",
-		Custody: journal.Custody{LeaderLease: "lease", Transitions: 1}, RemovalDelay: time.Millisecond, ForbiddenFor: time.Millisecond, Metrics: journalstore.NewMetrics(),
+		Client: client, Journal: journal.Journal{Namespace: "kube-system", Driver: csimock.DefaultName, Node: node},
+		Holder:  "pod_exeunt",
+		Custody: journal.Custody{LeaderLease: "lease", Transitions: 1}, RemovalDelay: time.Millisecond,
+		ForbiddenFor: time.Millisecond, Metrics: journalstore.NewMetrics(),
 	})
 	writing, stop := context.WithCancel(context.Background())
 	var writer sync.WaitGroup
@@ -148,11 +151,13 @@ func newFlow(t *testing.T) *flow {
 			Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: []string{"example.com/other"},
 			Annotations: map[string]string{storage.AnnStorageProvisioner: csimock.DefaultName},
 		},
-		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
-			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}}},
+		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class,
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Mi")}}},
 	}
 	f := &flow{T: t, translator: plugin{}, client: versioned(fake.NewClientset(claim, &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: csimock.DefaultName, VolumeBindingMode: &immediate, ReclaimPolicy: &policy,
+		ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: csimock.DefaultName, VolumeBindingMode: &immediate,
+		ReclaimPolicy: &policy,
 	}))}
 	f.client.PrependReactor("*", "*", f.reactors.answer)
 	directory, err := os.MkdirTemp("", "flow") // short enough for a socket
@@ -165,7 +170,8 @@ func newFlow(t *testing.T) *flow {
 			t.Error(err)
 		}
 	})
-	f.driver, err = csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: 10 * time.Second, Metrics: csi.NewMetrics()})
+	f.driver, err = csi.Connect(t.Context(), csi.Config{Address: socket, Timeout: 10 * time.Second,
+		Metrics: csi.NewMetrics()})
 	f.must(err)
 	f.calls.Driver = f.driver
 	f.creations = sawCreated(claim)
@@ -204,7 +210,8 @@ func (f *flow) start() {
 		},
 	})
 	f.must(err)
-	var creating backend.Backend = newBackend(csibackend.InputsConfig{Client: f.client, Driver: &f.calls, Translator: f.translator})
+	var creating backend.Backend = newBackend(csibackend.InputsConfig{Client: f.client, Driver: &f.calls,
+		Translator: f.translator})
 	if f.backend != nil {
 		creating = f.backend
 	}

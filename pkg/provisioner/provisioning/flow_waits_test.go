@@ -32,7 +32,8 @@ type wrapped struct {
 
 func (w *wrapped) HasTopology() bool { return w.spread }
 
-func (w *wrapped) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+func (w *wrapped) CreateVolume(ctx context.Context,
+	request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	if w.before != nil {
 		w.before()
 	}
@@ -47,7 +48,8 @@ func TestCallWithVolumeEventsIsRepeatedSoon(t *testing.T) {
 	f.injectFault(codes.DeadlineExceeded, true, 1)
 	f.reconcile(true)
 	calls, recorded := 0, make(chan struct{})
-	own := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: "uid"}}}
+	own := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid"},
+		Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{UID: "uid"}}}
 	f.calls.before = func() {
 		switch calls++; {
 		case calls < 9: // more than the number of claim events
@@ -169,7 +171,8 @@ func (f *flow) setClassParameter(key, value string) {
 
 // The class of a claim changes after the first call timed out.
 func TestLongUnansweredRequestIsBuiltAgain(t *testing.T) {
-	for name, code := range map[string]codes.Code{"timeouts": codes.DeadlineExceeded, "internal errors": codes.Internal, "missing pool": codes.NotFound} {
+	for name, code := range map[string]codes.Code{"timeouts": codes.DeadlineExceeded, "internal errors": codes.Internal,
+		"missing pool": codes.NotFound} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlow(t)
 			f.injectFault(codes.DeadlineExceeded, false, 1)
@@ -183,7 +186,8 @@ func TestLongUnansweredRequestIsBuiltAgain(t *testing.T) {
 			f.Timeouts.RepeatedFailure = time.Nanosecond
 			f.failNext("create", "persistentvolumes", false)
 			f.reconcile(true)
-			if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "changed" || len(open[0].Superseded) != 1 {
+			if open := f.entries(journal.KindActive); len(open) != 1 || open[0].Request.GetParameters()["pool"] != "changed" ||
+				len(open[0].Superseded) != 1 {
 				t.Errorf("entries: %+v", open)
 			}
 			f.reconcile(false)

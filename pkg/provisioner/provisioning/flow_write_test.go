@@ -18,7 +18,8 @@ func TestDiscardAwaitsOpenWriteOfVolume(t *testing.T) {
 	f.editClaim(func(claim *v1.PersistentVolumeClaim) { claim.Annotations[storage.AnnSelectedNode] = "gone" })
 	f.reconcile(false)
 	f.expect(1, 0, anyNumber, 1)
-	f.memory.update(subject{"uid", flowClaim}, "pvc-uid", func(r *claimRecord) { r.object.writtenAt = r.object.writtenAt.Add(-DefaultTimeouts.OpenWrite) })
+	f.memory.update(subject{"uid", flowClaim}, "pvc-uid",
+		func(r *claimRecord) { r.object.writtenAt = r.object.writtenAt.Add(-DefaultTimeouts.OpenWrite) })
 	f.reconcile(false)
 	f.expect(0, 0, anyNumber, 0)
 }

@@ -44,18 +44,22 @@ func newServer(tb testing.TB, foreign int) *rest.Config {
 		s.add(tb, "ADDED", volumeOf("theirs.example.com", fmt.Sprint("pvc-", i)))
 	}
 	s.add(tb, "ADDED", volumeOf("ours.example.com", "ours"))
-	s.add(tb, "BOOKMARK", &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
+	s.add(tb, "BOOKMARK", &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2",
+		Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}})
 	s.add(tb, "DELETED", volumeOf("theirs.example.com", "pvc-0"))
 	listening := httptest.NewServer(s)
 	tb.Cleanup(listening.Close)
-	return &rest.Config{Host: listening.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: apiruntime.ContentTypeProtobuf, AcceptContentTypes: apiruntime.ContentTypeProtobuf}}
+	return &rest.Config{Host: listening.URL, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: apiruntime.ContentTypeProtobuf,
+			AcceptContentTypes: apiruntime.ContentTypeProtobuf}}
 }
 
 // add appends a watch event in its frame.
 func (s *server) add(tb testing.TB, event string, object apiruntime.Object) {
 	tb.Helper()
 	raw := controllertest.Encode(tb, apiruntime.ContentTypeProtobuf, object)
-	data, err := apiruntime.Encode(protobuf.NewRawSerializer(scheme.Scheme, scheme.Scheme), &metav1.WatchEvent{Type: event, Object: apiruntime.RawExtension{Raw: raw}})
+	data, err := apiruntime.Encode(protobuf.NewRawSerializer(scheme.Scheme, scheme.Scheme),
+		&metav1.WatchEvent{Type: event, Object: apiruntime.RawExtension{Raw: raw}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -105,7 +109,8 @@ func TestOnlyOwnVolumesAreCached(t *testing.T) {
 			if len(volumes) != 1 {
 				t.Fatalf("%d volumes are cached, want 1", len(volumes))
 			}
-			if own := volumes[0].(*v1.PersistentVolume); own.Name != "ours" || own.Spec.CSI.VolumeHandle == "" || own.Spec.ClaimRef.UID == "" {
+			if own := volumes[0].(*v1.PersistentVolume); own.Name != "ours" || own.Spec.CSI.VolumeHandle == "" ||
+				own.Spec.ClaimRef.UID == "" {
 				t.Errorf("cached %v", own)
 			}
 		})

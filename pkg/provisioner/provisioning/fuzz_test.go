@@ -22,7 +22,8 @@ import (
 // fuzzedRecord returns what the memory may have of a claim.
 func fuzzedRecord(d *fuzzobj.Choices, claim *v1.PersistentVolumeClaim) claimRecord {
 	r := claimRecord{
-		claim: claimFacts{unfit: fuzzobj.Pick(d, "", "node"), node: fuzzobj.Pick(d, "", "node"), openedAt: d.Time(), requested: d.Below(2) == 1},
+		claim: claimFacts{unfit: fuzzobj.Pick(d, "", "node"), node: fuzzobj.Pick(d, "", "node"), openedAt: d.Time(),
+			requested: d.Below(2) == 1},
 		request: requestFacts{
 			creation: provision.Creation(d.Below(int(provision.Created) + 1)), bypass: fuzzobj.Pick(d, "", "forbidden"),
 			answers: answerFacts{unresolvedAt: d.Time(), unresolved: fuzzobj.Pick(d, "", "no answer")},
@@ -48,14 +49,17 @@ func newFuzzed(f *testing.F) (*Controller, fuzzcache.Caches) {
 	client := fake.NewClientset()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	fill := fuzzcache.Caches{
-		Claims: factory.Core().V1().PersistentVolumeClaims().Informer(), Volumes: factory.Core().V1().PersistentVolumes().Informer(),
+		Claims:  factory.Core().V1().PersistentVolumeClaims().Informer(),
+		Volumes: factory.Core().V1().PersistentVolumes().Informer(),
 		Classes: factory.Storage().V1().StorageClasses().Informer(),
 	}
 	c, err := New(Config{
 		Client: client, Caches: Caches{Claims: fill.Claims, Volumes: fill.Volumes, Classes: fill.Classes}, Honor: true,
-		Backend: newBackend(csibackend.InputsConfig{Client: client, Driver: &echo{}, Translator: plugin{}}), Deletion: &echo{},
-		Scope: fuzzScope{serves("ours", fuzzobj.Driver)},
-		Locks: &controller.KeyLocks{}, Reporter: controller.NewReporter(&record.FakeRecorder{}), Metrics: metrics.New("fuzz"),
+		Backend:  newBackend(csibackend.InputsConfig{Client: client, Driver: &echo{}, Translator: plugin{}}),
+		Deletion: &echo{},
+		Scope:    fuzzScope{serves("ours", fuzzobj.Driver)},
+		Locks:    &controller.KeyLocks{}, Reporter: controller.NewReporter(&record.FakeRecorder{}),
+		Metrics: metrics.New("fuzz"),
 		Backoff: controller.Backoff{Initial: time.Millisecond, Max: time.Second},
 	})
 	if err != nil {
@@ -97,7 +101,8 @@ func FuzzState(f *testing.F) {
 		enumtest.ExpectKnown(t, state)
 		enumtest.ExpectKnown(t, decision)
 		calls := decision.Action == provision.Create || decision.Action == provision.Discard
-		if calls && (state.Read == provision.Cached || decision.Action == provision.Create && state.Journaled && state.Entry != provision.Durable) {
+		if calls && (state.Read == provision.Cached || decision.Action == provision.Create && state.Journaled &&
+			state.Entry != provision.Durable) {
 			t.Errorf("action %v for state %+v", decision.Action, state)
 		}
 		expectUnchanged()

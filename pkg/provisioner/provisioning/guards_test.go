@@ -56,7 +56,8 @@ func TestClaimIsReadLive(t *testing.T) {
 			}
 			f.must(err)
 			if after.gone != tc.gone || after.claim.UID != tc.uid || after.read != tc.read {
-				t.Errorf("gone %v, UID %s, read %v; want %v, %s, %v", after.gone, after.claim.UID, after.read, tc.gone, tc.uid, tc.read)
+				t.Errorf("gone %v, UID %s, read %v; want %v, %s, %v", after.gone, after.claim.UID, after.read, tc.gone, tc.uid,
+					tc.read)
 			}
 		})
 	}

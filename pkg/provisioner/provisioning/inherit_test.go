@@ -59,19 +59,21 @@ func TestNewerFactsThanEntryAreKept(t *testing.T) {
 		kept, resumed    bool
 		unresolvedBefore bool
 	}{
-		"nothing known":                 {claimRecord{}, read, false, false, false},
-		"nothing known, unresolved":     {claimRecord{}, read, false, true, true},
-		"nothing known, approved":       {claimRecord{}, approved, false, true, false},
-		"own entry":                     {claimRecord{entry: entryFacts{state: provision.Durable}}, read, true, false, false},
-		"own call without an entry":     {claimRecord{request: requestFacts{creation: provision.Requested}}, read, true, false, false},
-		"own entry, approved":           {claimRecord{entry: entryFacts{state: provision.Durable}}, approved, true, true, false},
-		"resumed before":                {claimRecord{entry: entryFacts{state: provision.Inherited, resumed: true}}, read, true, true, false},
-		"adopted entry, late duplicate": {claimRecord{entry: entryFacts{state: provision.Durable}, request: requestFacts{creation: provision.Requested}}, read, true, false, false},
+		"nothing known":             {claimRecord{}, read, false, false, false},
+		"nothing known, unresolved": {claimRecord{}, read, false, true, true},
+		"nothing known, approved":   {claimRecord{}, approved, false, true, false},
+		"own entry":                 {claimRecord{entry: entryFacts{state: provision.Durable}}, read, true, false, false},
+		"own call without an entry": {claimRecord{request: requestFacts{creation: provision.Requested}}, read, true, false, false},
+		"own entry, approved":       {claimRecord{entry: entryFacts{state: provision.Durable}}, approved, true, true, false},
+		"resumed before":            {claimRecord{entry: entryFacts{state: provision.Inherited, resumed: true}}, read, true, true, false},
+		"adopted entry, late duplicate": {claimRecord{entry: entryFacts{state: provision.Durable},
+			request: requestFacts{creation: provision.Requested}}, read, true, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, inherited := tc.before, &plan{}
 			r.inherit(tc.entry, &v1.PersistentVolumeClaim{}, inherited, tc.unresolvedBefore)
-			if kept := r.request.plan != inherited; kept != tc.kept || r.entry.resumed != tc.resumed || kept && (r.entry.state != tc.before.entry.state || r.request.creation != tc.before.request.creation) {
+			if kept := r.request.plan != inherited; kept != tc.kept || r.entry.resumed != tc.resumed || kept &&
+				(r.entry.state != tc.before.entry.state || r.request.creation != tc.before.request.creation) {
 				t.Errorf("record %+v, want it kept: %v, resumed: %v", r, tc.kept, tc.resumed)
 			}
 		})

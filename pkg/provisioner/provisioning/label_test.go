@@ -18,7 +18,8 @@ func TestUnknownClassGetsNoMetricSeries(t *testing.T) {
 	}
 	failed := f.Metrics.PersistentVolumeClaimProvisionFailedTotal
 	if series := testutil.CollectAndCount(failed); series != 1 || testutil.ToFloat64(failed.WithLabelValues("", "")) != 3 {
-		t.Errorf("%d series, the series without a class has %v; want 1 series with 3", series, testutil.ToFloat64(failed.WithLabelValues("", "")))
+		t.Errorf("%d series, the series without a class has %v; want 1 series with 3", series,
+			testutil.ToFloat64(failed.WithLabelValues("", "")))
 	}
 	claim := f.syncClaim().DeepCopy()
 	claim.Spec.StorageClassName = ptr.To("class")

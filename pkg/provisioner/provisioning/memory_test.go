@@ -28,16 +28,21 @@ func TestVolumeEventIsRecorded(t *testing.T) {
 		claim  types.UID
 		want   factsAfterEvent
 	}{
-		"own volume, no entry":        {claimRecord{}, own, factsAfterEvent{Seen: true, Recorded: true, Events: 1}},
-		"own volume, entry":           {claimRecord{entry: entryFacts{state: provision.Durable}}, own, factsAfterEvent{Seen: true, Recorded: true, Events: 1, Work: true}},
-		"volume of another claim":     {claimRecord{entry: entryFacts{state: provision.Durable}, object: objectFacts{conflict: true}}, other, factsAfterEvent{Seen: true}},
+		"own volume, no entry": {claimRecord{}, own, factsAfterEvent{Seen: true, Recorded: true, Events: 1}},
+		"own volume, entry": {claimRecord{entry: entryFacts{state: provision.Durable}}, own,
+			factsAfterEvent{Seen: true, Recorded: true, Events: 1, Work: true}},
+		"volume of another claim": {claimRecord{entry: entryFacts{state: provision.Durable},
+			object: objectFacts{conflict: true}}, other, factsAfterEvent{Seen: true}},
 		"volume without a claim":      {claimRecord{entry: entryFacts{state: provision.Durable}}, "", factsAfterEvent{Seen: true}},
 		"own volume, conflict before": {claimRecord{object: objectFacts{conflict: true}}, own, factsAfterEvent{Seen: true, Recorded: true, Events: 1}},
-		"created volume, unsaved": {claimRecord{request: requestFacts{creation: provision.Created}, disk: diskFacts{volume: volume}, entry: entryFacts{state: provision.Durable}}, own,
+		"created volume, unsaved": {claimRecord{request: requestFacts{creation: provision.Created},
+			disk: diskFacts{volume: volume}, entry: entryFacts{state: provision.Durable}}, own,
 			factsAfterEvent{Creation: provision.Requested, Seen: true, Recorded: true, Events: 1, Work: true}},
-		"created volume, being discarded": {claimRecord{request: requestFacts{creation: provision.Created}, disk: diskFacts{volume: volume}, entry: entryFacts{state: provision.Discarding}}, own,
+		"created volume, being discarded": {claimRecord{request: requestFacts{creation: provision.Created},
+			disk: diskFacts{volume: volume}, entry: entryFacts{state: provision.Discarding}}, own,
 			factsAfterEvent{Creation: provision.Created, Volume: true, Seen: true, Recorded: true, Events: 1, Work: true}},
-		"doubtful request": {claimRecord{request: requestFacts{creation: provision.Doubtful}, entry: entryFacts{state: provision.Durable}}, own,
+		"doubtful request": {claimRecord{request: requestFacts{creation: provision.Doubtful},
+			entry: entryFacts{state: provision.Durable}}, own,
 			factsAfterEvent{Creation: provision.Doubtful, Seen: true, Recorded: true, Events: 1, Work: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +50,8 @@ func TestVolumeEventIsRecorded(t *testing.T) {
 			m.update(subject{uid: own, key: flowClaim}, "pvc-uid", func(r *claimRecord) { *r = tc.before })
 			key, work := m.recordVolumeEvent("pvc-uid", tc.claim)
 			r, _ := m.lookup(own)
-			got := factsAfterEvent{r.request.creation, r.object.seen, r.object.recorded, r.object.conflict, r.disk.volume != nil, work, r.object.events}
+			got := factsAfterEvent{r.request.creation, r.object.seen, r.object.recorded, r.object.conflict, r.disk.volume != nil,
+				work, r.object.events}
 			if diff := cmp.Diff(tc.want, got); diff != "" || key != flowClaim {
 				t.Errorf("key %q, facts (-want +got):\n%s", key, diff)
 			}

@@ -23,7 +23,8 @@ type zonal struct {
 
 func (*zonal) HasTopology() bool { return true }
 
-func (z *zonal) CreateVolume(ctx context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+func (z *zonal) CreateVolume(ctx context.Context,
+	request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	z.zone = request.GetAccessibilityRequirements().GetPreferred()[0].GetSegments()["zone"]
 	if z.found != nil {
 		z.made++
@@ -43,7 +44,8 @@ func newZonalController(t *testing.T, driver *zonal) *Controller {
 	if err := registered.GetStore().Add(newCSINode("node", driver)); err != nil {
 		t.Fatal(err)
 	}
-	c.Backend = newBackend(csibackend.InputsConfig{Client: client, Driver: driver, Translator: plugin{}, Nodes: nodes, CSINodes: registered})
+	c.Backend = newBackend(csibackend.InputsConfig{Client: client, Driver: driver, Translator: plugin{}, Nodes: nodes,
+		CSINodes: registered})
 	return c
 }
 
@@ -75,7 +77,8 @@ func TestSelectedNodeIsReadLiveIfNeeded(t *testing.T) {
 				t.Fatal(err)
 			}
 			if driver.made != 1 || driver.zone != tc.zone || reads != tc.reads {
-				t.Errorf("%d volumes in zone %q after %d reads, want one in %q after %d", driver.made, driver.zone, reads, tc.zone, tc.reads)
+				t.Errorf("%d volumes in zone %q after %d reads, want one in %q after %d", driver.made, driver.zone, reads, tc.zone,
+					tc.reads)
 			}
 		})
 	}
@@ -92,12 +95,14 @@ func TestRepeatedRequestReadsNodeLive(t *testing.T) {
 		},
 	}
 	claim, _ := c.claimOf("ns/claim/uid")
-	c.memory.update(subject{uid: claim.UID, key: "ns/claim/uid"}, "pvc-uid", func(r *claimRecord) { r.claim.requested = true })
+	c.memory.update(subject{uid: claim.UID, key: "ns/claim/uid"}, "pvc-uid",
+		func(r *claimRecord) { r.claim.requested = true })
 	if err := c.Reconcile(t.Context(), "ns/claim/uid"); err != nil {
 		t.Fatal(err)
 	}
 	now, err := c.Client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "claim", metav1.GetOptions{})
 	if err != nil || driver.made > 0 || now.Annotations[storage.AnnSelectedNode] != "" {
-		t.Errorf("%d volumes, the selected node is %q, %v; want another node selected", driver.made, now.Annotations[storage.AnnSelectedNode], err)
+		t.Errorf("%d volumes, the selected node is %q, %v; want another node selected", driver.made,
+			now.Annotations[storage.AnnSelectedNode], err)
 	}
 }

@@ -162,7 +162,8 @@ func (o *observation) isRefused() bool {
 	switch o.cause {
 	case provision.RequestFailed, provision.OtherProvisioner, provision.OtherProvisionerUnnamed:
 		return true
-	case provision.NoCause, provision.CallFailed, provision.CallInfeasible, provision.CallIgnored, provision.VolumeDiscarded:
+	case provision.NoCause, provision.CallFailed, provision.CallInfeasible, provision.CallIgnored,
+		provision.VolumeDiscarded:
 	}
 	return false
 }

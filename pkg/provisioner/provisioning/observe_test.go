@@ -29,7 +29,8 @@ func newObserver(t *testing.T, volumes ...*v1.PersistentVolume) *Controller {
 		Client: client, Caches: cachesOf(factory),
 		Backend: &directories{}, Scope: serves(csimock.DefaultName), Timeouts: DefaultTimeouts,
 	}}
-	late := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
+	late := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"},
+		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
 	err := c.Classes.GetStore().Add(late)
 	for _, volume := range volumes {
 		err = errors.Join(err, c.Volumes.GetStore().Add(volume))
@@ -114,7 +115,8 @@ func TestRequestIsLongOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // with a clock that stands still
 				r := claimRecord{
-					claim: claimFacts{openedAt: time.Now().Add(-tc.age)}, request: requestFacts{creation: tc.creation}, entry: entryFacts{state: tc.entry},
+					claim: claimFacts{openedAt: time.Now().Add(-tc.age)}, request: requestFacts{creation: tc.creation},
+					entry: entryFacts{state: tc.entry},
 				}
 				if long := r.isLongRequested(DefaultTimeouts.RepeatedFailure); long != tc.long {
 					t.Errorf("long: %v, want %v", long, tc.long)
@@ -152,7 +154,8 @@ func TestLongOpenRequestIsBuiltAnew(t *testing.T) {
 			c := newObserver(t)
 			c.Scope = testScope{node: tc.own}
 			o := observed(claimRecord{
-				claim: claimFacts{unfit: tc.unfit}, request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable},
+				claim: claimFacts{unfit: tc.unfit}, request: requestFacts{creation: provision.Requested},
+				entry: entryFacts{state: provision.Durable},
 			})
 			o.claim.Annotations[storage.AnnSelectedNode] = tc.selected
 			if anew := c.mayBuildAnew(o, tc.want); anew != tc.anew {
@@ -189,7 +192,8 @@ func TestOpenRequestIsFinishedByItsProcess(t *testing.T) {
 
 func TestUnbuildableRequestIsRefused(t *testing.T) {
 	for cause := range provision.OtherProvisionerUnnamed + 1 {
-		want := cause == provision.RequestFailed || cause == provision.OtherProvisioner || cause == provision.OtherProvisionerUnnamed
+		want := cause == provision.RequestFailed || cause == provision.OtherProvisioner ||
+			cause == provision.OtherProvisionerUnnamed
 		if refused := (&observation{cause: cause}).isRefused(); refused != want {
 			t.Errorf("%v: refused: %v", cause, refused)
 		}
@@ -228,19 +232,24 @@ func TestWantOfClaim(t *testing.T) {
 		server provision.Server
 		want   provision.Want
 	}{
-		"pending":                            {observed(claimRecord{}), provision.ThisProcess, provision.Wanted},
-		"bound":                              {observed(claimRecord{}, boundClaim), provision.ThisProcess, provision.BoundOrLost},
-		"bound once, gone":                   {observed(claimRecord{}, boundClaim, goneClaim), provision.ThisProcess, provision.Unwanted},
-		"names another volume":               {observed(claimRecord{}, named("another")), provision.ThisProcess, provision.Unwanted},
-		"volume is unusable":                 {observed(claimRecord{request: requestFacts{creation: provision.Created}, disk: diskFacts{unusable: "too small"}}), provision.ThisProcess, provision.Misplaced},
-		"served by another node":             {observed(claimRecord{}), provision.OtherProcess, provision.Unserved},
-		"gone, served by another node":       {observed(claimRecord{}, goneClaim), provision.OtherProcess, provision.Unserved},
-		"asked once, served by another node": {observed(claimRecord{request: requestFacts{creation: provision.Failed, plan: &plan{}}}), provision.OtherProcess, provision.Unserved},
-		"in doubt, served by another node":   {observed(claimRecord{request: requestFacts{creation: provision.Doubtful, plan: &plan{}}, entry: entryFacts{state: provision.Durable}}), provision.OtherProcess, provision.Unserved},
-		"entry unknown, served by another":   {observed(claimRecord{entry: entryFacts{state: provision.Outdated}}), provision.OtherProcess, provision.Unserved},
-		"asked once, no node selected":       {observed(claimRecord{request: requestFacts{creation: provision.Failed, plan: &plan{}}}), provision.NoProcess, provision.Unserved},
-		"asked once, deleted, another node":  {observed(claimRecord{request: requestFacts{creation: provision.Doubtful, plan: &plan{}}}, goneClaim), provision.OtherProcess, provision.Unwanted},
-		"call is open, another node":         {observed(claimRecord{claim: claimFacts{node: "before"}, request: requestFacts{creation: provision.Requested, plan: &plan{}}}), provision.OtherProcess, provision.Misplaced},
+		"pending":              {observed(claimRecord{}), provision.ThisProcess, provision.Wanted},
+		"bound":                {observed(claimRecord{}, boundClaim), provision.ThisProcess, provision.BoundOrLost},
+		"bound once, gone":     {observed(claimRecord{}, boundClaim, goneClaim), provision.ThisProcess, provision.Unwanted},
+		"names another volume": {observed(claimRecord{}, named("another")), provision.ThisProcess, provision.Unwanted},
+		"volume is unusable": {observed(claimRecord{request: requestFacts{creation: provision.Created},
+			disk: diskFacts{unusable: "too small"}}), provision.ThisProcess, provision.Misplaced},
+		"served by another node":       {observed(claimRecord{}), provision.OtherProcess, provision.Unserved},
+		"gone, served by another node": {observed(claimRecord{}, goneClaim), provision.OtherProcess, provision.Unserved},
+		"asked once, served by another node": {observed(claimRecord{request: requestFacts{creation: provision.Failed,
+			plan: &plan{}}}), provision.OtherProcess, provision.Unserved},
+		"in doubt, served by another node": {observed(claimRecord{request: requestFacts{creation: provision.Doubtful,
+			plan: &plan{}}, entry: entryFacts{state: provision.Durable}}), provision.OtherProcess, provision.Unserved},
+		"entry unknown, served by another": {observed(claimRecord{entry: entryFacts{state: provision.Outdated}}), provision.OtherProcess, provision.Unserved},
+		"asked once, no node selected": {observed(claimRecord{request: requestFacts{creation: provision.Failed,
+			plan: &plan{}}}), provision.NoProcess, provision.Unserved},
+		"asked once, deleted, another node": {observed(claimRecord{request: requestFacts{creation: provision.Doubtful,
+			plan: &plan{}}}, goneClaim), provision.OtherProcess, provision.Unwanted},
+		"call is open, another node": {observed(claimRecord{claim: claimFacts{node: "before"}, request: requestFacts{creation: provision.Requested, plan: &plan{}}}), provision.OtherProcess, provision.Misplaced},
 		"call is long open, another node": {
 			observed(claimRecord{claim: claimFacts{node: "before"}, request: requestFacts{creation: provision.Requested, plan: &plan{}}, entry: entryFacts{state: provision.Durable}}), provision.OtherProcess, provision.Misplaced},
 		"call is open for another node": {

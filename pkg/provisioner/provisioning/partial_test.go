@@ -45,7 +45,8 @@ func TestPartialVolumesAreSelectedAsWholeOnes(t *testing.T) {
 				if names.OwnsVolume(part) != names.OwnsVolume(whole) {
 					t.Fatalf("OwnsVolume(part) = %v, part %v of %v", names.OwnsVolume(part), part, whole)
 				}
-				if part.Name != whole.Name || part.UID != whole.UID || part.ResourceVersion != whole.ResourceVersion || !reflect.DeepEqual(part.Spec.ClaimRef, whole.Spec.ClaimRef) {
+				if part.Name != whole.Name || part.UID != whole.UID || part.ResourceVersion != whole.ResourceVersion ||
+					!reflect.DeepEqual(part.Spec.ClaimRef, whole.Spec.ClaimRef) {
 					t.Fatalf("%v was decoded as %v", whole, part)
 				}
 				if !names.OwnsVolume(whole) {
@@ -71,10 +72,12 @@ func TestPartialClaimsAreSelectedAsWholeOnes(t *testing.T) {
 			for range 1000 {
 				whole := controllertest.WithManagedFields(dice(random).Claim("claim"))
 				part := controllertest.Decode(t, rules, whole)
-				if names.OwnsClaim(part) != names.OwnsClaim(whole) || protection.NeededSource(part) != protection.NeededSource(whole) {
+				if names.OwnsClaim(part) != names.OwnsClaim(whole) ||
+					protection.NeededSource(part) != protection.NeededSource(whole) {
 					t.Fatalf("OwnsClaim(part) = %v, part %v of %v", names.OwnsClaim(part), part, whole)
 				}
-				if part.Namespace != whole.Namespace || part.Name != whole.Name || part.UID != whole.UID || part.ResourceVersion != whole.ResourceVersion {
+				if part.Namespace != whole.Namespace || part.Name != whole.Name || part.UID != whole.UID ||
+					part.ResourceVersion != whole.ResourceVersion {
 					t.Fatalf("%v was decoded as %v", whole, part)
 				}
 				if !names.OwnsClaim(whole) {
@@ -97,17 +100,22 @@ func TestPartialClaimsAreSelectedAsWholeOnes(t *testing.T) {
 func foreignVolume() *v1.PersistentVolume {
 	return controllertest.WithManagedFields(&v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "pvc-0d8ef5c1-4a1d-4f0e-8f43-2f5d8f5d7a55", UID: "7a1f3f2b-66cd-4d3c-bd54-5b7a6a1f0d6e", ResourceVersion: "123456",
+			Name: "pvc-0d8ef5c1-4a1d-4f0e-8f43-2f5d8f5d7a55", UID: "7a1f3f2b-66cd-4d3c-bd54-5b7a6a1f0d6e",
+			ResourceVersion:   "123456",
 			CreationTimestamp: metav1.Unix(1700000000, 0),
-			Annotations:       map[string]string{"pv.kubernetes.io/provisioned-by": "other.example.com", "volume.kubernetes.io/provisioner-deletion-secret-name": "", "volume.kubernetes.io/provisioner-deletion-secret-namespace": ""},
-			Finalizers:        []string{"kubernetes.io/pv-protection", "external-provisioner.volume.kubernetes.io/finalizer"},
+			Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "other.example.com",
+				"volume.kubernetes.io/provisioner-deletion-secret-name": "", "volume.kubernetes.io/provisioner-deletion-secret-namespace": ""},
+			Finalizers: []string{"kubernetes.io/pv-protection", "external-provisioner.volume.kubernetes.io/finalizer"},
 		},
 		Spec: v1.PersistentVolumeSpec{
-			Capacity: v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
-			ClaimRef:                      &v1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "default", Name: "data-0", UID: "0d8ef5c1-4a1d-4f0e-8f43-2f5d8f5d7a55", ResourceVersion: "123450"},
+			Capacity:    v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
+			ClaimRef: &v1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim",
+				Namespace: "default", Name: "data-0", UID: "0d8ef5c1-4a1d-4f0e-8f43-2f5d8f5d7a55", ResourceVersion: "123450"},
 			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete, StorageClassName: "standard",
 			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
-				Driver: "other.example.com", VolumeHandle: "vol-0123456789abcdef0", FSType: "ext4", VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1700000000000-1234-other.example.com"},
+				Driver: "other.example.com", VolumeHandle: "vol-0123456789abcdef0", FSType: "ext4",
+				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1700000000000-1234-other.example.com"},
 			}},
 		},
 		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound},
@@ -116,7 +124,8 @@ func foreignVolume() *v1.PersistentVolume {
 
 func BenchmarkDecodeVolume(b *testing.B) {
 	for name, rules := range map[string]partial.Rules{
-		"whole": nil, "own": provisioning.Names{Driver: "other.example.com"}.Rules(), "foreign": provisioning.Names{Driver: fuzzobj.Driver}.Rules(),
+		"whole": nil, "own": provisioning.Names{Driver: "other.example.com"}.Rules(),
+		"foreign": provisioning.Names{Driver: fuzzobj.Driver}.Rules(),
 	} {
 		b.Run(name, func(b *testing.B) {
 			controllertest.MeasureDecode(b, rules, foreignVolume())

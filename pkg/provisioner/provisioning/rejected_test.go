@@ -56,7 +56,8 @@ func TestRejectionWaitsForEntryOfClaim(t *testing.T) {
 	f.reconcile(false)
 	left = f.inherit(t.Context(), left)
 	f.expect(1, 1, 2, 0)
-	if unresolved := f.entries(journal.KindUnresolved); len(left) != 0 || len(unresolved) != 1 || !strings.Contains(unresolved[0].Unresolved.Reason, "another") {
+	if unresolved := f.entries(journal.KindUnresolved); len(left) != 0 || len(unresolved) != 1 ||
+		!strings.Contains(unresolved[0].Unresolved.Reason, "another") {
 		t.Errorf("kept %d entries, unresolved entries: %+v", len(left), unresolved)
 	}
 }

@@ -121,10 +121,12 @@ func TestVolumeKeptByHandIsNotRecordedAgain(t *testing.T) {
 				}
 				return true, volume, f.client.Tracker().Create(action.GetResource(), volume, "")
 			})
-			f.react("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) { // the process ends: its writes do not arrive
-				written := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
-				return recorded && strings.Contains(written.Annotations[journal.CustodyAnnotation], `"transitions":1`), nil, context.DeadlineExceeded
-			})
+			f.react("update", "leases",
+				func(action clienttesting.Action) (bool, runtime.Object, error) { // the process ends: its writes do not arrive
+					written := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+					return recorded && strings.Contains(written.Annotations[journal.CustodyAnnotation], `"transitions":1`), nil,
+						context.DeadlineExceeded
+				})
 			f.reconcile(false)
 			f.must(f.client.CoreV1().PersistentVolumes().Delete(t.Context(), "pvc-uid", metav1.DeleteOptions{}))
 			f.deleteClaim()
@@ -142,7 +144,8 @@ func TestVolumeKeptByHandIsNotRecordedAgain(t *testing.T) {
 // The driver has no rights in the storage system, is throttled, or does not serve the call: it cannot know whether an
 // earlier call has created the volume.
 func TestDriverThatCannotLookProvesNothing(t *testing.T) {
-	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented, codes.ResourceExhausted} {
+	for _, code := range []codes.Code{codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented,
+		codes.ResourceExhausted} {
 		t.Run(code.String(), func(t *testing.T) {
 			f := newFlow(t)
 			f.injectFault(codes.DeadlineExceeded, true, 1)
@@ -156,7 +159,8 @@ func TestDriverThatCannotLookProvesNothing(t *testing.T) {
 			f.expect(1, 0, 5, 1)
 			f.Timeouts.Unresolved = 0
 			f.reconcileDeleted(false)
-			if left := f.entries(journal.KindUnresolved); len(left) != 1 || !strings.Contains(left[0].Unresolved.Reason, code.String()) {
+			if left := f.entries(journal.KindUnresolved); len(left) != 1 ||
+				!strings.Contains(left[0].Unresolved.Reason, code.String()) {
 				t.Errorf("unresolved entries: %+v", left)
 			}
 		})
@@ -175,9 +179,12 @@ func TestFullNodeWithOpenCallIsGivenUp(t *testing.T) {
 		record claimRecord
 		want   bool
 	}{
-		"full, call open for long":         {claimRecord{claim: claimFacts{node: "mine", unfit: "mine"}, request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable}}, true},
-		"selected node changed meanwhile":  {claimRecord{claim: claimFacts{node: "yours"}, request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable}}, false},
-		"another node was full, this gone": {claimRecord{claim: claimFacts{node: "yours", unfit: "yours"}, request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable}}, false},
+		"full, call open for long": {claimRecord{claim: claimFacts{node: "mine", unfit: "mine"},
+			request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable}}, true},
+		"selected node changed meanwhile": {claimRecord{claim: claimFacts{node: "yours"},
+			request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable}}, false},
+		"another node was full, this gone": {claimRecord{claim: claimFacts{node: "yours", unfit: "yours"},
+			request: requestFacts{creation: provision.Requested}, entry: entryFacts{state: provision.Durable}}, false},
 	} {
 		c.updateRecord(o, func(r *claimRecord) { *r = tc.record })
 		if state := c.stateOf(o); state.Want != provision.Misplaced || state.LongRequested != tc.want {
@@ -216,7 +223,8 @@ func TestAnswerToTheWriteOfTheVolumeIsChecked(t *testing.T) {
 func TestDeniedRescheduleIsReportedAndRepeated(t *testing.T) {
 	claims := v1.Resource("persistentvolumeclaims")
 	for name, denial := range map[string]error{
-		"404": apierrors.NewNotFound(claims, "claim"), "409": apierrors.NewConflict(claims, "claim", errors.New("frozen")), "undone": nil,
+		"404": apierrors.NewNotFound(claims, "claim"), "409": apierrors.NewConflict(claims, "claim", errors.New("frozen")),
+		"undone": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, events := newZonalController(t, &zonal{}), record.NewFakeRecorder(10)

@@ -191,14 +191,16 @@ func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, erro
 }
 
 // anyVolume reports whether a PersistentVolume, read live, matches.
-func anyVolume(ctx context.Context, client kubernetes.Interface, matches func(*v1.PersistentVolume) bool) (bool, error) {
+func anyVolume(ctx context.Context, client kubernetes.Interface,
+	matches func(*v1.PersistentVolume) bool) (bool, error) {
 	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return answer.CheckedList(client.CoreV1().PersistentVolumes().List(ctx, options))
 	}, matches)
 }
 
 // anyClaim reports whether a claim, read live, matches.
-func anyClaim(ctx context.Context, client kubernetes.Interface, matches func(*v1.PersistentVolumeClaim) bool) (bool, error) {
+func anyClaim(ctx context.Context, client kubernetes.Interface,
+	matches func(*v1.PersistentVolumeClaim) bool) (bool, error) {
 	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return answer.CheckedList(client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options))
 	}, matches)

@@ -25,13 +25,15 @@ var eventSentences = map[string]struct {
 	report func(*flow, *observation)
 	want   string
 }{
-	"recorded":       {(*flow).reportSuccess, "Normal ProvisioningSucceeded Successfully provisioned volume pvc-uid"},
-	"driver fails":   {failing(errors.New("full"), false), `Warning ProvisioningFailed failed to provision volume with StorageClass "class": full`},
-	"driver refuses": {failing(errors.New("no such type"), true), `Warning ProvisioningFailed failed to provision volume with StorageClass "class": infeasible error, retries will be delayed (not retried for 1s unless class, node or annotations of the claim change): no such type`},
+	"recorded":     {(*flow).reportSuccess, "Normal ProvisioningSucceeded Successfully provisioned volume pvc-uid"},
+	"driver fails": {failing(errors.New("full"), false), `Warning ProvisioningFailed failed to provision volume with StorageClass "class": full`},
+	"driver refuses": {failing(errors.New("no such type"), true),
+		`Warning ProvisioningFailed failed to provision volume with StorageClass "class": infeasible error, retries will be delayed (not retried for 1s unless class, node or annotations of the claim change): no such type`},
 	"write is refused": {func(f *flow, o *observation) { _ = f.reportRefusal(o, errDenied) },
 		`Warning ProvisioningFailed patch claim ns/claim: admission webhook "w" denied the request`},
 	"populator": {func(f *flow, o *observation) {
-		_ = f.reportWait(o, provision.ReportOtherProvisioner, &provision.LeftToOther{Sentence: "Assuming an external populator will provision the volume: the data source is a Hello of the group \"example.com\""})
+		_ = f.reportWait(o, provision.ReportOtherProvisioner,
+			&provision.LeftToOther{Sentence: "Assuming an external populator will provision the volume: the data source is a Hello of the group \"example.com\""})
 	}, `Normal Provisioning Assuming an external populator will provision the volume: the data source is a Hello of the group "example.com"`},
 	"unanswered, claim gone": {func(f *flow, o *observation) { _ = f.reportUnresolved(o, errors.New("context deadline exceeded")) },
 		"Warning ProvisioningUnresolved The driver csimock.exeunt.io has not answered whether it created volume pvc-uid, which no claim wants any more; the request is repeated: context deadline exceeded"},

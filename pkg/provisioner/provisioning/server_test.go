@@ -45,7 +45,8 @@ func (d *discarding) SameDisk(a, b *v1.PersistentVolume) bool {
 
 // DeletedWith has a disk whose handle begins with that of the volume inside it.
 func (d *discarding) DeletedWith(volume, other *v1.PersistentVolume) bool {
-	return d.SameDisk(volume, other) || d.HandleOf(volume) != "" && strings.HasPrefix(d.HandleOf(other), d.HandleOf(volume)+"/")
+	return d.SameDisk(volume, other) || d.HandleOf(volume) != "" &&
+		strings.HasPrefix(d.HandleOf(other), d.HandleOf(volume)+"/")
 }
 
 func (d *discarding) PrepareDiscard(context.Context, *v1.PersistentVolume, string) (backend.DeleteCall, error) {
@@ -83,7 +84,8 @@ func TestProvisionerOfSelectedNodeServesClaim(t *testing.T) {
 func TestDeletedClaimLeadsToNoCall(t *testing.T) {
 	client, driver := nodeClient("", true), &local{}
 	for i := range 20 {
-		if err := newNodeController(t, client, driver, fmt.Sprint("node-", i)).Reconcile(t.Context(), "ns/claim/uid"); err != nil {
+		if err := newNodeController(t, client, driver, fmt.Sprint("node-", i)).
+			Reconcile(t.Context(), "ns/claim/uid"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,15 +98,18 @@ func TestDeletedClaimLeadsToNoCall(t *testing.T) {
 func nodeClient(node string, deleting bool) *fake.Clientset {
 	class, immediate := "class", storagev1.VolumeBindingImmediate
 	claim := &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1", Finalizers: []string{"example.com/other"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "uid", ResourceVersion: "1",
+			Finalizers:  []string{"example.com/other"},
 			Annotations: map[string]string{storage.AnnStorageProvisioner: "ours", storage.AnnSelectedNode: node}},
-		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}},
+		Spec: v1.PersistentVolumeClaimSpec{StorageClassName: &class,
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}},
 	}
 	if deleting {
 		claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	}
 	policy := v1.PersistentVolumeReclaimDelete
-	return versioned(fake.NewClientset(claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "ours", VolumeBindingMode: &immediate, ReclaimPolicy: &policy}))
+	return versioned(fake.NewClientset(claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class},
+		Provisioner: "ours", VolumeBindingMode: &immediate, ReclaimPolicy: &policy}))
 }
 
 // newNodeController returns the controller of a node after cache sync and Start.
@@ -118,7 +123,8 @@ func newNodeController(t *testing.T, client *fake.Clientset, driver csibackend.D
 		Nodes: liveNodes(func(_ context.Context, name string) (*v1.Node, error) {
 			return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
 		}),
-		Locks: &controller.KeyLocks{}, Reporter: controller.NewReporter(record.NewFakeRecorder(100)), Metrics: metrics.New("test"),
+		Locks: &controller.KeyLocks{}, Reporter: controller.NewReporter(record.NewFakeRecorder(100)),
+		Metrics: metrics.New("test"),
 		Backoff: controller.Backoff{Initial: time.Millisecond, Max: time.Second},
 		Journal: newTestStore(t, client, node), Journaled: true,
 	})
@@ -146,7 +152,8 @@ func TestNodeLeavesClaimOfAnotherNodeAlone(t *testing.T) {
 		t.Fatalf("%d calls: %v", made, err)
 	}
 	claim.Annotations[storage.AnnSelectedNode] = "yours"
-	if claim, err = client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+	if claim, err = client.CoreV1().PersistentVolumeClaims("ns").
+		Update(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Claims.GetStore().Update(claim); err != nil {
@@ -182,7 +189,8 @@ func TestVolumeOfAnotherNodeDoesNotEndTheEntry(t *testing.T) {
 		}
 		theirs := &v1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid", UID: "theirs", ResourceVersion: "1"},
-			Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"}, NodeAffinity: &v1.VolumeNodeAffinity{}},
+			Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"},
+				NodeAffinity: &v1.VolumeNodeAffinity{}},
 		}
 		if _, err := client.CoreV1().PersistentVolumes().Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

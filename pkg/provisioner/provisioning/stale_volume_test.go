@@ -21,10 +21,12 @@ func TestDeletedVolumeInStaleCacheRecordsNothing(t *testing.T) {
 	f.deleteClaim()
 	f.terms++
 	f.restart()
-	stale := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid", UID: "first"}, Spec: v1.PersistentVolumeSpec{
-		ClaimRef:               &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"},
-		PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName, VolumeHandle: "first"}},
-	}}
+	stale := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-uid", UID: "first"},
+		Spec: v1.PersistentVolumeSpec{
+			ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "uid"},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: csimock.DefaultName,
+				VolumeHandle: "first"}},
+		}}
 	f.must(f.Volumes.GetStore().Add(stale))
 	if err := f.Reconcile(t.Context(), flowClaim); !errors.Is(err, controller.ErrStaleCache) {
 		t.Errorf("Reconcile = %v, want %v", err, controller.ErrStaleCache)

@@ -30,7 +30,8 @@ func TestFailedRequestDoesNotEndAnUnansweredOne(t *testing.T) {
 		recorded, err := f.client.CoreV1().PersistentVolumes().List(t.Context(), metav1.ListOptions{})
 		f.must(err)
 		if kept := len(f.entries(journal.KindActive)); len(f.mock.Volumes()) > len(recorded.Items)+kept {
-			t.Errorf("%d failures: %d volumes in the driver, %d recorded, %d entries", failures, len(f.mock.Volumes()), len(recorded.Items), kept)
+			t.Errorf("%d failures: %d volumes in the driver, %d recorded, %d entries", failures, len(f.mock.Volumes()),
+				len(recorded.Items), kept)
 		}
 	}
 }
@@ -63,7 +64,8 @@ func directoryPlan(name string) *plan {
 func afterMismatch(creation provision.Creation) claimRecord {
 	superseded, _ := directory{"old"}.Stored()
 	last := directoryPlan("new")
-	return claimRecord{request: requestFacts{creation: creation, plan: last, answers: answerFacts{alternatives: 1}}, entry: entryFacts{stored: last, superseded: []journal.Request{superseded}}}
+	return claimRecord{request: requestFacts{creation: creation, plan: last, answers: answerFacts{alternatives: 1}},
+		entry: entryFacts{stored: last, superseded: []journal.Request{superseded}}}
 }
 
 func TestStoredRequestIsSupersededOneIfAllowed(t *testing.T) {
@@ -80,10 +82,12 @@ func TestStoredRequestIsSupersededOneIfAllowed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := newDirectoryFlow(t)
-			o := &observation{claim: f.syncClaim(), record: afterMismatch(tc.state.Creation), cause: provision.RequestFailed, err: errors.New("class gone")}
+			o := &observation{claim: f.syncClaim(), record: afterMismatch(tc.state.Creation), cause: provision.RequestFailed,
+				err: errors.New("class gone")}
 			after := f.useStored(o, tc.state)
 			if after.plan.alternative != tc.alternative || after.cause != provision.NoCause || after.err != nil {
-				t.Errorf("plan %+v, cause %v, error %v; want an alternative: %v", after.plan, after.cause, after.err, tc.alternative)
+				t.Errorf("plan %+v, cause %v, error %v; want an alternative: %v", after.plan, after.cause, after.err,
+					tc.alternative)
 			}
 		})
 	}
@@ -101,7 +105,8 @@ func TestNewRequestIsSupersededOneIfRepeated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, _ := newDirectoryFlow(t)
-			if p := f.orOlderPlan(&observation{record: afterMismatch(tc.creation)}, directoryPlan(tc.built)); p.alternative != tc.alternative {
+			if p := f.orOlderPlan(&observation{record: afterMismatch(tc.creation)},
+				directoryPlan(tc.built)); p.alternative != tc.alternative {
 				t.Errorf("plan %+v, want an alternative: %v", p, tc.alternative)
 			}
 		})

@@ -55,7 +55,8 @@ func (c *Controller) rescan(ctx context.Context, kept []journal.Entry) {
 	}
 	entries, err := c.Journal.TakeOver(ctx)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Reading the provisioning journal again failed, trying again", "wait", c.Timeouts.Rescan)
+		klog.FromContext(ctx).Error(err, "Reading the provisioning journal again failed, trying again", "wait",
+			c.Timeouts.Rescan)
 		c.rescanLater(ctx, kept)
 		return
 	}
@@ -135,7 +136,8 @@ func (c *Controller) planFrom(entry journal.Entry) (*plan, error) {
 
 // rejectEntry moves an unusable entry to the unresolved ones. For an approved entry it only
 // logs: the journal may hold its lock during the approval.
-func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim *v1.PersistentVolumeClaim, reason error) error {
+func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim *v1.PersistentVolumeClaim,
+	reason error) error {
 	logger := klog.FromContext(ctx).WithValues("claim", klog.KObj(claim), "volume", entry.VolumeName())
 	if entry.Unresolved != nil {
 		logger.Error(reason, "An approved entry of the provisioning journal cannot be finished")
@@ -147,7 +149,8 @@ func (c *Controller) rejectEntry(ctx context.Context, entry journal.Entry, claim
 		err = c.Journal.MoveToUnresolved(ctx, entry, reason.Error())
 	}
 	if err != nil {
-		logger.Error(err, "Moving an unusable entry of the provisioning journal failed, trying again later", "wait", c.Timeouts.Rescan)
+		logger.Error(err, "Moving an unusable entry of the provisioning journal failed, trying again later", "wait",
+			c.Timeouts.Rescan)
 	}
 	return err
 }

@@ -18,11 +18,12 @@ import (
 func TestClaimOfUnseenWriteIsReadAfterMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newEchoClient(false)
-		client.PrependReactor("list", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			_, list, err := clienttesting.ObjectReaction(client.Tracker())(action)
-			list.(*v1.PersistentVolumeClaimList).Items[0].Spec.VolumeName = "v"
-			return true, list, err
-		})
+		client.PrependReactor("list", "persistentvolumeclaims",
+			func(action clienttesting.Action) (bool, runtime.Object, error) {
+				_, list, err := clienttesting.ObjectReaction(client.Tracker())(action)
+				list.(*v1.PersistentVolumeClaimList).Items[0].Spec.VolumeName = "v"
+				return true, list, err
+			})
 		c := newEcho(t, client, &echo{known: func(int) bool { return false }}, record.NewFakeRecorder(10))
 		working, end := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -34,7 +35,8 @@ func TestClaimOfUnseenWriteIsReadAfterMinute(t *testing.T) {
 		client.ClearActions()
 		<-time.After(3 * time.Minute)
 		synctest.Wait()
-		if !slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.Matches("get", "persistentvolumeclaims") }) {
+		if !slices.ContainsFunc(client.Actions(),
+			func(a clienttesting.Action) bool { return a.Matches("get", "persistentvolumeclaims") }) {
 			t.Errorf("requests %v, want a read of the claim", client.Actions())
 		}
 		end()

@@ -89,7 +89,8 @@ func (c *Controller) recordVolumeEvent(volume *v1.PersistentVolume) string {
 // again.
 func (c *Controller) volumeGone(volume *v1.PersistentVolume) {
 	key := c.recordVolumeEvent(volume)
-	if ref := volume.Spec.ClaimRef; key == "" && ref != nil && c.Scope.Serves(volume.Annotations[storage.AnnDynamicallyProvisioned]) {
+	if ref := volume.Spec.ClaimRef; key == "" && ref != nil &&
+		c.Scope.Serves(volume.Annotations[storage.AnnDynamicallyProvisioned]) {
 		key = keyOf(controller.ClaimKey(volume), ref.UID)
 	}
 	if key != "" {

@@ -35,7 +35,8 @@ var claimEventCases = map[string]struct {
 	"driver fails": {func(f *flow, o *observation) { _ = f.reportFailure(o, f.userError(o, errors.New("full"), false)) },
 		[]string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": full`}},
 	"driver refuses": {func(f *flow, o *observation) { _ = f.reportFailure(o, f.userError(o, errors.New("bad"), true)) },
-		[]string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": `, "infeasible error", "etries will be delayed", "bad"}},
+		[]string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": `, "infeasible error",
+			"etries will be delayed", "bad"}},
 	"request is refused": {func(f *flow, o *observation) {
 		f.refuse(o, &provision.Refusal{Sentence: "no such mode"})
 	}, []string{"Warning ProvisioningFailed ", `failed to provision volume with StorageClass "class": no such mode`}},
@@ -49,7 +50,8 @@ var claimEventCases = map[string]struct {
 		_, err := f.planFor(f.Context(), o, nil)
 		f.refuse(o, err)
 	}, []string{"Normal Provisioning ", "Assuming an external populator will provision the volume"}},
-	"node is gone": {func(f *flow, _ *observation) { _, _ = f.selectedNode(f.Context(), f.onNode("n1")) }, []string{"Warning ProvisioningFailed ", `nodes "n1" not found`}},
+	"node is gone": {func(f *flow, _ *observation) { _, _ = f.selectedNode(f.Context(), f.onNode("n1")) },
+		[]string{"Warning ProvisioningFailed ", `nodes "n1" not found`}},
 	"node cannot be read": {func(f *flow, o *observation) {
 		defer func(before Nodes) { f.Nodes = before }(f.Nodes)
 		f.Nodes = liveNodes(func(context.Context, string) (*v1.Node, error) { return nil, errors.New("timeout") })

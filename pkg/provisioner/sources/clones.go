@@ -40,11 +40,15 @@ type Clones struct {
 // NewClones returns the controller and adds its index to the informer of claims. The informer
 // must contain the source claims and the claims that wait for their clone, of any driver,
 // with finalizers, deletion timestamp, data source and phase.
-func NewClones(client kubernetes.Interface, claims cache.SharedIndexInformer, reporter *controller.Reporter) (*Clones, error) {
+func NewClones(client kubernetes.Interface, claims cache.SharedIndexInformer,
+	reporter *controller.Reporter) (*Clones, error) {
 	versions := controller.NewVersions()
-	c := &Clones{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions), reporter: reporter}
-	c.protection = sourceProtection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource, Read: c.read, Edit: c.edit}
-	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
+	c := &Clones{client: client, claims: claims, versions: versions, writer: controller.NewWriter(client, versions),
+		reporter: reporter}
+	c.protection = sourceProtection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource,
+		Read: c.read, Edit: c.edit}
+	c.loop = controller.NewLoop("cloningprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute},
+		c.Reconcile)
 	if err := claims.AddIndexers(cache.Indexers{bySource: controller.NeededSourceIndex(storage.SourceClaim)}); err != nil {
 		return nil, fmt.Errorf("index claims by their source: %w", err)
 	}
@@ -54,7 +58,8 @@ func NewClones(client kubernetes.Interface, claims cache.SharedIndexInformer, re
 // Watch registers the event handler, and returns once every source claim is enqueued whose
 // finalizer may be removed.
 func (c *Clones) Watch(ctx context.Context) error {
-	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.claims, Handler: controller.OnChange(c.onChange, c.onDelete)})
+	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.claims,
+		Handler: controller.OnChange(c.onChange, c.onDelete)})
 }
 
 // Run reconciles source claims with that many workers until the context ends. Watch has
@@ -77,7 +82,8 @@ func (c *Clones) read(ctx context.Context, namespace, name string) (*v1.Persiste
 	return c.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-func (c *Clones) edit(ctx context.Context, claim *v1.PersistentVolumeClaim, change finalizer.Change) (*v1.PersistentVolumeClaim, error) {
+func (c *Clones) edit(ctx context.Context, claim *v1.PersistentVolumeClaim,
+	change finalizer.Change) (*v1.PersistentVolumeClaim, error) {
 	return c.writer.PatchClaim(ctx, claim, finalizer.Edit(patch.For(claim), claim, change))
 }
 
@@ -188,7 +194,8 @@ func (c *Clones) cloneRunning(claim *v1.PersistentVolumeClaim) (blocker.Blocker,
 			continue
 		}
 		return blocker.Blocker{
-			Object:    blocker.Object{Kind: "PersistentVolumeClaim", Namespace: clone.Namespace, Name: clone.Name, UID: string(clone.UID)},
+			Object: blocker.Object{Kind: "PersistentVolumeClaim", Namespace: clone.Namespace, Name: clone.Name,
+				UID: string(clone.UID)},
 			Finalizer: string(finalizer.CloneSource), Reason: blocker.CloneRunning, Verdict: blocker.Waiting,
 			Holder: "PersistentVolumeClaim " + key + ", which is cloned from the claim",
 			Next:   fmt.Sprintf("kubectl describe pvc %s -n %s", clone.Name, clone.Namespace),

@@ -34,7 +34,8 @@ import (
 const foreign = "example.com/other"
 
 func claim(name string, change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
-	c := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid", ResourceVersion: "1"}}
+	c := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid",
+		ResourceVersion: "1"}}
 	c.Status.Phase = v1.ClaimBound
 	for _, f := range change {
 		f(c)
@@ -61,7 +62,8 @@ func clones(t *testing.T, claims ...*v1.PersistentVolumeClaim) (*sources.Clones,
 	return clonesWithEvents(t, record.NewFakeRecorder(100), claims...)
 }
 
-func clonesWithEvents(t *testing.T, events record.EventRecorder, claims ...*v1.PersistentVolumeClaim) (*sources.Clones, *fake.Clientset, cache.Store) {
+func clonesWithEvents(t *testing.T, events record.EventRecorder,
+	claims ...*v1.PersistentVolumeClaim) (*sources.Clones, *fake.Clientset, cache.Store) {
 	t.Helper()
 	client := fake.NewClientset()
 	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumeClaims().Informer()
@@ -94,12 +96,15 @@ func TestUnneededSourceLosesFinalizer(t *testing.T) {
 		claims []*v1.PersistentVolumeClaim
 		kept   bool
 	}{
-		"pending clone":                   {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("clone", waitsForCloneOf("source"))}, true},
-		"bound clone":                     {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("clone", waitsForCloneOf("source"), func(c *v1.PersistentVolumeClaim) { c.Status.Phase = v1.ClaimBound })}, false},
+		"pending clone": {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("clone", waitsForCloneOf("source"))}, true},
+		"bound clone": {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting),
+			claim("clone", waitsForCloneOf("source"), func(c *v1.PersistentVolumeClaim) { c.Status.Phase = v1.ClaimBound })},
+			false},
 		"pending clone of another source": {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("clone", waitsForCloneOf("other"))}, false},
 		"source is not deleted":           {[]*v1.PersistentVolumeClaim{claim("source", protected)}, true},
 		"source is a clone":               {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting, waitsForCloneOf("other"))}, false},
-		"one of two clones is bound":      {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("a"), claim("b", waitsForCloneOf("source"))}, true},
+		"one of two clones is bound": {[]*v1.PersistentVolumeClaim{claim("source", protected, deleting), claim("a"),
+			claim("b", waitsForCloneOf("source"))}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			controller, client, _ := clones(t, tc.claims...)
@@ -109,7 +114,8 @@ func TestUnneededSourceLosesFinalizer(t *testing.T) {
 			if got := isProtected(t, client, "source"); got != tc.kept {
 				t.Errorf("protected = %v, want %v", got, tc.kept)
 			}
-			if now, _ := client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "source", metav1.GetOptions{}); !finalizer.Has(now.Finalizers, foreign) {
+			if now, _ := client.CoreV1().PersistentVolumeClaims("ns").
+				Get(t.Context(), "source", metav1.GetOptions{}); !finalizer.Has(now.Finalizers, foreign) {
 				t.Error("a foreign finalizer was removed")
 			}
 		})
@@ -147,7 +153,8 @@ func TestProtectAddsMissingFinalizerOnce(t *testing.T) {
 }
 
 func TestProtectReadsStaleSourceAgain(t *testing.T) {
-	controller, client, _ := clones(t, claim("source", func(c *v1.PersistentVolumeClaim) { c.Finalizers = []string{foreign} }))
+	controller, client, _ := clones(t, claim("source",
+		func(c *v1.PersistentVolumeClaim) { c.Finalizers = []string{foreign} }))
 	stale := claim("source", func(c *v1.PersistentVolumeClaim) {
 		c.Finalizers = []string{foreign, "example.com/gone-since"}
 		c.ResourceVersion = "stale"
@@ -217,7 +224,8 @@ func TestEventNamesCloneThatIsServedHere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			controller, _, _ := clones(t, claim("source", tc.change...), claim("clone", waitsForCloneOf("source")))
 			events := controllertest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
-				controller.TrackWaiting(tracker, func(clone *v1.PersistentVolumeClaim) bool { return tc.served && clone.Name == "clone" })
+				controller.TrackWaiting(tracker,
+					func(clone *v1.PersistentVolumeClaim) bool { return tc.served && clone.Name == "clone" })
 				if err := controller.Reconcile(t.Context(), "ns/source"); err != nil {
 					t.Fatal(err)
 				}
@@ -232,7 +240,8 @@ func TestEventNamesCloneThatIsServedHere(t *testing.T) {
 // A webhook refuses the removal of the finalizer, or undoes it: without an event nothing says why the source stays.
 func TestRefusedRemovalFromClaimIsReported(t *testing.T) {
 	const removal = "Warning WriteRefused Removing the finalizer provisioner.storage.kubernetes.io/cloning-protection"
-	for _, code := range []int32{0, http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity} {
+	for _, code := range []int32{0, http.StatusBadRequest, http.StatusNotFound, http.StatusConflict,
+		http.StatusUnprocessableEntity} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			events, source := record.NewFakeRecorder(10), claim("source", protected, deleting)
 			c, client, _ := clonesWithEvents(t, events, source)
@@ -244,7 +253,8 @@ func TestRefusedRemovalFromClaimIsReported(t *testing.T) {
 				if code == 0 {
 					return true, source, nil
 				}
-				return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: reason}}
+				return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code,
+					Message: reason}}
 			})
 			for range 3 {
 				if err := c.Reconcile(t.Context(), "ns/source"); err == nil {
@@ -270,7 +280,8 @@ func TestSourceIsReadAfterRemovalOfFinalizer(t *testing.T) {
 		var removed atomic.Bool
 		refused := make(chan error, 1)
 		client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if err := claims.Add(claim("clone", waitsForCloneOf("source"), func(c *v1.PersistentVolumeClaim) { c.UID = "clone" })); err != nil {
+			if err := claims.Add(claim("clone", waitsForCloneOf("source"),
+				func(c *v1.PersistentVolumeClaim) { c.UID = "clone" })); err != nil {
 				t.Error(err)
 			}
 			go func() {

@@ -27,14 +27,16 @@ func TestProtectionAwaitsOpenRemoval(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &sourceProtection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource,
-					Edit: func(_ context.Context, source *v1.PersistentVolumeClaim, change finalizer.Change) (*v1.PersistentVolumeClaim, error) {
+					Edit: func(_ context.Context, source *v1.PersistentVolumeClaim,
+						change finalizer.Change) (*v1.PersistentVolumeClaim, error) {
 						now := source.DeepCopy()
 						if now.Finalizers = nil; len(change.Add) > 0 {
 							now.Finalizers = source.Finalizers
 						}
 						return now, tc.failure
 					}}
-				source := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "source", Finalizers: []string{string(finalizer.CloneSource)}}}
+				source := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "source",
+					Finalizers: []string{string(finalizer.CloneSource)}}}
 				if err := p.Remove(t.Context(), source); !errors.Is(err, tc.failure) {
 					t.Fatal(err)
 				}
@@ -59,7 +61,8 @@ func TestSourceWithoutItsFinalizerIsNotProtected(t *testing.T) {
 	}{"stored": {[]string{string(finalizer.CloneSource)}, true}, "removed on admission": {nil, false}} {
 		source := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "source"}}
 		p := &sourceProtection[*v1.PersistentVolumeClaim]{Kind: "source claim", Finalizer: finalizer.CloneSource,
-			Edit: func(_ context.Context, source *v1.PersistentVolumeClaim, _ finalizer.Change) (*v1.PersistentVolumeClaim, error) {
+			Edit: func(_ context.Context, source *v1.PersistentVolumeClaim,
+				_ finalizer.Change) (*v1.PersistentVolumeClaim, error) {
 				now := source.DeepCopy()
 				now.Finalizers = tc.stored
 				return now, nil

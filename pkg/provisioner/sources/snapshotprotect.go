@@ -17,7 +17,8 @@ import (
 )
 
 // SnapshotResource is the resource of VolumeSnapshots.
-var SnapshotResource = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
+var SnapshotResource = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1",
+	Resource: "volumesnapshots"}
 
 // AwaitRemoval waits while the finalizer of the source namespace/name is being removed.
 func (c *Snapshots) AwaitRemoval(source string) { c.protection.AwaitRemoval(source) }
@@ -50,15 +51,17 @@ func (c *Snapshots) edit(ctx context.Context, snapshot metav1.Object, change fin
 	}
 	now := &metav1.PartialObjectMetadata{}
 	err = c.updates.PatchOrUpdate(ctx, snapshot, body, now, func() error {
-		patched, err := c.Metadata.Resource(SnapshotResource).Namespace(snapshot.GetNamespace()).Patch(ctx, snapshot.GetName(), types.JSONPatchType, body, metav1.PatchOptions{})
+		patched, err := c.Metadata.Resource(SnapshotResource).Namespace(snapshot.GetNamespace()).
+			Patch(ctx, snapshot.GetName(), types.JSONPatchType, body, metav1.PatchOptions{})
 		if err == nil {
 			*now = *patched
 		}
 		return err
 	})
-	err = controller.CheckRefusal(ctx, err, "snapshot", snapshot, func(ctx context.Context, name string, _ metav1.GetOptions) (metav1.Object, error) {
-		return c.readSource(ctx, snapshot.GetNamespace(), name)
-	})
+	err = controller.CheckRefusal(ctx, err, "snapshot", snapshot,
+		func(ctx context.Context, name string, _ metav1.GetOptions) (metav1.Object, error) {
+			return c.readSource(ctx, snapshot.GetNamespace(), name)
+		})
 	if err != nil {
 		return nil, fmt.Errorf("patch snapshot %s/%s: %w", snapshot.GetNamespace(), snapshot.GetName(), err)
 	}
@@ -72,7 +75,8 @@ func (c *Snapshots) mayNotWrite(ctx context.Context, namespace string, err error
 		return false
 	}
 	for _, verb := range []string{"patch", "update"} {
-		if may, failed := controller.May(ctx, c.Client, verb, SnapshotResource.GroupResource(), namespace); may || failed != nil {
+		if may, failed := controller.May(ctx, c.Client, verb, SnapshotResource.GroupResource(), namespace); may ||
+			failed != nil {
 			return false
 		}
 	}
@@ -85,7 +89,8 @@ func (c *Snapshots) isForbidden(ctx context.Context, err error) bool {
 		return false
 	}
 	c.logForbidden.Do(func() {
-		klog.FromContext(ctx).Error(err, "Snapshots are not protected while volumes are restored from them, and the finalizers of others are not removed: the verbs get, list and one of patch and update of volumesnapshots are needed")
+		klog.FromContext(ctx).Error(err,
+			"Snapshots are not protected while volumes are restored from them, and the finalizers of others are not removed: the verbs get, list and one of patch and update of volumesnapshots are needed")
 	})
 	return true
 }
@@ -102,6 +107,7 @@ func (c *Snapshots) warn(snapshot metav1.Object, message string) {
 func referenceTo(snapshot metav1.Object) v1.ObjectReference {
 	return v1.ObjectReference{
 		APIVersion: SnapshotResource.GroupVersion().String(), Kind: "VolumeSnapshot",
-		Namespace: snapshot.GetNamespace(), Name: snapshot.GetName(), UID: snapshot.GetUID(), ResourceVersion: snapshot.GetResourceVersion(),
+		Namespace: snapshot.GetNamespace(), Name: snapshot.GetName(), UID: snapshot.GetUID(),
+		ResourceVersion: snapshot.GetResourceVersion(),
 	}
 }

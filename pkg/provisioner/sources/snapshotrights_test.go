@@ -37,7 +37,8 @@ func (w *world) updating() rest.Interface {
 			w.t.Errorf("%s %s", request.Method, request.URL.Path)
 		case request.Method == http.MethodPut && !w.rights.update:
 			answer.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(answer, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no PUT"}`)
+			_, _ = io.WriteString(answer,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no PUT"}`)
 		case request.Method == http.MethodPut:
 			w.rights.written, _ = io.ReadAll(request.Body)
 			_, _ = answer.Write(w.rights.written)
@@ -63,7 +64,8 @@ func (w *world) forbidPatches(mayUpdate bool, finalizers ...string) {
 		list = `,"finalizers":["` + strings.Join(finalizers, `","`) + `"]`
 	}
 	w.rights = rights{update: mayUpdate, stored: `{"kind":"VolumeSnapshot","apiVersion":"snapshot.storage.k8s.io/v1",` +
-		`"metadata":{"namespace":"ns","name":"snap","uid":"uid","resourceVersion":"1"` + list + `},"spec":{"unknown":"kept"}}`}
+		`"metadata":{"namespace":"ns","name":"snap","uid":"uid","resourceVersion":"1"` + list +
+		`},"spec":{"unknown":"kept"}}`}
 }
 
 // wrote returns the finalizers of the updated snapshot.
@@ -130,7 +132,8 @@ func TestForbiddenProtectionIsReportedOnSnapshot(t *testing.T) {
 	w := newWorld(t, 0, snapshot("snap", ours))
 	w.forbidPatches(false, foreign)
 	must(t, w.Protect(t.Context(), snapshot("snap", foreign)))
-	if said := <-w.events.Events; !strings.HasPrefix(said, "Warning SnapshotProtectionMissing The snapshot is not protected") {
+	if said := <-w.events.Events; !strings.HasPrefix(said,
+		"Warning SnapshotProtectionMissing The snapshot is not protected") {
 		t.Errorf("event %s", said)
 	}
 	w.forbidPatches(false, ours)

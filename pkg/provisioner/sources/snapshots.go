@@ -68,9 +68,12 @@ type Snapshots struct {
 
 // NewSnapshots returns the controller and adds its index to the informer of claims.
 func NewSnapshots(config SnapshotConfig) (*Snapshots, error) {
-	c := &Snapshots{SnapshotConfig: config, updates: controller.NewUpdateFallback(config.REST, SnapshotResource.GroupResource()), reporter: controller.NewReporter(config.Recorder)}
-	c.protection = sourceProtection[metav1.Object]{Kind: "snapshot", Finalizer: finalizer.SnapshotSource, Read: c.readSource, Edit: c.edit}
-	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond, Max: 5 * time.Minute}, c.Reconcile)
+	c := &Snapshots{SnapshotConfig: config, updates: controller.NewUpdateFallback(config.REST,
+		SnapshotResource.GroupResource()), reporter: controller.NewReporter(config.Recorder)}
+	c.protection = sourceProtection[metav1.Object]{Kind: "snapshot", Finalizer: finalizer.SnapshotSource,
+		Read: c.readSource, Edit: c.edit}
+	c.loop = controller.NewLoop("snapshotprotection", controller.Backoff{Initial: 100 * time.Millisecond,
+		Max: 5 * time.Minute}, c.Reconcile)
 	if err := c.Claims.AddIndexers(cache.Indexers{bySnapshot: controller.NeededSourceIndex(storage.SourceSnapshot)}); err != nil {
 		return nil, fmt.Errorf("index claims by snapshot: %w", err)
 	}
@@ -86,7 +89,8 @@ func (c *Snapshots) Watch(ctx context.Context) error {
 		}
 	}
 	onDelete := func(claim *v1.PersistentVolumeClaim) { c.enqueueSnapshot(claim, protection.SourceOf(claim)) }
-	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.Claims, Handler: controller.OnChange(onChange, onDelete)})
+	return controller.RegisterHandlers(ctx, controller.EventHandler{Informer: c.Claims,
+		Handler: controller.OnChange(onChange, onDelete)})
 }
 
 // Run reconciles and sweeps snapshots until the context ends. Watch has succeeded.
@@ -161,11 +165,13 @@ func (c *Snapshots) get(ctx context.Context, namespace, name string) (*metav1.Pa
 // the claims in its namespace. Claims of other namespaces can use the snapshot only with a
 // feature gate; for them the cache decides.
 func (c *Snapshots) isNeeded(ctx context.Context, snapshot metav1.Object) (bool, error) {
-	claims, err := answer.CheckedList(c.Client.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{}))
+	claims, err := answer.CheckedList(c.Client.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).
+		List(ctx, metav1.ListOptions{}))
 	if err != nil {
 		return false, fmt.Errorf("list claims in namespace %s: %w", snapshot.GetNamespace(), err)
 	}
-	wanted := storage.DataSource{Kind: storage.SourceSnapshot, Namespace: snapshot.GetNamespace(), Name: snapshot.GetName()}
+	wanted := storage.DataSource{Kind: storage.SourceSnapshot, Namespace: snapshot.GetNamespace(),
+		Name: snapshot.GetName()}
 	for i := range claims.Items {
 		if protection.NeededSource(&claims.Items[i]) == wanted {
 			return true, nil
@@ -181,7 +187,8 @@ func (c *Snapshots) unprotect(ctx context.Context, snapshot *metav1.PartialObjec
 		c.reporter.Forget(snapshot.UID)
 		return nil
 	case c.mayNotWrite(ctx, snapshot.Namespace, err):
-		c.warn(snapshot, "The finalizer "+string(finalizer.SnapshotSource)+" stays on the snapshot, although no volume is restored from the snapshot any more: the provisioner may neither patch nor update volumesnapshots")
+		c.warn(snapshot, "The finalizer "+string(finalizer.SnapshotSource)+
+			" stays on the snapshot, although no volume is restored from the snapshot any more: the provisioner may neither patch nor update volumesnapshots")
 		return nil
 	case err != nil:
 		typed := snapshot.DeepCopy() // the scheme of events lacks snapshots
@@ -293,7 +300,8 @@ func (c *Snapshots) snapshotRunning(snapshot string) (blocker.Blocker, bool) {
 			continue
 		}
 		return blocker.Blocker{
-			Object:    blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)},
+			Object: blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name,
+				UID: string(claim.UID)},
 			Finalizer: string(finalizer.SnapshotSource), Reason: blocker.SnapshotRunning, Verdict: blocker.Waiting,
 			Holder: "PersistentVolumeClaim " + key + ", which is restored from the snapshot",
 			Next:   fmt.Sprintf("kubectl describe pvc %s -n %s", claim.Name, claim.Namespace),

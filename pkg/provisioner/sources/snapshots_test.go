@@ -42,8 +42,9 @@ func from(name string, phase v1.PersistentVolumeClaimPhase) *v1.PersistentVolume
 	group := "snapshot.storage.k8s.io"
 	return &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim-of-" + name, UID: "claim", ResourceVersion: "1"},
-		Spec:       v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: name}},
-		Status:     v1.PersistentVolumeClaimStatus{Phase: phase},
+		Spec: v1.PersistentVolumeClaimSpec{DataSource: &v1.TypedLocalObjectReference{APIGroup: &group,
+			Kind: "VolumeSnapshot", Name: name}},
+		Status: v1.PersistentVolumeClaimStatus{Phase: phase},
 	}
 }
 
@@ -63,12 +64,14 @@ func newWorld(t *testing.T, interval time.Duration, objects ...runtime.Object) *
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, events: record.NewFakeRecorder(10), metadata: metadatafake.NewSimpleMetadataClient(scheme, objects...), client: fake.NewClientset()}
-	w.client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
-		review.Status.Allowed = w.rights.allowed
-		return true, review, nil
-	})
+	w := &world{t: t, events: record.NewFakeRecorder(10), metadata: metadatafake.NewSimpleMetadataClient(scheme,
+		objects...), client: fake.NewClientset()}
+	w.client.PrependReactor("create", "selfsubjectaccessreviews",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+			review.Status.Allowed = w.rights.allowed
+			return true, review, nil
+		})
 	w.claims = informers.NewSharedInformerFactory(w.client, 0).Core().V1().PersistentVolumeClaims().Informer()
 	var err error
 	w.Snapshots, err = sources.NewSnapshots(sources.SnapshotConfig{
@@ -215,8 +218,9 @@ func TestProtectReadsStaleSnapshotAgain(t *testing.T) {
 		uid    types.UID
 		want   string
 	}{
-		"failed test":          {apierrors.NewInvalid(schema.GroupKind{}, "snap", nil), foreign, "uid", foreign + " " + ours},
-		"conflict":             {apierrors.NewConflict(sources.SnapshotResource.GroupResource(), "snap", errors.New("changed")), foreign, "uid", foreign + " " + ours},
+		"failed test": {apierrors.NewInvalid(schema.GroupKind{}, "snap", nil), foreign, "uid", foreign + " " + ours},
+		"conflict": {apierrors.NewConflict(sources.SnapshotResource.GroupResource(), "snap",
+			errors.New("changed")), foreign, "uid", foreign + " " + ours},
 		"protected meanwhile":  {apierrors.NewInvalid(schema.GroupKind{}, "snap", nil), ours, "uid", ours},
 		"snapshot is replaced": {apierrors.NewInvalid(schema.GroupKind{}, "snap", nil), foreign, "another", foreign},
 	} {
@@ -246,7 +250,8 @@ func TestSnapshotIsProtectedAfterRemovalOfFinalizer(t *testing.T) {
 			must(t, w.claims.GetStore().Add(from("snap", v1.ClaimPending)))
 			go func() {
 				w.AwaitRemoval("ns/snap")
-				source, err := w.metadata.Resource(sources.SnapshotResource).Namespace("ns").Get(t.Context(), "snap", metav1.GetOptions{})
+				source, err := w.metadata.Resource(sources.SnapshotResource).Namespace("ns").
+					Get(t.Context(), "snap", metav1.GetOptions{})
 				if err == nil {
 					err = w.Protect(t.Context(), source)
 				}
@@ -280,7 +285,8 @@ func TestRefusedRemovalFromSnapshotIsReported(t *testing.T) {
 				if code == 0 {
 					return true, snapshot("snap", foreign, ours), nil
 				}
-				return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: `admission webhook "w" denied the request`}}
+				return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code,
+					Message: `admission webhook "w" denied the request`}}
 			})
 			for range 3 {
 				if err := w.Reconcile(t.Context(), "ns/snap"); err == nil {
@@ -319,7 +325,8 @@ func TestSnapshotStaysProtectedAfterOpenRemoval(t *testing.T) {
 	must(t, w.claims.GetStore().Add(claim))
 	must(t, w.client.Tracker().Add(claim))
 	w.AwaitRemoval("ns/snap")
-	source, err := w.metadata.Resource(sources.SnapshotResource).Namespace("ns").Get(t.Context(), "snap", metav1.GetOptions{})
+	source, err := w.metadata.Resource(sources.SnapshotResource).Namespace("ns").
+		Get(t.Context(), "snap", metav1.GetOptions{})
 	must(t, err)
 	if err := w.Protect(t.Context(), source); err != nil {
 		return // the volume is requested later

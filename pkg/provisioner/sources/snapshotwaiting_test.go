@@ -48,7 +48,8 @@ func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			if len(events) != tc.events || tc.events > 0 && (!strings.HasPrefix(events[0], want) || !strings.Contains(events[0], "PersistentVolumeClaim ns/claim-of-snap")) {
+			if len(events) != tc.events || tc.events > 0 && (!strings.HasPrefix(events[0], want) ||
+				!strings.Contains(events[0], "PersistentVolumeClaim ns/claim-of-snap")) {
 				t.Errorf("events %q, want %d that begin with %q", events, tc.events, want)
 			}
 		})
@@ -71,7 +72,8 @@ func TestSnapshotOfFailedSweepIsForgotten(t *testing.T) {
 			w.metadata.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 				switch lists++; lists {
 				case 1:
-					return true, &metav1.List{ListMeta: metav1.ListMeta{Continue: "more"}, Items: []runtime.RawExtension{{Object: protected}}}, nil
+					return true, &metav1.List{ListMeta: metav1.ListMeta{Continue: "more"},
+						Items: []runtime.RawExtension{{Object: protected}}}, nil
 				case 2:
 					return true, nil, failure
 				}

@@ -103,7 +103,8 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 			}
 			return nil
 		}
-		klog.FromContext(ctx).V(4).Info("Decided on claim", "action", decision.Action, "reason", decision.Reason, "volume", o.volumeName(), "state", o.state)
+		klog.FromContext(ctx).V(4).Info("Decided on claim", "action", decision.Action, "reason", decision.Reason, "volume",
+			o.volumeName(), "state", o.state)
 		before := o
 		if err = steps.Next(); err == nil {
 			o, err = c.execute(ctx, o, decision)

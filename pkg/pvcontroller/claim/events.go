@@ -31,21 +31,30 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 	class := storage.ClaimClass(o.claim)
 	switch reason {
 	case binding.VolumeMissing:
-		return controller.NormalEvent(failedBinding, fmt.Sprintf("The requested volume %q does not exist; the claim waits until a PersistentVolume of this name is created", o.claim.Spec.VolumeName)), true
+		return controller.NormalEvent(failedBinding,
+			fmt.Sprintf("The requested volume %q does not exist; the claim waits until a PersistentVolume of this name is created", o.claim.Spec.VolumeName)), true
 	case binding.VolumeMismatched:
-		return controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s", o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
+		return controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind to requested volume %q: %s",
+			o.claim.Spec.VolumeName, binding.Mismatch(o.volume, o.claim))), true
 	case binding.VolumeBoundToOther:
-		return controller.WarningEvent(failedBinding, fmt.Sprintf("The requested volume %q is already bound to a different claim: it belongs to %s", o.claim.Spec.VolumeName, otherClaim(o))), true
+		return controller.WarningEvent(failedBinding,
+			fmt.Sprintf("The requested volume %q is already bound to a different claim: it belongs to %s",
+				o.claim.Spec.VolumeName, otherClaim(o))), true
 	case binding.VolumeScrubbed:
-		return controller.NormalEvent(failedBinding, fmt.Sprintf("Volume %q is not bound until %s has ended, which may still remove data", o.volume.Name, c.scrubber(o.volume))), true
+		return controller.NormalEvent(failedBinding,
+			fmt.Sprintf("Volume %q is not bound until %s has ended, which may still remove data", o.volume.Name, c.scrubber(o.volume))), true
 	case binding.ReferenceLost:
-		return controller.WarningEvent(claimLost, "The bound claim has lost reference to PersistentVolume: spec.volumeName is empty. Data on the volume is lost to the claim until spec.volumeName is restored"), true
+		return controller.WarningEvent(claimLost,
+			"The bound claim has lost reference to PersistentVolume: spec.volumeName is empty. Data on the volume is lost to the claim until spec.volumeName is restored"), true
 	case binding.VolumeLost:
-		return controller.WarningEvent(claimLost, fmt.Sprintf("The bound claim has lost its PersistentVolume %q. Data on the volume is lost to the claim unless the PersistentVolume is restored", o.claim.Spec.VolumeName)), true
+		return controller.WarningEvent(claimLost,
+			fmt.Sprintf("The bound claim has lost its PersistentVolume %q. Data on the volume is lost to the claim unless the PersistentVolume is restored", o.claim.Spec.VolumeName)), true
 	case binding.Misbound:
-		return controller.WarningEvent(claimMisbound, fmt.Sprintf("Two claims are bound to the same volume %q, this one is bound incorrectly: the volume belongs to %s", o.claim.Spec.VolumeName, otherClaim(o))), true
+		return controller.WarningEvent(claimMisbound,
+			fmt.Sprintf("Two claims are bound to the same volume %q, this one is bound incorrectly: the volume belongs to %s", o.claim.Spec.VolumeName, otherClaim(o))), true
 	case binding.NothingFits:
-		return controller.NormalEvent(failedBinding, "There are no persistent volumes available for this claim and no storage class is set"), true
+		return controller.NormalEvent(failedBinding,
+			"There are no persistent volumes available for this claim and no storage class is set"), true
 	case binding.AwaitsConsumer:
 		return c.consumerEvent(o.claim), true
 	case binding.ClassMissing:
@@ -53,8 +62,10 @@ func (c *Controller) eventFor(o *observation, reason binding.Reason) (controller
 	case binding.ProvisionerMissing:
 		return controller.WarningEvent(provisioningFailed, c.pluginNotFound(class)), true
 	case binding.AwaitsProvisioner:
-		return controller.NormalEvent(externalProvisioning, fmt.Sprintf("Waiting for a volume to be created by the external provisioner '%s' or manually by the system administrator; if this takes long, verify that the provisioner is running and correctly registered", o.provisioner)), true
-	case binding.ClaimDeleting, binding.IsBound, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated, binding.DefaultClass, binding.ProvisioningOff:
+		return controller.NormalEvent(externalProvisioning,
+			fmt.Sprintf("Waiting for a volume to be created by the external provisioner '%s' or manually by the system administrator; if this takes long, verify that the provisioner is running and correctly registered", o.provisioner)), true
+	case binding.ClaimDeleting, binding.IsBound, binding.Binding, binding.AwaitsPlugin, binding.PluginMigrated,
+		binding.DefaultClass, binding.ProvisioningOff:
 	}
 	return controller.Event{}, false
 }
@@ -93,11 +104,14 @@ func (c *Controller) consumerEvent(claim *v1.PersistentVolumeClaim) controller.E
 	slices.Sort(pods)
 	switch len(pods) {
 	case 0:
-		return controller.NormalEvent(waitForFirstConsumer, "The claim is waiting for first consumer to be created before binding: no pod uses the claim yet")
+		return controller.NormalEvent(waitForFirstConsumer,
+			"The claim is waiting for first consumer to be created before binding: no pod uses the claim yet")
 	case 1:
-		return controller.NormalEvent(waitForPodScheduled, fmt.Sprintf("The claim is waiting for pod %s to be scheduled", pods[0]))
+		return controller.NormalEvent(waitForPodScheduled, fmt.Sprintf("The claim is waiting for pod %s to be scheduled",
+			pods[0]))
 	}
-	return controller.NormalEvent(waitForPodScheduled, fmt.Sprintf("The claim is waiting for pods %s to be scheduled", strings.Join(pods, ",")))
+	return controller.NormalEvent(waitForPodScheduled, fmt.Sprintf("The claim is waiting for pods %s to be scheduled",
+		strings.Join(pods, ",")))
 }
 
 func classNotFound(name string) string {

@@ -20,7 +20,8 @@ const yes = "yes"
 
 // execute carries out one action and returns the new observation, or nil if the event of
 // the write enqueues the claim.
-func (c *Controller) execute(ctx context.Context, o *observation, decision binding.ClaimDecision) (*observation, error) {
+func (c *Controller) execute(ctx context.Context, o *observation,
+	decision binding.ClaimDecision) (*observation, error) {
 	switch decision.Action {
 	case binding.BindFreeVolume:
 		return c.bindVolume(ctx, o, pvwriter.ChosenByController)
@@ -31,7 +32,8 @@ func (c *Controller) execute(ctx context.Context, o *observation, decision bindi
 	case binding.BindClaim:
 		return c.writeClaim(ctx, o, bindClaim(o))
 	case binding.CompleteBinding:
-		return c.writeClaim(ctx, o, patch.ForVersion(o.claim).Annotate(o.claim, map[string]string{storage.AnnBindCompleted: yes}))
+		return c.writeClaim(ctx, o, patch.ForVersion(o.claim).Annotate(o.claim,
+			map[string]string{storage.AnnBindCompleted: yes}))
 	case binding.SetStatusBound:
 		return c.setStatusBound(ctx, o)
 	case binding.SetStatusPending:
@@ -81,11 +83,14 @@ func (c *Controller) requestVolume(ctx context.Context, o *observation) (*observ
 // why it is Pending.
 func (c *Controller) reportRefused(ctx context.Context, o *observation, action binding.ClaimAction, err error) {
 	switch {
-	case patch.IsStale(err) || errors.Is(err, controller.ErrStaleCache) || errors.Is(err, controller.ErrGone) || ctx.Err() != nil:
+	case patch.IsStale(err) || errors.Is(err, controller.ErrStaleCache) || errors.Is(err, controller.ErrGone) ||
+		ctx.Err() != nil:
 	case action == binding.RequestVolume:
-		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(provisioningFailed, fmt.Sprintf("Error saving claim: %v", err)))
+		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(provisioningFailed,
+			fmt.Sprintf("Error saving claim: %v", err)))
 	case controller.IsRefusal(err):
-		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(failedBinding, "A write for the claim was refused, and is repeated: "+controller.RefusalText(err)))
+		c.Reporter.ReportFailure(o.claim, controller.WarningEvent(failedBinding,
+			"A write for the claim was refused, and is repeated: "+controller.RefusalText(err)))
 	}
 }
 
@@ -94,7 +99,8 @@ func (c *Controller) setVolumePhaseBound(ctx context.Context, o *observation) (*
 	return c.wroteVolume(o, volume, err)
 }
 
-func (c *Controller) writeClaim(ctx context.Context, o *observation, change *patch.Patch, subresource ...string) (*observation, error) {
+func (c *Controller) writeClaim(ctx context.Context, o *observation, change *patch.Patch,
+	subresource ...string) (*observation, error) {
 	claim, err := c.claims.PatchClaim(ctx, o.claim, change, subresource...)
 	if err != nil {
 		return nil, err
@@ -102,7 +108,8 @@ func (c *Controller) writeClaim(ctx context.Context, o *observation, change *pat
 	return c.Observer.observe(claim, o.volume, o.state.Confirmed), nil
 }
 
-func (c *Controller) writeStatus(ctx context.Context, o *observation, status *v1.PersistentVolumeClaimStatus) (*observation, error) {
+func (c *Controller) writeStatus(ctx context.Context, o *observation,
+	status *v1.PersistentVolumeClaimStatus) (*observation, error) {
 	return c.writeClaim(ctx, o, patch.ForVersion(o.claim).Set("/status", status), "status")
 }
 
@@ -170,7 +177,8 @@ func (c *Controller) report(o *observation, reason binding.Reason) {
 	if event, sent := c.eventFor(o, reason); sent {
 		existedAtStart := o.claim.CreationTimestamp.Time.Before(c.started)
 		c.Reporter.ReportWhen(o.claim, event, func(waited time.Duration) time.Duration {
-			return reason.ReportDelay(binding.Waiting{ExistedAtStart: existedAtStart, Waited: waited, Served: c.served.lately(o.provisioner)})
+			return reason.ReportDelay(binding.Waiting{ExistedAtStart: existedAtStart, Waited: waited,
+				Served: c.served.lately(o.provisioner)})
 		})
 		return
 	}

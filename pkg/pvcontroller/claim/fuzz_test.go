@@ -53,8 +53,9 @@ func expectNeeds(t *testing.T, o *observation, action binding.ClaimAction, confi
 	t.Helper()
 	bound := o.volume != nil && o.volume.Spec.ClaimRef != nil && o.volume.Spec.ClaimRef.UID == o.claim.UID
 	needs := map[binding.ClaimAction]bool{
-		binding.BindFreeVolume:      o.volume != nil && o.volume.Spec.ClaimRef == nil,
-		binding.BindReservedVolume:  o.volume != nil && o.volume.Spec.ClaimRef != nil && o.volume.Spec.ClaimRef.Name == o.claim.Name,
+		binding.BindFreeVolume: o.volume != nil && o.volume.Spec.ClaimRef == nil,
+		binding.BindReservedVolume: o.volume != nil && o.volume.Spec.ClaimRef != nil &&
+			o.volume.Spec.ClaimRef.Name == o.claim.Name,
 		binding.SetVolumePhaseBound: bound,
 		binding.BindClaim:           bound,
 		binding.CompleteBinding:     bound,

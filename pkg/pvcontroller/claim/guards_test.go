@@ -46,7 +46,8 @@ func TestWriteOfChangedClaimIsRefused(t *testing.T) {
 			c, _ := newController(t, objects...)
 			live := tc.claim.DeepCopy()
 			newVersion(live)
-			if _, err := c.Client.CoreV1().PersistentVolumeClaims("ns").Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+			if _, err := c.Client.CoreV1().PersistentVolumeClaims("ns").
+				Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Reconcile(t.Context(), "ns/claim"); err == nil {

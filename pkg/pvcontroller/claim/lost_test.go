@@ -21,7 +21,8 @@ func bindAndRestore(t *testing.T) (*Controller, *controller.Stepped) {
 	queue := c.Loops()[0].Step()
 	bindHalf(t, c)
 	restored := free("v", "1")
-	if err := c.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), restored, ""); err != nil {
+	if err := c.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"),
+		restored, ""); err != nil {
 		t.Fatal(err)
 	}
 	show(t, c, restored)

@@ -52,7 +52,8 @@ func (r *recorder) Eventf(object runtime.Object, kind, reason, format string, ar
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string,
+	args ...any) {
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
@@ -74,7 +75,8 @@ func newController(t testing.TB, objects ...runtime.Object) (*Controller, *recor
 	plugins := intree.NewSet(migration.New(), &intree.HostPath{Root: t.TempDir(), Provisions: true})
 	c := New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(events),
-		Observer: &Observer{Caches: caches, Provisioners: plugins, Dynamic: true}, InTree: &handedOver{}, Operations: metrics.NewOperations(),
+		Observer: &Observer{Caches: caches, Provisioners: plugins, Dynamic: true}, InTree: &handedOver{},
+		Operations: metrics.NewOperations(),
 	})
 	c.started = time.Now()
 	for _, object := range objects {
@@ -153,7 +155,8 @@ func annotated(annotations ...string) func(*v1.PersistentVolumeClaim) {
 // boundOnce makes the claim Bound.
 func boundOnce(c *v1.PersistentVolumeClaim) {
 	annotated(storage.AnnBindCompleted, "yes")(c)
-	c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: c.Spec.AccessModes, Capacity: c.Spec.Resources.Requests}
+	c.Status = v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound, AccessModes: c.Spec.AccessModes,
+		Capacity: c.Spec.Resources.Requests}
 }
 
 func referringTo(name, uid string) func(*v1.PersistentVolume) {
@@ -167,7 +170,8 @@ func inClass(name string) func(*v1.PersistentVolume) {
 }
 
 func class(provisioner string, mode storagev1.VolumeBindingMode) *storagev1.StorageClass {
-	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: provisioner, VolumeBindingMode: &mode}
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: provisioner,
+		VolumeBindingMode: &mode}
 }
 
 func pod(node string, phase v1.PodPhase) *v1.Pod {
@@ -198,31 +202,39 @@ var reasonCases = map[string]struct {
 	"bound, volume gone":          {pendingClaim(naming("v"), boundOnce), nil, "Warning ClaimLost"},
 	"bound, names no volume":      {pendingClaim(boundOnce), nil, "Warning ClaimLost"},
 	"bound, volume of another claim": {
-		pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("other", "other"))}, "Warning ClaimMisbound"},
+		pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("other", "other"))},
+		"Warning ClaimMisbound"},
 	"bound, volume of former claim of the name": {
-		pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "former"))}, "Warning ClaimMisbound"},
+		pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "former"))},
+		"Warning ClaimMisbound"},
 	"bound": {
 		pendingClaim(naming("v"), boundOnce), []runtime.Object{free("v", "1", referringTo("claim", "claim"))}, ""},
 	"no pod": {
 		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait)}, "Normal WaitForFirstConsumer"},
 	"unscheduled pod": {
-		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodPending)}, "Normal WaitForPodScheduled"},
+		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodPending)},
+		"Normal WaitForPodScheduled"},
 	"scheduled pod, no selected node": {
-		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("node", v1.PodPending)}, "Normal WaitForFirstConsumer"},
+		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("node", v1.PodPending)},
+		"Normal WaitForFirstConsumer"},
 	"failed unscheduled pod": {
-		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodFailed)}, "Normal WaitForFirstConsumer"},
+		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", wait), pod("", v1.PodFailed)},
+		"Normal WaitForFirstConsumer"},
 	"selected node": {
 		pendingClaim(ofClass("class"), annotated(storage.AnnSelectedNode, "node")),
 		[]runtime.Object{class("example.com/driver", wait)}, "Normal ExternalProvisioning"},
 	"external provisioner": {
-		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", immediate)}, "Normal ExternalProvisioning"},
+		pendingClaim(ofClass("class")), []runtime.Object{class("example.com/driver", immediate)},
+		"Normal ExternalProvisioning"},
 	"driver of migrated plugin": {
-		pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/gce-pd", immediate)}, "Normal ExternalProvisioning"},
+		pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/gce-pd", immediate)},
+		"Normal ExternalProvisioning"},
 	"in-tree plugin": {
 		pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/host-path", immediate)}, ""},
 	"missing class": {pendingClaim(ofClass("class")), nil, "Warning ProvisioningFailed"},
 	"class without provisioner": {
-		pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/no-provisioner", immediate)}, "Warning ProvisioningFailed"},
+		pendingClaim(ofClass("class")), []runtime.Object{class("kubernetes.io/no-provisioner", immediate)},
+		"Warning ProvisioningFailed"},
 	"claim being deleted": {
 		pendingClaim(func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }), nil, ""},
 }
@@ -311,7 +323,8 @@ func BenchmarkBoundClaimWithoutClass(b *testing.B) {
 	benchmarkBound(b, func(*v1.PersistentVolumeClaim) {}, "", classes...)
 }
 
-func benchmarkBound(b *testing.B, setClass func(*v1.PersistentVolumeClaim), className string, classes ...runtime.Object) {
+func benchmarkBound(b *testing.B, setClass func(*v1.PersistentVolumeClaim), className string,
+	classes ...runtime.Object) {
 	b.Helper()
 	const pairs = 1000
 	objects := append(classes, class("example.com/driver", storagev1.VolumeBindingImmediate))
@@ -320,7 +333,8 @@ func benchmarkBound(b *testing.B, setClass func(*v1.PersistentVolumeClaim), clas
 		name := fmt.Sprint("pair-", i)
 		claim := pendingClaim(setClass, naming(name), boundOnce)
 		claim.Name, claim.UID = name, types.UID(name)
-		objects = append(objects, claim, free(name, "1", inClass(className), referringTo(name, name), func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeBound }))
+		objects = append(objects, claim, free(name, "1", inClass(className), referringTo(name, name),
+			func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeBound }))
 		keys = append(keys, "ns/"+name)
 	}
 	c, _ := newController(b, objects...)
@@ -344,14 +358,18 @@ func TestRefusedWriteIsReported(t *testing.T) {
 		"phase":          {"persistentvolumes", []runtime.Object{pendingClaim(), free("v", "1", referringTo("claim", "claim"))}, "Warning FailedBinding"},
 		"name of volume": {"persistentvolumeclaims", []runtime.Object{pendingClaim(), bound}, "Warning FailedBinding"},
 		"default class":  {"persistentvolumeclaims", []runtime.Object{pendingClaim(), defaultClass()}, "Warning FailedBinding"},
-		"provisioner":    {"persistentvolumeclaims", []runtime.Object{pendingClaim(ofClass("class")), class("example.com/driver", immediate)}, "Warning ProvisioningFailed"},
+		"provisioner": {"persistentvolumeclaims", []runtime.Object{pendingClaim(ofClass("class")),
+			class("example.com/driver", immediate)}, "Warning ProvisioningFailed"},
 	} {
-		for _, code := range []int32{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusUnprocessableEntity} {
+		for _, code := range []int32{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone,
+			http.StatusUnprocessableEntity} {
 			t.Run(fmt.Sprintf("%s, %d", name, code), func(t *testing.T) {
 				c, events := newController(t, tc.objects...)
-				c.Client.(*fake.Clientset).PrependReactor("patch", tc.resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: `admission webhook "w" denied the request`}}
-				})
+				c.Client.(*fake.Clientset).PrependReactor("patch", tc.resource,
+					func(clienttesting.Action) (bool, runtime.Object, error) {
+						return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code,
+							Message: `admission webhook "w" denied the request`}}
+					})
 				for range 3 {
 					if err := c.Reconcile(t.Context(), "ns/claim"); err == nil {
 						t.Fatal("the refusal is no error")
@@ -368,9 +386,10 @@ func TestRefusedWriteIsReported(t *testing.T) {
 // A mutating webhook removes the default class from the claim: no event of the claim follows.
 func TestUndoneClassIsAnError(t *testing.T) {
 	c, events := newController(t, pendingClaim(), defaultClass())
-	c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, pendingClaim(), nil
-	})
+	c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumeclaims",
+		func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, pendingClaim(), nil
+		})
 	if err := c.Reconcile(t.Context(), "ns/claim"); err == nil || len(events.sent()) != 1 {
 		t.Errorf("Reconcile() = %v, events %q", err, events.sent())
 	}

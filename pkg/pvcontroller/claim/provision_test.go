@@ -29,8 +29,10 @@ func TestNoFinalizerIsAddedToClaims(t *testing.T) {
 	for _, provisioner := range []string{intree.HostPathName, "example.com/driver", "kubernetes.io/gce-pd"} {
 		t.Run(provisioner, func(t *testing.T) {
 			created := free("created", "1", referringTo("other", "other"))
-			created.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: provisioner, "exeunt.io/holds-claims": "other"}
-			c, _ := newController(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate), created)
+			created.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: provisioner,
+				"exeunt.io/holds-claims": "other"}
+			c, _ := newController(t, pendingClaim(ofClass("class")), class(provisioner, storagev1.VolumeBindingImmediate),
+				created)
 			c.volumeChanged(nil, created)
 			if claim := reconcile(t, c); len(claim.Finalizers) > 0 || claim.Annotations[storage.AnnStorageProvisioner] == "" {
 				t.Errorf("finalizers %v, annotations %v", claim.Finalizers, claim.Annotations)
@@ -53,7 +55,8 @@ func TestRefusedRequestIsReported(t *testing.T) {
 		"webhook denies with a 422": {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", resource, "claim", "denied", 0, false), "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, events := newController(t, pendingClaim(ofClass("class")), class("csi.example.com", storagev1.VolumeBindingImmediate))
+			c, events := newController(t, pendingClaim(ofClass("class")),
+				class("csi.example.com", storagev1.VolumeBindingImmediate))
 			client := c.Client.(*fake.Clientset)
 			client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, tc.refusal
@@ -80,11 +83,13 @@ func TestReconcileEndsThoughWebhookRevertsWrites(t *testing.T) {
 	claim := pendingClaim(ofClass("class"))
 	c, _ := newController(t, claim, class("csi.example.com", storagev1.VolumeBindingImmediate))
 	patches := 0
-	c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-		patches++
-		return patches < 1000, claim.DeepCopy(), nil
-	})
-	if err := c.Reconcile(t.Context(), "ns/claim"); !errors.Is(err, controller.ErrTooManySteps) || patches > controller.MaxSteps {
+	c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumeclaims",
+		func(clienttesting.Action) (bool, runtime.Object, error) {
+			patches++
+			return patches < 1000, claim.DeepCopy(), nil
+		})
+	if err := c.Reconcile(t.Context(), "ns/claim"); !errors.Is(err, controller.ErrTooManySteps) ||
+		patches > controller.MaxSteps {
 		t.Errorf("%d patches in one reconcile, error %v", patches, err)
 	}
 }
@@ -93,7 +98,8 @@ func TestReconcileEndsThoughWebhookRevertsWrites(t *testing.T) {
 func TestExistingPluginVolumeIsBoundWithoutProvisioning(t *testing.T) {
 	created := free("pvc-former", "1", inClass("class"))
 	created.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: intree.HostPathName}
-	c, _ := newController(t, pendingClaim(ofClass("class")), class(intree.HostPathName, storagev1.VolumeBindingImmediate), created)
+	c, _ := newController(t, pendingClaim(ofClass("class")), class(intree.HostPathName, storagev1.VolumeBindingImmediate),
+		created)
 	if claim := reconcile(t, c); claim.Status.Phase != v1.ClaimBound || claim.Spec.VolumeName != "pvc-former" {
 		t.Errorf("the claim is %s, bound to %q", claim.Status.Phase, claim.Spec.VolumeName)
 	}

@@ -21,10 +21,12 @@ func TestVolumeThatFitsNoMoreIsLeft(t *testing.T) {
 	client := c.Client.(*fake.Clientset)
 	client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 		changed := pendingClaim(plugin, annotated(storage.AnnMigratedTo, "pd.csi.storage.gke.io"), ofClass("class"))
-		return true, changed, client.Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), changed, "ns")
+		return true, changed, client.Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), changed,
+			"ns")
 	})
 	now := reconcile(t, c)
-	if volume := c.Caches.Volume("v"); volume.Spec.ClaimRef != nil || now.Spec.VolumeName != "" || storage.ClaimClass(now) != "class" {
+	if volume := c.Caches.Volume("v"); volume.Spec.ClaimRef != nil || now.Spec.VolumeName != "" ||
+		storage.ClaimClass(now) != "class" {
 		t.Errorf("a claim of class %q is bound to volume %q of no class", storage.ClaimClass(now), volume.Name)
 	}
 }
@@ -95,7 +97,8 @@ func TestClassOfClaimIsObserved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := newController(t, tc.claim, class("example.com/driver", immediate))
-			if state := c.Observer.observe(tc.claim, nil, false).state; state.Class != tc.want || state.Requested != tc.requested {
+			if state := c.Observer.observe(tc.claim, nil, false).state; state.Class != tc.want ||
+				state.Requested != tc.requested {
 				t.Errorf("class %v, requested %v, want %v, %v", state.Class, state.Requested, tc.want, tc.requested)
 			}
 		})
@@ -113,10 +116,11 @@ func TestDefaultClassIsOnlyLookedForWithoutVolume(t *testing.T) {
 		want   binding.ClaimDecision
 		class  string
 	}{
-		"no volume":            {pendingClaim(), nil, binding.ClaimDecision{Action: binding.AssignClass, Reason: binding.DefaultClass}, "class"},
-		"free volume":          {pendingClaim(), free("v", "1"), binding.ClaimDecision{Action: binding.BindFreeVolume, Reason: binding.Binding}, ""},
-		"volume of the claim":  {pendingClaim(), v, binding.ClaimDecision{Action: binding.ConfirmVolume, Reason: binding.Binding}, ""},
-		"named, does not fit":  {pendingClaim(naming("v")), free("v", "1", inClass("other")), binding.ClaimDecision{Action: binding.Wait, Reason: binding.VolumeMismatched}, "class"},
+		"no volume":           {pendingClaim(), nil, binding.ClaimDecision{Action: binding.AssignClass, Reason: binding.DefaultClass}, "class"},
+		"free volume":         {pendingClaim(), free("v", "1"), binding.ClaimDecision{Action: binding.BindFreeVolume, Reason: binding.Binding}, ""},
+		"volume of the claim": {pendingClaim(), v, binding.ClaimDecision{Action: binding.ConfirmVolume, Reason: binding.Binding}, ""},
+		"named, does not fit": {pendingClaim(naming("v")), free("v", "1", inClass("other")),
+			binding.ClaimDecision{Action: binding.Wait, Reason: binding.VolumeMismatched}, "class"},
 		"bound":                {pendingClaim(naming("v"), boundOnce), v, binding.ClaimDecision{Action: binding.Wait, Reason: binding.IsBound}, ""},
 		"bound, volume gone":   {pendingClaim(naming("v"), boundOnce), nil, binding.ClaimDecision{Action: binding.ConfirmVolume, Reason: binding.VolumeLost}, ""},
 		"bound, names nothing": {pendingClaim(boundOnce), nil, binding.ClaimDecision{Action: binding.SetStatusLost, Reason: binding.ReferenceLost}, ""},

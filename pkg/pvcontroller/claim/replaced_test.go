@@ -22,9 +22,10 @@ func TestReplacedVolumeIsBoundToItsClaimAgain(t *testing.T) {
 		second *v1.PersistentVolumeClaim
 		order  []string
 	}{
-		"second claim first":             {free("v", "1", phaseOfVolume(v1.VolumeBound)), pendingClaim(other), []string{"ns/other", "ns/claim", "ns/other"}},
-		"second claim last":              {free("v", "1", phaseOfVolume(v1.VolumeBound)), pendingClaim(other), []string{"ns/claim", "ns/other"}},
-		"second claim names the volume":  {free("v", "1", phaseOfVolume(v1.VolumeBound)), pendingClaim(other, naming("v")), []string{"ns/other", "ns/claim", "ns/other"}},
+		"second claim first": {free("v", "1", phaseOfVolume(v1.VolumeBound)), pendingClaim(other), []string{"ns/other", "ns/claim", "ns/other"}},
+		"second claim last":  {free("v", "1", phaseOfVolume(v1.VolumeBound)), pendingClaim(other), []string{"ns/claim", "ns/other"}},
+		"second claim names the volume": {free("v", "1", phaseOfVolume(v1.VolumeBound)), pendingClaim(other, naming("v")),
+			[]string{"ns/other", "ns/claim", "ns/other"}},
 		"Available already":              {free("v", "1"), pendingClaim(other), []string{"ns/other", "ns/claim", "ns/other"}},
 		"Available, second claim names":  {free("v", "1"), pendingClaim(other, naming("v")), []string{"ns/other", "ns/claim", "ns/other"}},
 		"volume no longer fits":          {free("v", "1", inClass("other")), pendingClaim(other, ofClass("other")), []string{"ns/other", "ns/claim", "ns/other"}},
@@ -75,7 +76,8 @@ func TestIndexedVolumeWithOwnerIsNotTaken(t *testing.T) {
 }
 
 func TestEventNamesOwnerOfVolume(t *testing.T) {
-	for namespace, want := range map[string]string{"ns": "belongs to claim claim", "elsewhere": "belongs to a claim in another namespace"} {
+	for namespace, want := range map[string]string{"ns": "belongs to claim claim",
+		"elsewhere": "belongs to a claim in another namespace"} {
 		owner := pendingClaim(naming("v"), boundOnce, func(c *v1.PersistentVolumeClaim) { c.Namespace = namespace })
 		second := pendingClaim(other, naming("v"))
 		c, _ := newController(t, free("v", "1"), owner, second)

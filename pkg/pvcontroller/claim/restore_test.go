@@ -47,7 +47,8 @@ func TestClaimIsNotBoundToVolumeOfCacheOnly(t *testing.T) {
 // The phase Bound was written in an earlier pass, or by another program.
 func TestClaimIsBoundToVolumeThatWasRead(t *testing.T) {
 	bound := free("v", "1", referringTo("claim", "claim"), phaseOfVolume(v1.VolumeBound))
-	for name, claim := range map[string]*v1.PersistentVolumeClaim{"unnamed": pendingClaim(), "named": pendingClaim(naming("v"))} {
+	for name, claim := range map[string]*v1.PersistentVolumeClaim{"unnamed": pendingClaim(),
+		"named": pendingClaim(naming("v"))} {
 		t.Run(name, func(t *testing.T) {
 			c, _ := newController(t, bound, claim)
 			if now := reconcile(t, c); now.Spec.VolumeName != "v" || !bindCompleted(now) || now.Status.Phase != v1.ClaimBound {

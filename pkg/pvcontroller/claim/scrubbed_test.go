@@ -65,7 +65,8 @@ func TestClaimAwaitsRecyclerPodOfItsVolume(t *testing.T) {
 }
 
 func TestBoundClaimDoesNotAwaitRecyclerPod(t *testing.T) {
-	c, events := newController(t, pendingClaim(naming("v"), boundOnce), free("v", "1", referringTo("claim", "claim"), phaseOfVolume(v1.VolumeReleased)))
+	c, events := newController(t, pendingClaim(naming("v"), boundOnce),
+		free("v", "1", referringTo("claim", "claim"), phaseOfVolume(v1.VolumeReleased)))
 	scrub(c, "v")
 	reconcile(t, c)
 	if len(requests(c)) == 0 || len(events.sent()) > 0 {

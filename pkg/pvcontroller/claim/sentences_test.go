@@ -38,7 +38,8 @@ func TestEventsAreSentences(t *testing.T) {
 		}
 	}
 	for _, silent := range []binding.Reason{
-		binding.Binding, binding.IsBound, binding.ClaimDeleting, binding.DefaultClass, binding.ProvisioningOff, binding.PluginMigrated, binding.AwaitsPlugin,
+		binding.Binding, binding.IsBound, binding.ClaimDeleting, binding.DefaultClass, binding.ProvisioningOff,
+		binding.PluginMigrated, binding.AwaitsPlugin,
 	} {
 		if event, sent := eventAbout(t, silent, "ns"); sent {
 			t.Errorf("%s: event %q", silent, event.Message)
@@ -54,7 +55,8 @@ func eventAbout(t *testing.T, reason binding.Reason, namespace string) (controll
 	claim := pendingClaim(naming("v"), ofClass("class"))
 	c, _ := newController(t, claim, class("example.com/driver", immediate))
 	c.Observer.Scrubbing = scrubbing(func(*v1.PersistentVolume) string { return "" })
-	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: v1.PersistentVolumeSpec{Capacity: claim.Spec.Resources.Requests}}
+	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"},
+		Spec: v1.PersistentVolumeSpec{Capacity: claim.Spec.Resources.Requests}}
 	o := c.Observer.observe(claim, volume, false)
 	if reason == binding.VolumeBoundToOther || reason == binding.Misbound {
 		volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: namespace, Name: "other", UID: "o"}

@@ -89,7 +89,8 @@ func (b *Observer) observe(claim *v1.PersistentVolumeClaim, volume *v1.Persisten
 	if volume != nil {
 		o.state.VolumeBound = volume.Status.Phase == v1.VolumeBound
 		o.state.VolumeScrubbed = b.isScrubbed(volume)
-		o.state.Provisioning = binding.IsUnfinished(volume, claim) && b.Provisioners.Provisions(volume.Annotations[storage.AnnDynamicallyProvisioned])
+		o.state.Provisioning = binding.IsUnfinished(volume, claim) &&
+			b.Provisioners.Provisions(volume.Annotations[storage.AnnDynamicallyProvisioned])
 	}
 	b.observeClass(o)
 	provisionable := o.state.Class == binding.Provisionable || o.state.Class == binding.ProvisionableHere

@@ -32,8 +32,9 @@ func emptyController(t *testing.T) *Controller {
 		t.Fatal(err)
 	}
 	return New(Config{
-		Client: client, Caches: caches, Versions: controller.NewVersions(), InTree: &handedOver{}, Operations: metrics.NewOperations(),
-		Observer: &Observer{Caches: caches, Provisioners: intree.NewSet(migration.New())},
+		Client: client, Caches: caches, Versions: controller.NewVersions(), InTree: &handedOver{},
+		Operations: metrics.NewOperations(),
+		Observer:   &Observer{Caches: caches, Provisioners: intree.NewSet(migration.New())},
 	})
 }
 
@@ -127,7 +128,8 @@ func (i *interrupted) GetByKey(key string) (any, bool, error) {
 // RecyclerEnded is called by another goroutine than that of volume events.
 func TestLateReaderDoesNotChangeIndex(t *testing.T) {
 	c := emptyController(t)
-	store, informer := c.Caches.Volumes.GetStore(), &interrupted{SharedIndexInformer: c.Caches.Volumes, Store: c.Caches.Volumes.GetStore()}
+	store, informer := c.Caches.Volumes.GetStore(), &interrupted{SharedIndexInformer: c.Caches.Volumes,
+		Store: c.Caches.Volumes.GetStore()}
 	c.Caches.Volumes = informer
 	released := free("v", "1", func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeReleased })
 	informer.then = func() { // RecyclerEnded has read the cache

@@ -128,7 +128,8 @@ func TestUnansweredReservationIsRepeated(t *testing.T) {
 			if err := c.Reconcile(t.Context(), "ns/claim"); err == nil {
 				t.Fatal("no write failed")
 			}
-			if _, err := c.Client.CoreV1().PersistentVolumes().Create(t.Context(), tc.later, metav1.CreateOptions{}); err != nil {
+			if _, err := c.Client.CoreV1().PersistentVolumes().Create(t.Context(), tc.later,
+				metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			show(t, c, tc.later)
@@ -210,7 +211,8 @@ func changeSeen(t *testing.T, c *Controller, change func(*v1.PersistentVolume)) 
 		t.Fatal(err)
 	}
 	if change == nil {
-		if err := errors.Join(volumes.Delete(t.Context(), "v", metav1.DeleteOptions{}), c.Caches.Volumes.GetStore().Delete(now)); err != nil {
+		if err := errors.Join(volumes.Delete(t.Context(), "v", metav1.DeleteOptions{}),
+			c.Caches.Volumes.GetStore().Delete(now)); err != nil {
 			t.Fatal(err)
 		}
 		c.volumeGone(now)
@@ -255,13 +257,14 @@ func TestGoneClaimIsNotRememberedAgain(t *testing.T) {
 func TestVolumeThatIsFreeAgainStaysInIndex(t *testing.T) {
 	c, _ := newController(t, pendingClaim(), free("v", "1"))
 	again := free("v", "200")
-	c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.GetSubresource() == "" {
-			show(t, c, again)
-			c.volumeChanged(nil, again)
-		}
-		return false, nil, nil
-	})
+	c.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.GetSubresource() == "" {
+				show(t, c, again)
+				c.volumeChanged(nil, again)
+			}
+			return false, nil, nil
+		})
 	if err := c.Reconcile(t.Context(), "ns/claim"); err != nil {
 		t.Log(err) // the fake API server has the claim still
 	}

@@ -36,7 +36,8 @@ func TestLongWaitForProvisionerIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				objects := []runtime.Object{pendingClaim(ofClass("class"), created(tc.created)), class("example.com/driver", immediate)}
+				objects := []runtime.Object{pendingClaim(ofClass("class"), created(tc.created)),
+					class("example.com/driver", immediate)}
 				c, events := newController(t, objects...)
 				defer shutDown(c)
 				reconcile(t, c)
@@ -96,7 +97,8 @@ func TestBoundClaimOfProvisionerCounts(t *testing.T) {
 		"not requested": {pendingClaim(ofClass("class")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _ := newController(t, tc.claim, class("example.com/driver", immediate), free("v", "1", inClass("class"), referringTo("claim", "claim")))
+			c, _ := newController(t, tc.claim, class("example.com/driver", immediate),
+				free("v", "1", inClass("class"), referringTo("claim", "claim")))
 			reconcile(t, c)
 			if got := c.served.lately("example.com/driver"); got != tc.want || c.served.lately("example.com/other") {
 				t.Errorf("served lately: %v, want %v", got, tc.want)

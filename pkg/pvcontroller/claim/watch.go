@@ -19,9 +19,13 @@ func (c *Controller) Watch(ctx context.Context) error {
 	c.started = time.Now()
 	return controller.RegisterHandlers(ctx,
 		controller.EventHandler{Informer: c.Caches.Claims, Handler: controller.OnChange(c.claimChanged, c.claimGone)},
-		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnReplay(c.volumeReplayed, controller.OnChange(c.volumeChanged, c.volumeGone))},
-		controller.EventHandler{Informer: c.Caches.Classes, Handler: controller.OnReplay(controller.Ignore[*storagev1.StorageClass], controller.OnChange(c.classChanged, c.classGone))},
-		controller.EventHandler{Informer: c.Caches.Pods, Handler: controller.OnReplay(controller.Ignore[*v1.Pod], controller.OnChange(c.podChanged, c.podGone))},
+		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnReplay(c.volumeReplayed,
+			controller.OnChange(c.volumeChanged, c.volumeGone))},
+		controller.EventHandler{Informer: c.Caches.Classes,
+			Handler: controller.OnReplay(controller.Ignore[*storagev1.StorageClass],
+				controller.OnChange(c.classChanged, c.classGone))},
+		controller.EventHandler{Informer: c.Caches.Pods, Handler: controller.OnReplay(controller.Ignore[*v1.Pod],
+			controller.OnChange(c.podChanged, c.podGone))},
 	)
 }
 
@@ -35,7 +39,8 @@ func (c *Controller) claimGone(claim *v1.PersistentVolumeClaim) {
 	c.Operations.Abandoned(claim.UID)
 	c.Reporter.Forget(claim.UID)
 	c.loop.Enqueue(controller.Key(claim))
-	if volume := c.Caches.Volume(claim.Spec.VolumeName); volume != nil && volume.Spec.ClaimRef == nil { // the claim may have owned it
+	if volume := c.Caches.Volume(claim.Spec.VolumeName); volume != nil &&
+		volume.Spec.ClaimRef == nil { // the claim may have owned it
 		c.volumeChanged(nil, volume)
 	}
 }

@@ -26,7 +26,8 @@ func classWith(provisioner string) *storagev1.StorageClass {
 // The key words are those of kube-controller-manager 1.36 in the same event.
 func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 	named := func(claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeName = "v" }
-	other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "other", UID: "o"}}}
+	other := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"},
+		Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "other", UID: "o"}}}
 	for name, tc := range map[string]struct {
 		reason  binding.Reason
 		claim   *v1.PersistentVolumeClaim
@@ -35,11 +36,15 @@ func TestClaimEventsHaveUpstreamKeyWords(t *testing.T) {
 		event   string
 		words   []string
 	}{
-		"volume does not fit": {binding.VolumeMismatched, pendingClaim(named), &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}, nil,
+		"volume does not fit": {binding.VolumeMismatched, pendingClaim(named),
+			&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}, nil,
 			"Warning VolumeMismatch", []string{`Cannot bind to requested volume "v": requested PV is too small`}},
-		"volume of another claim":   {binding.VolumeBoundToOther, pendingClaim(named), other, nil, "Warning FailedBinding", []string{`volume "v"`, "already bound to a different claim"}},
-		"claim names no volume":     {binding.ReferenceLost, pendingClaim(), nil, nil, "Warning ClaimLost", []string{"has lost reference to PersistentVolume", "Data on the volume is lost"}},
-		"volume is gone":            {binding.VolumeLost, pendingClaim(named), nil, nil, "Warning ClaimLost", []string{"has lost its PersistentVolume", "Data on the volume is lost"}},
+		"volume of another claim": {binding.VolumeBoundToOther, pendingClaim(named), other, nil, "Warning FailedBinding",
+			[]string{`volume "v"`, "already bound to a different claim"}},
+		"claim names no volume": {binding.ReferenceLost, pendingClaim(), nil, nil, "Warning ClaimLost",
+			[]string{"has lost reference to PersistentVolume", "Data on the volume is lost"}},
+		"volume is gone": {binding.VolumeLost, pendingClaim(named), nil, nil, "Warning ClaimLost",
+			[]string{"has lost its PersistentVolume", "Data on the volume is lost"}},
 		"two claims of one volume":  {binding.Misbound, pendingClaim(named), other, nil, "Warning ClaimMisbound", []string{"Two claims are bound to the same volume", "this one is bound incorrectly"}},
 		"no class":                  {binding.NothingFits, pendingClaim(), nil, nil, "Normal FailedBinding", []string{"no persistent volumes available for this claim", "no storage class is set"}},
 		"no pod":                    {binding.AwaitsConsumer, pendingClaim(ofClass("class")), nil, nil, "Normal WaitForFirstConsumer", []string{"waiting for first consumer to be created before binding"}},
@@ -76,7 +81,8 @@ func TestMismatchHasUpstreamKeyWords(t *testing.T) {
 		"incompatible accessMode":                  func(v *v1.PersistentVolume) { v.Spec.AccessModes = nil },
 	} {
 		claim := pendingClaim()
-		volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes}}
+		volume := &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{Capacity: claim.Spec.Resources.Requests,
+			AccessModes: claim.Spec.AccessModes}}
 		change(volume)
 		if got := binding.Mismatch(volume, claim); !strings.Contains(got, words) {
 			t.Errorf("mismatch %q lacks %q", got, words)
@@ -90,7 +96,8 @@ func TestEventsNameNoClaimOfAnotherNamespace(t *testing.T) {
 	for _, reason := range []binding.Reason{binding.VolumeBoundToOther, binding.Misbound} {
 		for namespace, named := range map[string]bool{claim.Namespace: true, "tenant": false} {
 			c, _ := newController(t, claim)
-			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: namespace, Name: "payroll", UID: "o"}}}
+			volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"},
+				Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: namespace, Name: "payroll", UID: "o"}}}
 			event, _ := c.eventFor(c.Observer.observe(claim, volume, false), reason)
 			if strings.Contains(event.Message, "payroll") != named || strings.Contains(event.Message, "tenant") {
 				t.Errorf("%s, claim of namespace %s: %s", reason, namespace, event.Message)

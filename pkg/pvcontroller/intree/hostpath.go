@@ -63,7 +63,8 @@ func (h *HostPath) Describe(request Request) (*v1.PersistentVolume, error) {
 			PersistentVolumeReclaimPolicy: request.Policy(),
 			AccessModes:                   modes,
 			Capacity:                      v1.ResourceList{v1.ResourceStorage: request.Claim.Spec.Resources.Requests[v1.ResourceStorage]},
-			PersistentVolumeSource:        v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path.Join(h.Root, hostPathBase, request.VolumeName)}},
+			PersistentVolumeSource: v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path.Join(h.Root,
+				hostPathBase, request.VolumeName)}},
 		},
 	}, nil
 }
@@ -82,9 +83,11 @@ func (h *HostPath) refuse(request Request) error {
 	case mode != nil && *mode == v1.PersistentVolumeBlock:
 		return &NodeRefused{Err: fmt.Errorf("%s does not support block volume provisioning", HostPathName)}
 	case len(request.Class.MountOptions) > 0:
-		return fmt.Errorf("mount options are not supported by the provisioner %s, and StorageClass %q has mount options %v", HostPathName, request.Class.Name, request.Class.MountOptions)
+		return fmt.Errorf("mount options are not supported by the provisioner %s, and StorageClass %q has mount options %v",
+			HostPathName, request.Class.Name, request.Class.MountOptions)
 	case claim.Spec.DataSource != nil || claim.Spec.DataSourceRef != nil:
-		return fmt.Errorf("plugin %q is not a CSI plugin, and only a CSI plugin can provision a claim with a datasource", HostPathName)
+		return fmt.Errorf("plugin %q is not a CSI plugin, and only a CSI plugin can provision a claim with a datasource",
+			HostPathName)
 	}
 	return nil
 }
@@ -105,7 +108,8 @@ func (h *HostPath) CanDelete(volume *v1.PersistentVolume) bool {
 
 // inRoot changes the directory of the volume. It refuses every path that is not below the
 // root.
-func (h *HostPath) inRoot(volume *v1.PersistentVolume, verb string, change func(root *os.Root, name string) error) error {
+func (h *HostPath) inRoot(volume *v1.PersistentVolume, verb string,
+	change func(root *os.Root, name string) error) error {
 	if volume.Spec.HostPath == nil {
 		return fmt.Errorf("volume %s has no host path, so plugin %s cannot %s it", volume.Name, HostPathName, verb)
 	}

@@ -56,7 +56,8 @@ func TestHostPathVolumeIsProvisionedAndDeleted(t *testing.T) {
 		t.Errorf("two volumes share the directory %s", path)
 	case !strings.HasPrefix(path, plugin.Root+"/hostpath_pv/"):
 		t.Errorf("the volume is at %s, want it below %s/hostpath_pv", path, plugin.Root)
-	case volume.Name != "pvc-1" || volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete || len(volume.Spec.AccessModes) != 1:
+	case volume.Name != "pvc-1" || volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete ||
+		len(volume.Spec.AccessModes) != 1:
 		t.Errorf("provisioned %+v", volume)
 	}
 	if err := os.WriteFile(filepath.Join(path, "data"), []byte("x"), 0o600); err != nil {
@@ -205,7 +206,8 @@ func FuzzHostPathNeverDeletesOutsideOfItsRoot(f *testing.F) {
 	if err := os.Symlink(outside, filepath.Join(root, "link")); err != nil {
 		f.Fatal(err)
 	}
-	for _, path := range []string{"/volume", "/../outside", "/link/file", "/link", "", "/", "/.", "//", "/volume/../../outside/file", "/hostpath_pv", "/hostpath_pv/", "/\x00", "/hostpath_pv/."} {
+	for _, path := range []string{"/volume", "/../outside", "/link/file", "/link", "", "/", "/.", "//",
+		"/volume/../../outside/file", "/hostpath_pv", "/hostpath_pv/", "/\x00", "/hostpath_pv/."} {
 		f.Add(path)
 	}
 	plugin := &intree.HostPath{Root: root}

@@ -32,7 +32,8 @@ func TestRecyclerPodHasDeadline(t *testing.T) {
 			tc.volume.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse(tc.capacity)}
 			pod := tc.plugin.RecyclerPod(tc.volume)
 			if pod.Namespace != "default" || pod.Name != "recycler-for-v" || *pod.Spec.ActiveDeadlineSeconds != tc.deadline {
-				t.Errorf("pod %s/%s with deadline %d, want default/recycler-for-v with %d", pod.Namespace, pod.Name, *pod.Spec.ActiveDeadlineSeconds, tc.deadline)
+				t.Errorf("pod %s/%s with deadline %d, want default/recycler-for-v with %d", pod.Namespace, pod.Name,
+					*pod.Spec.ActiveDeadlineSeconds, tc.deadline)
 			}
 			if got := plugin.RecyclerOf(pod, tc.volume); got != plugin.RecyclerRunning {
 				t.Errorf("RecyclerOf the new pod = %v, want %v", got, plugin.RecyclerRunning)
@@ -68,7 +69,8 @@ func TestLoadTemplate(t *testing.T) {
 			switch {
 			case tc.complaint == "" && (err != nil || pod.Namespace != "scrub"):
 				t.Errorf("LoadTemplate = %+v, %v", pod, err)
-			case tc.complaint != "" && (err == nil || !strings.Contains(err.Error(), tc.complaint) || strings.Contains(err.Error(), "\n")):
+			case tc.complaint != "" && (err == nil || !strings.Contains(err.Error(), tc.complaint) ||
+				strings.Contains(err.Error(), "\n")):
 				t.Errorf("LoadTemplate = %v, want one sentence with %q", err, tc.complaint)
 			}
 		})
@@ -87,12 +89,14 @@ func TestRecyclerPodHasNodeAffinityOfVolume(t *testing.T) {
 		t.Errorf("the pod of a volume of any node has %+v", pod.Spec.Affinity)
 	}
 	volume.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-		MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{"a"}}},
+		MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn,
+			Values: []string{"a"}}},
 	}}}}
 	template := intree.DefaultTemplate()
 	template.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{}}
 	affinity := (&intree.HostPath{Recycling: intree.Recycling{Template: template}}).RecyclerPod(volume).Spec.Affinity
-	if affinity.PodAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values[0] != "a" {
+	if affinity.PodAffinity == nil ||
+		affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values[0] != "a" {
 		t.Errorf("the pod has %+v", affinity)
 	}
 	if template.Spec.Affinity.NodeAffinity != nil {

@@ -92,7 +92,8 @@ func TestProvisionerOfClass(t *testing.T) {
 			if _, found := set.ProvisionerFor(tc.provisioner); found != tc.inTree {
 				t.Errorf("a plugin was found: %v, want %v", found, tc.inTree)
 			}
-			if external, found := set.ExternalProvisioner(tc.provisioner); found != (tc.external != "") || found && external != tc.external {
+			if external, found := set.ExternalProvisioner(tc.provisioner); found != (tc.external != "") || found &&
+				external != tc.external {
 				t.Errorf("ExternalProvisioner = %q, %v, want %q", external, found, tc.external)
 			}
 		})

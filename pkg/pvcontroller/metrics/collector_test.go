@@ -31,7 +31,8 @@ func csi(class string, phase v1.PersistentVolumePhase, change ...func(*v1.Persis
 	return volume
 }
 
-func claim(namespace string, phase v1.PersistentVolumeClaimPhase, change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
+func claim(namespace string, phase v1.PersistentVolumeClaimPhase,
+	change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
 	claim := &v1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace},
 		Spec:       v1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast")},
@@ -52,9 +53,10 @@ func TestCountVolumes(t *testing.T) {
 	}{
 		"no objects": {},
 		"bound by phase": {
-			objects: []any{csi("fast", v1.VolumeBound), csi("fast", v1.VolumeReleased), csi("fast", v1.VolumeAvailable), csi("fast", "")},
-			total:   map[volumeLabels]int{{"N/A", "Filesystem"}: 4},
-			bound:   map[class]int{"fast": 1}, unbound: map[class]int{"fast": 3},
+			objects: []any{csi("fast", v1.VolumeBound), csi("fast", v1.VolumeReleased), csi("fast", v1.VolumeAvailable),
+				csi("fast", "")},
+			total: map[volumeLabels]int{{"N/A", "Filesystem"}: 4},
+			bound: map[class]int{"fast": 1}, unbound: map[class]int{"fast": 3},
 		},
 		"several classes and modes": {
 			objects: []any{csi("fast", v1.VolumeBound), csi("", v1.VolumeBound), csi("", v1.VolumeBound, block)},
@@ -102,8 +104,9 @@ func TestCountClaims(t *testing.T) {
 	}{
 		"no objects": {},
 		"bound by phase": {
-			objects: []any{claim("a", v1.ClaimBound), claim("a", v1.ClaimBound), claim("a", v1.ClaimPending), claim("a", v1.ClaimLost), claim("a", "")},
-			bound:   map[claimLabels]int{{"a", "fast", ""}: 2}, unbound: map[claimLabels]int{{"a", "fast", ""}: 3},
+			objects: []any{claim("a", v1.ClaimBound), claim("a", v1.ClaimBound), claim("a", v1.ClaimPending),
+				claim("a", v1.ClaimLost), claim("a", "")},
+			bound: map[claimLabels]int{{"a", "fast", ""}: 2}, unbound: map[claimLabels]int{{"a", "fast", ""}: 3},
 		},
 		"several namespaces and classes": {
 			objects: []any{

@@ -50,8 +50,9 @@ type claimKind struct {
 
 func kindOfClaim(claim *v1.PersistentVolumeClaim) claimKind {
 	return claimKind{
-		claimLabels: claimLabels{claim.Namespace, storage.ClaimClass(claim), ptr.Deref(claim.Spec.VolumeAttributesClassName, "")},
-		bound:       claim.Status.Phase == v1.ClaimBound,
+		claimLabels: claimLabels{claim.Namespace, storage.ClaimClass(claim),
+			ptr.Deref(claim.Spec.VolumeAttributesClassName, "")},
+		bound: claim.Status.Phase == v1.ClaimBound,
 	}
 }
 

@@ -42,7 +42,8 @@ type cluster struct {
 func (c *cluster) object(claims bool) metav1.Object {
 	c.version++
 	metadata := metav1.ObjectMeta{
-		Name: fmt.Sprint("object-", c.random.IntN(6)), UID: types.UID(fmt.Sprint(c.random.IntN(2))), ResourceVersion: fmt.Sprint(c.version),
+		Name: fmt.Sprint("object-", c.random.IntN(6)), UID: types.UID(fmt.Sprint(c.random.IntN(2))),
+		ResourceVersion: fmt.Sprint(c.version),
 	}
 	if claims {
 		phase := []v1.PersistentVolumeClaimPhase{v1.ClaimBound, v1.ClaimPending, ""}[c.random.IntN(3)]
@@ -86,8 +87,10 @@ func TestCountsEqualNaiveCounts(t *testing.T) {
 	for seed := range uint64(100) {
 		c := NewCollector()
 		random := rand.New(rand.NewPCG(seed, 1))
-		volumes := &cluster{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), handler: controller.OnChange(c.volumeChanged, c.volumeGone), random: random}
-		claims := &cluster{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), handler: controller.OnChange(c.claimChanged, c.claimGone), random: random}
+		volumes := &cluster{Store: cache.NewStore(cache.MetaNamespaceKeyFunc),
+			handler: controller.OnChange(c.volumeChanged, c.volumeGone), random: random}
+		claims := &cluster{Store: cache.NewStore(cache.MetaNamespaceKeyFunc),
+			handler: controller.OnChange(c.claimChanged, c.claimGone), random: random}
 		for range 200 {
 			if err := volumes.step(volumes.object(false)); err != nil {
 				t.Fatal(err)

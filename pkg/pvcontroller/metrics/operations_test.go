@@ -24,7 +24,8 @@ func TestOperationsHaveUpstreamMetricNames(t *testing.T) {
 		operations.Succeeded("volume")
 		operations.Begin("dropped", "kubernetes.io/host-path", Delete)
 		operations.Abandoned("dropped")
-		for _, never := range []func(){func() { operations.Failed("dropped") }, func() { operations.Succeeded("dropped") }, func() { operations.Succeeded("volume") }} {
+		for _, never := range []func(){func() { operations.Failed("dropped") }, func() { operations.Succeeded("dropped") },
+			func() { operations.Succeeded("volume") }} {
 			never()
 		}
 		if err := operations.Call("kubernetes.io/host-path", Delete, func() error { return errors.New("no") }); err == nil {

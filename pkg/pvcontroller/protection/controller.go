@@ -57,7 +57,8 @@ func New(config Config) *Controller {
 		waiting:  config.Waiting,
 	}
 	c.pods = newLivePods(c.listPods(config.Client))
-	c.loop = controller.NewLoop("pvcprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
+	c.loop = controller.NewLoop("pvcprotection", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute},
+		c.Reconcile)
 	return c
 }
 
@@ -132,7 +133,8 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	return c.execute(ctx, claim, action)
 }
 
-func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClaim, action protection.ClaimAction) error {
+func (c *Controller) execute(ctx context.Context, claim *v1.PersistentVolumeClaim,
+	action protection.ClaimAction) error {
 	names, write := []finalizer.Name{finalizer.ClaimProtection}, ""
 	var change finalizer.Change
 	switch action {
@@ -227,6 +229,7 @@ func podUsesClaim(pods []*v1.Pod, claim *v1.PersistentVolumeClaim) (blocker.Bloc
 	}
 	return blocker.Blocker{
 		Object:    blocker.Object{Kind: "Pod", Namespace: first.Namespace, Name: first.Name, UID: string(first.UID)},
-		Finalizer: string(finalizer.ClaimProtection), Reason: blocker.PodUsesClaim, Holder: holder, Verdict: blocker.Waiting, Next: next,
+		Finalizer: string(finalizer.ClaimProtection), Reason: blocker.PodUsesClaim, Holder: holder, Verdict: blocker.Waiting,
+		Next: next,
 	}, true
 }

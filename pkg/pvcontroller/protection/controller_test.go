@@ -12,9 +12,10 @@ import (
 
 // podOf returns a scheduled pod that uses the claim shop/data.
 func podOf(name string, change ...func(*v1.Pod)) *v1.Pod {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: v1.PodSpec{NodeName: "node", Volumes: []v1.Volume{{
-		Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
-	}}}}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec: v1.PodSpec{NodeName: "node", Volumes: []v1.Volume{{
+			Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
+		}}}}
 	for _, f := range change {
 		f(pod)
 	}
@@ -30,10 +31,11 @@ func TestPodUsesClaimNamesPod(t *testing.T) {
 		pods         []*v1.Pod
 		holder, next string
 	}{
-		"running pod":      {[]*v1.Pod{podOf("web")}, "Pod shop/web", "once the pod is no longer needed: kubectl delete pod web -n shop"},
-		"finished pod":     {[]*v1.Pod{podOf("job", finished)}, "Pod shop/job, which has finished and still exists", "kubectl delete pod job -n shop"},
-		"pod in deletion":  {[]*v1.Pod{podOf("web", deleted)}, "Pod shop/web, which is being deleted", "kubectl exeunt why pod/web -n shop"},
-		"several pods":     {[]*v1.Pod{podOf("b"), podOf("a"), podOf("c")}, "Pod shop/a, and 2 more", "once the pod is no longer needed: kubectl delete pod a -n shop"},
+		"running pod":     {[]*v1.Pod{podOf("web")}, "Pod shop/web", "once the pod is no longer needed: kubectl delete pod web -n shop"},
+		"finished pod":    {[]*v1.Pod{podOf("job", finished)}, "Pod shop/job, which has finished and still exists", "kubectl delete pod job -n shop"},
+		"pod in deletion": {[]*v1.Pod{podOf("web", deleted)}, "Pod shop/web, which is being deleted", "kubectl exeunt why pod/web -n shop"},
+		"several pods": {[]*v1.Pod{podOf("b"), podOf("a"), podOf("c")}, "Pod shop/a, and 2 more",
+			"once the pod is no longer needed: kubectl delete pod a -n shop"},
 		"unscheduled pods": {[]*v1.Pod{podOf("web", unscheduled)}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

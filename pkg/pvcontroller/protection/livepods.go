@@ -86,7 +86,8 @@ func (l *livePods) run(ctx context.Context, namespace string) {
 }
 
 // listPods lists the pods of a namespace from the API server.
-func (c *Controller) listPods(client kubernetes.Interface) func(ctx context.Context, namespace string) ([]*v1.Pod, error) {
+func (c *Controller) listPods(client kubernetes.Interface) func(ctx context.Context,
+	namespace string) ([]*v1.Pod, error) {
 	return func(ctx context.Context, namespace string) ([]*v1.Pod, error) {
 		end, err := c.begin(ctx)
 		if err != nil {

@@ -69,7 +69,8 @@ func TestDeletedClaimsOfManyNamespacesLoseProtection(t *testing.T) {
 				if limit == 0 {
 					limit = -1
 				}
-				client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://server", Transport: server, QPS: limit, Burst: int(tc.qps)})
+				client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://server", Transport: server, QPS: limit,
+					Burst: int(tc.qps)})
 				if err != nil {
 					t.Fatal(err)
 				}

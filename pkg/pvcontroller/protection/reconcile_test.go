@@ -25,7 +25,8 @@ import (
 
 // newController returns a controller whose caches have the objects, and its queue. The API
 // server has the live objects.
-func newController(t *testing.T, cached []runtime.Object, live ...runtime.Object) (*Controller, *fake.Clientset, *controller.Stepped) {
+func newController(t *testing.T, cached []runtime.Object,
+	live ...runtime.Object) (*Controller, *fake.Clientset, *controller.Stepped) {
 	t.Helper()
 	client := fake.NewClientset(live...)
 	caches, err := pvcache.New(informers.NewSharedInformerFactory(client, 0))
@@ -41,7 +42,8 @@ func newController(t *testing.T, cached []runtime.Object, live ...runtime.Object
 			t.Fatal(err)
 		}
 	}
-	c := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(record.NewFakeRecorder(10))})
+	c := New(Config{Client: client, Caches: caches, Versions: controller.NewVersions(),
+		Reporter: controller.NewReporter(record.NewFakeRecorder(10))})
 	return c, client, c.Loops()[0].Step()
 }
 
@@ -70,17 +72,18 @@ func TestReconcileOfClaim(t *testing.T) {
 		protected    bool
 		stale        bool
 	}{
-		"new claim":                        {[]runtime.Object{claimOf(unprotected)}, []runtime.Object{claimOf(unprotected)}, []string{patch}, true, false},
-		"new claim of a running pod":       {[]runtime.Object{claimOf(unprotected), web}, []runtime.Object{claimOf(unprotected), web}, []string{patch}, true, false},
-		"protected claim":                  {[]runtime.Object{claimOf()}, []runtime.Object{claimOf()}, nil, true, false},
-		"deleted claim, cached pod":        {[]runtime.Object{claimOf(inDeletion), web}, []runtime.Object{claimOf(inDeletion)}, nil, true, false},
-		"deleted claim, no pod":            {[]runtime.Object{claimOf(inDeletion)}, []runtime.Object{claimOf(inDeletion)}, []string{list, patch}, false, false},
-		"deleted claim, pod not cached":    {[]runtime.Object{claimOf(inDeletion)}, []runtime.Object{claimOf(inDeletion), web}, []string{list}, true, true},
-		"claim gone from the cache":        {nil, []runtime.Object{claimOf()}, nil, true, false},
-		"new claim, replaced since":        {[]runtime.Object{claimOf(unprotected)}, []runtime.Object{claimOf(unprotected, replaced)}, []string{patch}, false, true},
-		"deleted claim, replaced since":    {[]runtime.Object{claimOf(inDeletion)}, []runtime.Object{claimOf(replaced)}, []string{list, patch}, true, true},
-		"deleted claim, restored since":    {[]runtime.Object{claimOf(inDeletion)}, []runtime.Object{claimOf()}, []string{list, patch}, true, true},
-		"deleted claim without protection": {[]runtime.Object{claimOf(inDeletion, unprotected)}, []runtime.Object{claimOf(inDeletion, unprotected)}, nil, false, false},
+		"new claim":                     {[]runtime.Object{claimOf(unprotected)}, []runtime.Object{claimOf(unprotected)}, []string{patch}, true, false},
+		"new claim of a running pod":    {[]runtime.Object{claimOf(unprotected), web}, []runtime.Object{claimOf(unprotected), web}, []string{patch}, true, false},
+		"protected claim":               {[]runtime.Object{claimOf()}, []runtime.Object{claimOf()}, nil, true, false},
+		"deleted claim, cached pod":     {[]runtime.Object{claimOf(inDeletion), web}, []runtime.Object{claimOf(inDeletion)}, nil, true, false},
+		"deleted claim, no pod":         {[]runtime.Object{claimOf(inDeletion)}, []runtime.Object{claimOf(inDeletion)}, []string{list, patch}, false, false},
+		"deleted claim, pod not cached": {[]runtime.Object{claimOf(inDeletion)}, []runtime.Object{claimOf(inDeletion), web}, []string{list}, true, true},
+		"claim gone from the cache":     {nil, []runtime.Object{claimOf()}, nil, true, false},
+		"new claim, replaced since":     {[]runtime.Object{claimOf(unprotected)}, []runtime.Object{claimOf(unprotected, replaced)}, []string{patch}, false, true},
+		"deleted claim, replaced since": {[]runtime.Object{claimOf(inDeletion)}, []runtime.Object{claimOf(replaced)}, []string{list, patch}, true, true},
+		"deleted claim, restored since": {[]runtime.Object{claimOf(inDeletion)}, []runtime.Object{claimOf()}, []string{list, patch}, true, true},
+		"deleted claim without protection": {[]runtime.Object{claimOf(inDeletion, unprotected)},
+			[]runtime.Object{claimOf(inDeletion, unprotected)}, nil, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, client, _ := newController(t, tc.cached, tc.live...)
@@ -117,7 +120,8 @@ func TestPodMissingInCacheIsStaleCache(t *testing.T) {
 func TestClaimOlderThanOwnWriteIsRequeued(t *testing.T) {
 	c, client, _ := newController(t, []runtime.Object{claimOf(unprotected)}, claimOf())
 	c.versions.RecordWrite(claimOf(func(claim *v1.PersistentVolumeClaim) { claim.ResourceVersion = "8" }))
-	if err := c.Reconcile(t.Context(), "shop/data"); !errors.Is(err, controller.ErrStaleCache) || len(client.Actions()) > 0 {
+	if err := c.Reconcile(t.Context(), "shop/data"); !errors.Is(err, controller.ErrStaleCache) ||
+		len(client.Actions()) > 0 {
 		t.Errorf("Reconcile() = %v, requests %v, want %v", err, client.Actions(), controller.ErrStaleCache)
 	}
 }
@@ -167,7 +171,8 @@ func TestPodEnqueuesDeletedClaims(t *testing.T) {
 // running pod keeps its protection.
 func TestPageOfAnotherServerIsNoListOfPods(t *testing.T) {
 	c, client, _ := newController(t, []runtime.Object{claimOf(inDeletion)}, claimOf(inDeletion), podOf("web"))
-	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.PodList{}, nil })
+	client.PrependReactor("list", "pods",
+		func(clienttesting.Action) (bool, runtime.Object, error) { return true, &v1.PodList{}, nil })
 	if err := c.Reconcile(t.Context(), "shop/data"); err == nil {
 		t.Error("no error")
 	}
@@ -179,21 +184,25 @@ func TestPageOfAnotherServerIsNoListOfPods(t *testing.T) {
 
 // A webhook or quota refuses the write of the finalizer: without an event nothing says why the claim stays.
 func TestRefusedWriteOfFinalizerIsReported(t *testing.T) {
-	for write, claim := range map[string]*v1.PersistentVolumeClaim{"Adding": claimOf(unprotected), "Removing": claimOf(inDeletion)} {
-		for _, code := range []int32{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity} {
+	for write, claim := range map[string]*v1.PersistentVolumeClaim{"Adding": claimOf(unprotected),
+		"Removing": claimOf(inDeletion)} {
+		for _, code := range []int32{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict,
+			http.StatusUnprocessableEntity} {
 			t.Run(fmt.Sprintf("%s, %d", write, code), func(t *testing.T) {
 				events := record.NewFakeRecorder(10)
 				c, client, _ := newController(t, []runtime.Object{claim}, claim)
 				c.reporter = controller.NewReporter(events)
 				client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: `admission webhook "w" denied the request`}}
+					return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code,
+						Message: `admission webhook "w" denied the request`}}
 				})
 				for range 3 {
 					if err := c.Reconcile(t.Context(), "shop/data"); err == nil {
 						t.Fatal("the refusal is no error")
 					}
 				}
-				want := "Warning WriteRefused " + write + ` the finalizer kubernetes.io/pvc-protection failed, and is repeated with backoff: patch claim shop/data: admission webhook "w" denied the request`
+				want := "Warning WriteRefused " + write +
+					` the finalizer kubernetes.io/pvc-protection failed, and is repeated with backoff: patch claim shop/data: admission webhook "w" denied the request`
 				if count := len(events.Events); count != 1 {
 					t.Fatalf("%d events", count)
 				}

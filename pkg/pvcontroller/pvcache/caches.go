@@ -72,7 +72,8 @@ func Of(c *Caches) (*Caches, error) {
 	}
 	shared := intern.New()
 	for informer, transform := range map[cache.SharedIndexInformer]cache.TransformFunc{
-		c.Claims: trimmed(trimClaim, shared.Transform), c.Volumes: trimmed(trimVolume, shared.Transform), c.Classes: controller.StripManagedFields, c.Pods: trimPod,
+		c.Claims: trimmed(trimClaim, shared.Transform), c.Volumes: trimmed(trimVolume, shared.Transform),
+		c.Classes: controller.StripManagedFields, c.Pods: trimPod,
 	} {
 		if err := informer.SetTransform(transform); err != nil {
 			return nil, fmt.Errorf("set transform: %w", err)
@@ -242,7 +243,8 @@ func Rules() partial.Rules {
 		volume = append(volume, "spec.persistentVolumeSource.csi."+field)
 	}
 	rules["PersistentVolume"] = partial.Rule{Fields: partial.Except(v1.PersistentVolume{}, volume...)}
-	rules["PersistentVolumeClaim"] = partial.Rule{Fields: partial.Except(v1.PersistentVolumeClaim{}, "metadata.managedFields", "metadata.labels")}
+	rules["PersistentVolumeClaim"] = partial.Rule{Fields: partial.Except(v1.PersistentVolumeClaim{},
+		"metadata.managedFields", "metadata.labels")}
 	return rules
 }
 
@@ -251,8 +253,10 @@ func Rules() partial.Rules {
 func PodRules() partial.Rules {
 	return partial.Rules{"Pod": {Fields: partial.Only(v1.Pod{},
 		"metadata.namespace", "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.annotations",
-		"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "spec.nodeName", "status.phase", "spec.volumes.name",
-		"spec.volumes.volumeSource.persistentVolumeClaim", "spec.volumes.volumeSource.ephemeral.volumeClaimTemplate.metadata.name",
+		"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "spec.nodeName", "status.phase",
+		"spec.volumes.name",
+		"spec.volumes.volumeSource.persistentVolumeClaim",
+		"spec.volumes.volumeSource.ephemeral.volumeClaimTemplate.metadata.name",
 	)}}
 }
 
@@ -305,7 +309,8 @@ func claimVolumes(pod *v1.Pod) []v1.Volume {
 		case volume.PersistentVolumeClaim != nil:
 			volumes = append(volumes, volume)
 		case volume.Ephemeral != nil: // the claim is named after the pod and this volume
-			volumes = append(volumes, v1.Volume{Name: volume.Name, VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}})
+			volumes = append(volumes, v1.Volume{Name: volume.Name,
+				VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{}}})
 		}
 	}
 	return volumes

@@ -17,7 +17,8 @@ func filled(t testing.TB, pairs int) *Caches {
 	drivers := []string{"a.csi.example.com", "b.csi.example.com", "c.csi.example.com"}
 	driver := func(number int) string { return drivers[number%len(drivers)] }
 	caches, err := Of(&Caches{
-		Claims:  cache.NewSharedIndexInformer(boundpairs.Claims(pairs, driver), &v1.PersistentVolumeClaim{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+		Claims: cache.NewSharedIndexInformer(boundpairs.Claims(pairs, driver), &v1.PersistentVolumeClaim{}, 0,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 		Volumes: cache.NewSharedIndexInformer(boundpairs.Volumes(pairs, driver), &v1.PersistentVolume{}, 0, cache.Indexers{}),
 		Classes: cache.NewSharedIndexInformer(&cache.ListWatch{}, &storagev1.StorageClass{}, 0, cache.Indexers{}),
 		Pods:    cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1.Pod{}, 0, cache.Indexers{}),
@@ -76,7 +77,8 @@ func BenchmarkLookupsAmong200000Pairs(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		claim := claims[i%len(claims)].(*v1.PersistentVolumeClaim)
-		if len(caches.VolumesOf(claim.Namespace+"/"+claim.Name)) != 1 || len(caches.ClaimsNaming(claim.Spec.VolumeName)) != 1 {
+		if len(caches.VolumesOf(claim.Namespace+"/"+claim.Name)) != 1 ||
+			len(caches.ClaimsNaming(claim.Spec.VolumeName)) != 1 {
 			b.Fatal("not one volume and claim")
 		}
 	}

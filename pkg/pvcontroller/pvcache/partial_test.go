@@ -52,7 +52,8 @@ func TestPartialObjectsAreCachedAsWholeOnes(t *testing.T) {
 func csiSource() *v1.CSIPersistentVolumeSource {
 	secret := &v1.SecretReference{Namespace: "secrets", Name: "key"}
 	return &v1.CSIPersistentVolumeSource{
-		Driver: "csi.example.com", VolumeHandle: "handle", ReadOnly: true, FSType: "ext4", VolumeAttributes: map[string]string{"pool": "a"},
+		Driver: "csi.example.com", VolumeHandle: "handle", ReadOnly: true, FSType: "ext4",
+		VolumeAttributes:           map[string]string{"pool": "a"},
 		ControllerPublishSecretRef: secret, NodeStageSecretRef: secret, NodePublishSecretRef: secret,
 		ControllerExpandSecretRef: secret, NodeExpandSecretRef: secret,
 	}
@@ -70,7 +71,8 @@ func same[T runtime.Object](t *testing.T, rules partial.Rules, transform func(an
 // What differs between volumes and no reconciler reads takes most of the memory in a large cluster.
 func TestCachedObjectsLackWhatNoReconcilerReads(t *testing.T) {
 	caches := filled(t, 1)
-	volume, claim := caches.Volumes.GetStore().List()[0].(*v1.PersistentVolume), caches.Claims.GetStore().List()[0].(*v1.PersistentVolumeClaim)
+	volume, claim := caches.Volumes.GetStore().List()[0].(*v1.PersistentVolume),
+		caches.Claims.GetStore().List()[0].(*v1.PersistentVolumeClaim)
 	if want := (&v1.CSIPersistentVolumeSource{Driver: "a.csi.example.com"}); !reflect.DeepEqual(volume.Spec.CSI, want) {
 		t.Errorf("source %v, want %v", volume.Spec.CSI, want)
 	}
@@ -80,7 +82,8 @@ func TestCachedObjectsLackWhatNoReconcilerReads(t *testing.T) {
 }
 
 func TestPartialPodKeepsItsVersion(t *testing.T) {
-	pod := controllertest.Decode(t, Rules(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bookmark", ResourceVersion: "7"}})
+	pod := controllertest.Decode(t, Rules(),
+		&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bookmark", ResourceVersion: "7"}})
 	if pod.ResourceVersion != "7" {
 		t.Errorf("resource version %q", pod.ResourceVersion)
 	}
@@ -91,11 +94,15 @@ func BenchmarkDecodePod(b *testing.B) {
 	for range 3 {
 		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{
 			Name: "container", Image: "example.com/image:1", Command: []string{"/bin/program", "--flag=1", "--other=2"},
-			Env:          []v1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}, {Name: "C", Value: "3"}},
-			VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "kube-api-access", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}},
+			Env: []v1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}, {Name: "C", Value: "3"}},
+			VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/data"},
+				{Name: "kube-api-access", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}},
 		})
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, v1.ContainerStatus{Name: "container", Image: "example.com/image:1", ImageID: "example.com/image@sha256:0123456789abcdef", ContainerID: "containerd://0123456789abcdef"})
-		pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue}, v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses,
+			v1.ContainerStatus{Name: "container", Image: "example.com/image:1",
+				ImageID: "example.com/image@sha256:0123456789abcdef", ContainerID: "containerd://0123456789abcdef"})
+		pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue},
+			v1.PodCondition{Type: v1.PodInitialized, Status: v1.ConditionTrue})
 	}
 	for name, rules := range map[string]partial.Rules{"whole": nil, "part": Rules()} {
 		b.Run(name, func(b *testing.B) {

@@ -24,7 +24,8 @@ func TestVolumeExistsOnlyIfItIsRead(t *testing.T) {
 				return true, nil, apierrors.NewAlreadyExists(v1.Resource("persistentvolumes"), "disk")
 			})
 			claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "uid-2"}}
-			_, err := pvwriter.New(client, controller.NewVersions()).Create(t.Context(), pvwriter.Provisioned{Volume: cached(), Claim: claim})
+			_, err := pvwriter.New(client, controller.NewVersions()).
+				Create(t.Context(), pvwriter.Provisioned{Volume: cached(), Claim: claim})
 			if err == nil || errors.Is(err, controller.ErrStaleCache) != (stored != nil) {
 				t.Errorf("error %v", err)
 			}

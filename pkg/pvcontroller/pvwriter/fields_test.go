@@ -15,7 +15,8 @@ var writesVolume = regexp.MustCompile(`\.PatchVolume\(|PersistentVolumes\(\)\.(C
 
 func TestOnlyThisPackageWritesVolumes(t *testing.T) {
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "../pvwriter/") {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			strings.HasPrefix(path, "../pvwriter/") {
 			return err
 		}
 		source, err := os.ReadFile(path)
@@ -31,7 +32,8 @@ func TestOnlyThisPackageWritesVolumes(t *testing.T) {
 
 func TestEachFieldIsWrittenByOneFile(t *testing.T) {
 	for _, field := range []string{
-		`"/spec/claimRef"`, `"/status/phase"`, `"/status/message"`, `finalizer.VolumeProtection}`, `storage.AnnDynamicallyProvisioned, `, `storage.AnnMigratedTo`,
+		`"/spec/claimRef"`, `"/status/phase"`, `"/status/message"`, `finalizer.VolumeProtection}`,
+		`storage.AnnDynamicallyProvisioned, `, `storage.AnnMigratedTo`,
 	} {
 		files, err := filepath.Glob("*.go")
 		if err != nil {

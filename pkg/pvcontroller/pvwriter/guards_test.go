@@ -21,9 +21,10 @@ type write func(*testing.T, *pvwriter.Writer, *v1.PersistentVolume) error
 // cached returns the volume as the cache shows it.
 func cached(finalizers ...finalizer.Name) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "disk", UID: "uid-1", ResourceVersion: "7", Annotations: map[string]string{storage.AnnBoundByController: "yes"}},
-		Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "shop", Name: "data", UID: "uid-2"}},
-		Status:     v1.PersistentVolumeStatus{Phase: v1.VolumeAvailable},
+		ObjectMeta: metav1.ObjectMeta{Name: "disk", UID: "uid-1", ResourceVersion: "7",
+			Annotations: map[string]string{storage.AnnBoundByController: "yes"}},
+		Spec:   v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "shop", Name: "data", UID: "uid-2"}},
+		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeAvailable},
 	}
 	for _, name := range finalizers {
 		volume.Finalizers = append(volume.Finalizers, string(name))
@@ -101,18 +102,23 @@ func TestWriteOfChangedVolumeIsRefused(t *testing.T) {
 		volume  *v1.PersistentVolume
 		refused []string
 	}{
-		"set claimRef":                                    {setClaimRef, cached(), []string{"another UID", "new version"}},
-		"clear claimRef":                                  {clearClaimRef, cached(), []string{"another UID", "new version"}},
-		"add in-tree finalizer":                           {setMetadata(plugin.MetadataChange{AddInTree: true}), cached(protected), []string{"another UID"}},
-		"remove in-tree finalizer":                        {setMetadata(plugin.MetadataChange{RemoveInTree: true}), cached(inTree), []string{"another UID", "new version"}},
-		"remove external finalizer":                       {setMetadata(plugin.MetadataChange{RemoveExternal: true}), cached(external), []string{"another UID", "new version"}},
-		"reclaimed":                                       {removeReclaimFinalizers, inDeletion(cached(inTree)), []string{"another UID", "restored"}},
-		"release, remove protection":                      {setPhase(pvwriter.PhaseChange{Phase: v1.VolumeReleased, RemoveProtection: true}), inDeletion(wasBound(cached(protected, external))), []string{"another UID", "another phase", "another claim", "restored"}},
-		"remove protection of a deleted volume":           {removeProtection, inDeletion(cached(protected, external)), []string{"another UID", "another phase", "restored"}},
-		"set phase Released":                              {setPhase(released), wasBound(cached()), []string{"another UID", "another phase", "another claim"}},
-		"release, never Bound":                            {setPhase(released), cached(), []string{"another UID", "another phase", "new version"}},
-		"set phase Bound":                                 {setPhase(pvwriter.PhaseChange{Phase: v1.VolumeBound}), cached(), []string{"another UID", "another phase", "new version"}},
-		"add protection":                                  {addProtection, cached(external), []string{"another UID", "another phase"}},
+		"set claimRef":          {setClaimRef, cached(), []string{"another UID", "new version"}},
+		"clear claimRef":        {clearClaimRef, cached(), []string{"another UID", "new version"}},
+		"add in-tree finalizer": {setMetadata(plugin.MetadataChange{AddInTree: true}), cached(protected), []string{"another UID"}},
+		"remove in-tree finalizer": {setMetadata(plugin.MetadataChange{RemoveInTree: true}),
+			cached(inTree), []string{"another UID", "new version"}},
+		"remove external finalizer": {setMetadata(plugin.MetadataChange{RemoveExternal: true}),
+			cached(external), []string{"another UID", "new version"}},
+		"reclaimed": {removeReclaimFinalizers, inDeletion(cached(inTree)), []string{"another UID", "restored"}},
+		"release, remove protection": {setPhase(pvwriter.PhaseChange{Phase: v1.VolumeReleased,
+			RemoveProtection: true}), inDeletion(wasBound(cached(protected, external))), []string{"another UID", "another phase", "another claim", "restored"}},
+		"remove protection of a deleted volume": {removeProtection, inDeletion(cached(protected, external)),
+			[]string{"another UID", "another phase", "restored"}},
+		"set phase Released":   {setPhase(released), wasBound(cached()), []string{"another UID", "another phase", "another claim"}},
+		"release, never Bound": {setPhase(released), cached(), []string{"another UID", "another phase", "new version"}},
+		"set phase Bound": {setPhase(pvwriter.PhaseChange{Phase: v1.VolumeBound}), cached(),
+			[]string{"another UID", "another phase", "new version"}},
+		"add protection": {addProtection, cached(external), []string{"another UID", "another phase"}},
 		"remove protection, volume kept by its driver":    {removeProtection, cached(protected, external), []string{"another UID", "another phase"}},
 		"remove protection, volume kept by a plugin":      {removeProtection, cached(protected, inTree), []string{"another UID", "another phase"}},
 		"remove protection, volume not kept by reclaimer": {removeProtection, cached(protected), []string{"another UID", "another phase", "new version"}},
@@ -141,7 +147,8 @@ func TestDeletionNamesObservedVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := client.Actions()[0].(kubetesting.DeleteAction).GetDeleteOptions().Preconditions
-	if sent == nil || sent.UID == nil || *sent.UID != "uid-1" || sent.ResourceVersion == nil || *sent.ResourceVersion != "7" {
+	if sent == nil || sent.UID == nil || *sent.UID != "uid-1" || sent.ResourceVersion == nil ||
+		*sent.ResourceVersion != "7" {
 		t.Errorf("preconditions %v, want UID and version of the volume", sent)
 	}
 }

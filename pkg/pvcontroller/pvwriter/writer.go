@@ -36,7 +36,8 @@ func New(client kubernetes.Interface, versions *controller.Versions) *Writer {
 // to another claim. It returns the volume as a read shows it afterwards, nil if it is gone: the answer to the
 // deletion proves nothing.
 func (w *Writer) DeleteObject(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID, ResourceVersion: &volume.ResourceVersion}}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID,
+		ResourceVersion: &volume.ResourceVersion}}
 	volumes := w.client.CoreV1().PersistentVolumes()
 	err := controller.CheckRefusal(ctx, volumes.Delete(ctx, volume.Name, options), "volume", volume, volumes.Get)
 	switch {
@@ -68,10 +69,12 @@ type PhaseChange struct {
 // Released of a volume that was never Bound: a volume that a user deletes meanwhile could get no
 // finalizer any more, and its data would leak. A volume that becomes Bound again gets back
 // pv-protection in the same write.
-func (w *Writer) SetPhase(ctx context.Context, volume *v1.PersistentVolume, phase PhaseChange) (*v1.PersistentVolume, error) {
+func (w *Writer) SetPhase(ctx context.Context, volume *v1.PersistentVolume,
+	phase PhaseChange) (*v1.PersistentVolume, error) {
 	change := controller.RequirePhase(patch.For(volume), volume)
 	switch ref := volume.Spec.ClaimRef; {
-	case ref == nil, ref.UID == "", phase.Phase == v1.VolumeBound, phase.Phase == v1.VolumeReleased && volume.Status.Phase != v1.VolumeBound:
+	case ref == nil, ref.UID == "", phase.Phase == v1.VolumeBound, phase.Phase == v1.VolumeReleased &&
+		volume.Status.Phase != v1.VolumeBound:
 		change.Test("/metadata/resourceVersion", volume.ResourceVersion)
 	default:
 		change.Test("/spec/claimRef/uid", string(ref.UID))
@@ -145,7 +148,8 @@ func (c Choice) String() string { return enum.Name(c, "ChosenByPerson", "ChosenB
 
 // SetClaimRef sets spec.claimRef to the claim, with the annotation bound-by-controller on a
 // volume that the controller chose.
-func (w *Writer) SetClaimRef(ctx context.Context, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim, choice Choice) (*v1.PersistentVolume, error) {
+func (w *Writer) SetClaimRef(ctx context.Context, volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim,
+	choice Choice) (*v1.PersistentVolume, error) {
 	change := patch.ForVersion(volume).Set("/spec/claimRef", referenceTo(claim))
 	if choice == ChosenByController {
 		change.Annotate(volume, map[string]string{storage.AnnBoundByController: yes})
@@ -183,7 +187,8 @@ type Metadata struct {
 
 // SetMetadata writes the change in one patch. A removal tests the whole version, as
 // its decision used the policy, the phase and the claim.
-func (w *Writer) SetMetadata(ctx context.Context, volume *v1.PersistentVolume, metadata Metadata) (*v1.PersistentVolume, error) {
+func (w *Writer) SetMetadata(ctx context.Context, volume *v1.PersistentVolume,
+	metadata Metadata) (*v1.PersistentVolume, error) {
 	var finalizers finalizer.Change
 	if metadata.AddInTree {
 		finalizers.Add = append(finalizers.Add, finalizer.InTree)
@@ -210,7 +215,8 @@ func (w *Writer) SetMetadata(ctx context.Context, volume *v1.PersistentVolume, m
 
 // RemoveReclaimFinalizers removes the finalizers that kept the volume until its in-tree
 // plugin deleted the data.
-func (w *Writer) RemoveReclaimFinalizers(ctx context.Context, volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+func (w *Writer) RemoveReclaimFinalizers(ctx context.Context,
+	volume *v1.PersistentVolume) (*v1.PersistentVolume, error) {
 	change := finalizer.Change{Remove: []finalizer.Name{finalizer.InTree, finalizer.External}}
 	return w.writer.PatchVolume(ctx, volume, finalizer.Edit(patch.For(volume).TestDeletion(volume), volume, change))
 }

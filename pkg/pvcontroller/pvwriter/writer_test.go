@@ -32,8 +32,9 @@ func TestDeletedVolumeGetsNoPhaseThatHasItReclaimed(t *testing.T) {
 		Spec:       v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: "shop", Name: "data", UID: "uid-2"}},
 	}
 	for change, want := range map[[2]v1.PersistentVolumePhase]bool{
-		{v1.VolumeAvailable, v1.VolumeBound}: true, {v1.VolumeAvailable, v1.VolumeReleased}: true, {v1.VolumePending, v1.VolumeReleased}: true,
-		{v1.VolumeBound, v1.VolumeReleased}: false,
+		{v1.VolumeAvailable, v1.VolumeBound}: true, {v1.VolumeAvailable, v1.VolumeReleased}: true,
+		{v1.VolumePending, v1.VolumeReleased}: true,
+		{v1.VolumeBound, v1.VolumeReleased}:   false,
 	} {
 		phase := change[1]
 		volume.Status.Phase = change[0]
@@ -47,7 +48,8 @@ func TestDeletedVolumeGetsNoPhaseThatHasItReclaimed(t *testing.T) {
 func testsVersion(t *testing.T, volume *v1.PersistentVolume, phase v1.PersistentVolumePhase) bool {
 	t.Helper()
 	client := fake.NewClientset(volume)
-	if _, err := pvwriter.New(client, controller.NewVersions()).SetPhase(t.Context(), volume, pvwriter.PhaseChange{Phase: phase}); err != nil {
+	if _, err := pvwriter.New(client, controller.NewVersions()).
+		SetPhase(t.Context(), volume, pvwriter.PhaseChange{Phase: phase}); err != nil {
 		t.Fatal(err)
 	}
 	var body string

@@ -140,7 +140,9 @@ func (c *Controller) setMetadata(ctx context.Context, volume *v1.PersistentVolum
 func (c *Controller) Watch(ctx context.Context) error {
 	return controller.RegisterHandlers(ctx,
 		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(c.volumeChanged, c.volumeGone)},
-		controller.EventHandler{Informer: c.Caches.Claims, Handler: controller.OnReplay(controller.Ignore[*v1.PersistentVolumeClaim], controller.OnChange(c.claimChanged, c.claimGone))},
+		controller.EventHandler{Informer: c.Caches.Claims,
+			Handler: controller.OnReplay(controller.Ignore[*v1.PersistentVolumeClaim],
+				controller.OnChange(c.claimChanged, c.claimGone))},
 	)
 }
 

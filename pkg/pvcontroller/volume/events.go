@@ -42,8 +42,12 @@ func writeOf(action binding.VolumeAction) string {
 
 // reportMismatch sends an event about both objects.
 func (c *Controller) reportMismatch(o observation) {
-	c.Reporter.Report(o.volume, controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind PersistentVolume to requested PersistentVolumeClaim %q due to incompatible volumeMode", o.claim.Name)))
-	c.Reporter.Report(o.claim, controller.WarningEvent(volumeMismatch, fmt.Sprintf("Cannot bind PersistentVolume %q to requested PersistentVolumeClaim due to incompatible volumeMode", o.volume.Name)))
+	c.Reporter.Report(o.volume, controller.WarningEvent(volumeMismatch,
+		fmt.Sprintf("Cannot bind PersistentVolume to requested PersistentVolumeClaim %q due to incompatible volumeMode",
+			o.claim.Name)))
+	c.Reporter.Report(o.claim, controller.WarningEvent(volumeMismatch,
+		fmt.Sprintf("Cannot bind PersistentVolume %q to requested PersistentVolumeClaim due to incompatible volumeMode",
+			o.volume.Name)))
 }
 
 // reportNeverBound sends an event about the claim, which gets another volume than the
@@ -52,12 +56,14 @@ func (c *Controller) reportNeverBound(o observation, err error) {
 	if err != nil || o.claim == nil || !storage.NeverBound(o.claim) || o.claim.UID != o.volume.Spec.ClaimRef.UID {
 		return
 	}
-	c.Reporter.Report(o.claim, controller.WarningEvent(string(binding.NeverBoundVolume), fmt.Sprintf("Volume %q was deleted before the claim was bound to it; the volume is reclaimed, and the claim gets another volume", o.volume.Name)))
+	c.Reporter.Report(o.claim, controller.WarningEvent(string(binding.NeverBoundVolume),
+		fmt.Sprintf("Volume %q was deleted before the claim was bound to it; the volume is reclaimed, and the claim gets another volume", o.volume.Name)))
 }
 
 // reportScrubbed sends an event about a volume that awaits its recycler pod.
 func (c *Controller) reportScrubbed(volume *v1.PersistentVolume, reason binding.VolumeReason) {
 	if pod := c.InTree.ScrubbingPod(volume); pod != "" && reason == binding.RecyclerPodRuns {
-		c.Reporter.Report(volume, controller.NormalEvent(recyclerPod, fmt.Sprintf("Recycler pod: pod %s may still remove data; no claim gets the volume until the pod has ended", pod)))
+		c.Reporter.Report(volume, controller.NormalEvent(recyclerPod,
+			fmt.Sprintf("Recycler pod: pod %s may still remove data; no claim gets the volume until the pod has ended", pod)))
 	}
 }

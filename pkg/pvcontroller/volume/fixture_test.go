@@ -33,7 +33,8 @@ func (r *recorder) Eventf(object runtime.Object, kind, reason, format string, ar
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string,
+	args ...any) {
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
@@ -76,18 +77,21 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 }
 
 // newControllers returns the controller and the reclaimer that it hands volumes to.
-func newControllers(t testing.TB, client kubernetes.Interface, caches *pvcache.Caches, events *recorder, plugins ...intree.Plugin) (*Controller, *reclaimer.Controller) {
+func newControllers(t testing.TB, client kubernetes.Interface, caches *pvcache.Caches, events *recorder,
+	plugins ...intree.Plugin) (*Controller, *reclaimer.Controller) {
 	t.Helper()
 	versions, reporter := controller.NewVersions(), controller.NewReporter(events)
 	inTree, err := reclaimer.New(reclaimer.Config{
 		Client: client, Caches: caches, Versions: versions, Reporter: reporter,
-		Plugins: intree.NewSet(migration.New(), plugins...), Operations: metrics.NewOperations(), Locks: &controller.KeyLocks{}, Honor: true,
+		Plugins: intree.NewSet(migration.New(), plugins...), Operations: metrics.NewOperations(),
+		Locks: &controller.KeyLocks{}, Honor: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := New(Config{
-		Client: client, Caches: caches, Versions: versions, Reporter: reporter, InTree: inTree, WakeClaim: func(string) {}, Honor: true,
+		Client: client, Caches: caches, Versions: versions, Reporter: reporter, InTree: inTree, WakeClaim: func(string) {},
+		Honor: true,
 	})
 	return c, inTree
 }
@@ -119,9 +123,11 @@ func (s *fixture) must(err error) {
 }
 
 // releasedVolume returns a Released volume of the plugin. The claim "claim" with UID "c" is gone.
-func releasedVolume(policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
+func releasedVolume(policy v1.PersistentVolumeReclaimPolicy,
+	change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1", Annotations: map[string]string{storage.AnnDynamicallyProvisioned: diskName}},
+		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1",
+			Annotations: map[string]string{storage.AnnDynamicallyProvisioned: diskName}},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: policy,
 			ClaimRef:                      &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "c"},

@@ -27,7 +27,8 @@ func protected(v *v1.PersistentVolume) { v.Finalizers = []string{string(finalize
 // ofDriver is a static volume of a CSI driver that waits for its provisioner.
 func ofDriver(v *v1.PersistentVolume) {
 	v.Annotations = map[string]string{reclaim.Annotation: reclaim.AnnotationPending}
-	v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: "h"}}
+	v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "csi.example.com",
+		VolumeHandle: "h"}}
 }
 
 func blockMode(claim *v1.PersistentVolumeClaim) *v1.PersistentVolumeClaim {
@@ -60,7 +61,8 @@ func requests(client *fake.Clientset) (sent []string) {
 }
 
 func TestVolumeOlderThanOwnWriteIsRequeued(t *testing.T) {
-	for name, phase := range map[string]v1.PersistentVolumePhase{"phase is missing": v1.VolumePending, "protection is missing": v1.VolumeAvailable} {
+	for name, phase := range map[string]v1.PersistentVolumePhase{"phase is missing": v1.VolumePending,
+		"protection is missing": v1.VolumeAvailable} {
 		t.Run(name, func(t *testing.T) {
 			volume := releasedVolume(retains, createdByPerson, unclaimed, inPhase(phase))
 			s, client := guarded(t, volume, nil)
@@ -97,7 +99,8 @@ func TestUnboundClaimIsEnqueuedWithoutEvent(t *testing.T) {
 
 func TestDeletedVolumeOfUnboundClaimIsReleasedByGate(t *testing.T) {
 	for honor, want := range map[bool]v1.PersistentVolumePhase{true: v1.VolumeReleased, false: v1.VolumePending} {
-		s, _ := guarded(t, releasedVolume(deletes, by("csi.example.com"), phasePending, inDeletion, protected), claimOfName("c", ""))
+		s, _ := guarded(t, releasedVolume(deletes, by("csi.example.com"), phasePending, inDeletion, protected),
+			claimOfName("c", ""))
 		s.Honor = honor
 		s.must(s.Reconcile(t.Context(), "v"))
 		s.updateCaches()
@@ -131,7 +134,8 @@ func TestReleaseForProvisionerRemovesProtection(t *testing.T) {
 	now, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})
 	s.must(err)
 	if now.Status.Phase != v1.VolumeReleased || !slices.Equal(now.Finalizers, []string{string(finalizer.External)}) {
-		t.Errorf("the volume is %s with %q, want Released with the finalizer of the provisioner", now.Status.Phase, now.Finalizers)
+		t.Errorf("the volume is %s with %q, want Released with the finalizer of the provisioner", now.Status.Phase,
+			now.Finalizers)
 	}
 }
 
@@ -149,7 +153,8 @@ func TestProtectionOfUndeletedVolumeIsNotRemovedAlone(t *testing.T) {
 // If pv-protection came later, a user could delete the volume before.
 func TestVolumeThatIsBoundAgainIsProtectedAtOnce(t *testing.T) {
 	byDriver := func(v *v1.PersistentVolume) { v.Finalizers = []string{string(finalizer.External)} }
-	s, client := guarded(t, releasedVolume(deletes, phaseReleased, ofDriver, createdByPerson, byDriver), claimOfName("c", "v"))
+	s, client := guarded(t, releasedVolume(deletes, phaseReleased, ofDriver, createdByPerson, byDriver),
+		claimOfName("c", "v"))
 	s.must(s.Reconcile(t.Context(), "v"))
 	sent := requests(client)
 	now, err := client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{})
@@ -187,11 +192,12 @@ func TestProtect(t *testing.T) {
 		claim    *v1.PersistentVolumeClaim
 		requests []string
 	}{
-		"finalizer of the plugin is missing":      {releasedVolume(deletes, phaseBound), claimOfName("c", "v"), nil},
-		"phase is wrong":                          {releasedVolume(retains, phaseAvailable), claimOfName("c", "v"), nil},
-		"bound":                                   {releasedVolume(retains, phaseBound), claimOfName("c", "v"), []string{patchVolume}},
-		"deleted, bound":                          {releasedVolume(retains, phaseBound, inDeletion, protected), claimOfName("c", "v"), nil},
-		"deleted, modes differ":                   {releasedVolume(retains, phaseAvailable, inDeletion, protected), blockMode(claimOfName("c", "")), []string{patchVolume}},
+		"finalizer of the plugin is missing": {releasedVolume(deletes, phaseBound), claimOfName("c", "v"), nil},
+		"phase is wrong":                     {releasedVolume(retains, phaseAvailable), claimOfName("c", "v"), nil},
+		"bound":                              {releasedVolume(retains, phaseBound), claimOfName("c", "v"), []string{patchVolume}},
+		"deleted, bound":                     {releasedVolume(retains, phaseBound, inDeletion, protected), claimOfName("c", "v"), nil},
+		"deleted, modes differ": {releasedVolume(retains, phaseAvailable, inDeletion, protected),
+			blockMode(claimOfName("c", "")), []string{patchVolume}},
 		"deleted, awaits reclaim, claim unbound":  {releasedVolume(deletes, ofDriver, inDeletion, protected), claimOfName("c", ""), []string{getClaim, patchVolume}},
 		"would await reclaim, not deleted":        {releasedVolume(deletes, ofDriver, protected), claimOfName("c", ""), nil},
 		"deleted, policy Retain, claim not bound": {releasedVolume(retains, ofDriver, inDeletion, protected), claimOfName("c", ""), []string{patchVolume}},

@@ -34,7 +34,8 @@ func TestAnnotationsMissingInCacheAreKept(t *testing.T) {
 	s.updateCaches()
 	s.must(s.Reconcile(t.Context(), "v"))
 	s.updateCaches()
-	if now := s.Caches.Volume("v"); now.Annotations["backup.example.com/id"] != "precious" || now.Annotations[storage.AnnMigratedTo] == "" {
+	if now := s.Caches.Volume("v"); now.Annotations["backup.example.com/id"] != "precious" ||
+		now.Annotations[storage.AnnMigratedTo] == "" {
 		t.Errorf("the annotations are %v", now.Annotations)
 	}
 }

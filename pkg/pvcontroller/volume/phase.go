@@ -41,14 +41,15 @@ func (o observation) claimKey() string {
 
 func (c *Controller) phaseState(o observation) binding.VolumeState {
 	return binding.VolumeState{
-		Claim:         storage.ClaimOf(o.volume, o.claim),
-		ModesDiffer:   o.claim != nil && !binding.SameMode(o.volume, o.claim),
-		Phase:         storage.PhaseOf(o.volume.Status.Phase),
-		DynamicDelete: storage.HasProvisioner(o.volume) && o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
-		Deleting:      c.Honor && o.volume.DeletionTimestamp != nil,
-		Scrubbed:      c.InTree.IsScrubbed(o.volume),
-		Owned:         o.owner != nil && o.volume.Spec.ClaimRef == nil,
-		Confirmed:     o.confirmed,
+		Claim:       storage.ClaimOf(o.volume, o.claim),
+		ModesDiffer: o.claim != nil && !binding.SameMode(o.volume, o.claim),
+		Phase:       storage.PhaseOf(o.volume.Status.Phase),
+		DynamicDelete: storage.HasProvisioner(o.volume) &&
+			o.volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete,
+		Deleting:  c.Honor && o.volume.DeletionTimestamp != nil,
+		Scrubbed:  c.InTree.IsScrubbed(o.volume),
+		Owned:     o.owner != nil && o.volume.Spec.ClaimRef == nil,
+		Confirmed: o.confirmed,
 	}
 }
 
@@ -70,7 +71,8 @@ func (c *Controller) setPhase(ctx context.Context, volume *v1.PersistentVolume) 
 			c.reportMismatch(o)
 			return o.volume, nil
 		default:
-			klog.FromContext(ctx).V(4).Info("Decided on volume", "action", decision.Action, "reason", decision.Reason, "claim", controller.ClaimKey(o.volume), "state", state)
+			klog.FromContext(ctx).V(4).Info("Decided on volume", "action", decision.Action, "reason", decision.Reason, "claim",
+				controller.ClaimKey(o.volume), "state", state)
 		}
 		err, before := steps.Next(), o.volume
 		if err == nil {

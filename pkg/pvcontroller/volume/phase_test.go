@@ -44,8 +44,9 @@ func claimOfName(uid types.UID, volume string) *v1.PersistentVolumeClaim {
 const deletes, retains = v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain
 
 var (
-	phasePending, phaseAvailable, phaseBound = inPhase(v1.VolumePending), inPhase(v1.VolumeAvailable), inPhase(v1.VolumeBound)
-	phaseReleased, phaseFailed               = inPhase(v1.VolumeReleased), inPhase(v1.VolumeFailed)
+	phasePending, phaseAvailable, phaseBound = inPhase(v1.VolumePending), inPhase(v1.VolumeAvailable),
+		inPhase(v1.VolumeBound)
+	phaseReleased, phaseFailed = inPhase(v1.VolumeReleased), inPhase(v1.VolumeFailed)
 )
 
 var phaseCases = map[string]struct {
@@ -71,7 +72,8 @@ var phaseCases = map[string]struct {
 	"bound, claim names other, reserved by person": {
 		releasedVolume(retains, createdByPerson, phaseBound), claimOfName("c", "other"), v1.VolumeAvailable, "claim"},
 	"bound, claim names other, chosen by controller": {
-		releasedVolume(retains, createdByPerson, phaseBound, foundByController), claimOfName("c", "other"), v1.VolumeAvailable, ""},
+		releasedVolume(retains, createdByPerson, phaseBound, foundByController), claimOfName("c", "other"),
+		v1.VolumeAvailable, ""},
 	"bound, provisioned, claim names other": {
 		releasedVolume(deletes, phaseBound), claimOfName("c", "other"), v1.VolumeReleased, "claim c"},
 	"bound, provisioned with Retain, claim names other": {
@@ -150,7 +152,8 @@ func TestDifferentVolumeModesAreReportedOnBothObjects(t *testing.T) {
 	block := v1.PersistentVolumeBlock
 	claim := claimOfName("c", "")
 	claim.Spec.VolumeMode = &block
-	s := reconcileOnce(t, releasedVolume(v1.PersistentVolumeReclaimRetain, createdByPerson, inPhase(v1.VolumeAvailable)), claim)
+	s := reconcileOnce(t, releasedVolume(v1.PersistentVolumeReclaimRetain, createdByPerson, inPhase(v1.VolumeAvailable)),
+		claim)
 	want := []string{`Warning VolumeMismatch: Cannot bind PersistentVolume to requested PersistentVolumeClaim "claim" due to incompatible volumeMode`, `Warning VolumeMismatch: Cannot bind PersistentVolume "v" to requested PersistentVolumeClaim due to incompatible volumeMode`}
 	if !slices.Equal(s.events.events, want) {
 		t.Errorf("events %q, want %q", s.events.events, want)
@@ -163,18 +166,21 @@ func TestDifferentVolumeModesAreReportedOnBothObjects(t *testing.T) {
 // revertPatches makes the API server return the unchanged volume for every patch.
 func (s *fixture) revertPatches(volume *v1.PersistentVolume) *int {
 	patches := new(int)
-	s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-		*patches++
-		return *patches < 1000, volume.DeepCopy(), nil
-	})
+	s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes",
+		func(clienttesting.Action) (bool, runtime.Object, error) {
+			*patches++
+			return *patches < 1000, volume.DeepCopy(), nil
+		})
 	return patches
 }
 
 func TestReconcileEndsThoughWebhookRevertsPhase(t *testing.T) {
-	volume := releasedVolume(v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.ClaimRef, v.Status.Phase = nil, v1.VolumePending })
+	volume := releasedVolume(v1.PersistentVolumeReclaimRetain,
+		func(v *v1.PersistentVolume) { v.Spec.ClaimRef, v.Status.Phase = nil, v1.VolumePending })
 	s := newFixture(t, volume)
 	patches := s.revertPatches(volume)
-	if err := s.Reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrTooManySteps) || *patches > controller.MaxSteps {
+	if err := s.Reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrTooManySteps) ||
+		*patches > controller.MaxSteps {
 		t.Errorf("%d patches in one reconcile, error %v", *patches, err)
 	}
 }

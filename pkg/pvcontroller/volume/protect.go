@@ -86,6 +86,7 @@ func (c *Controller) claimOfProtected(ctx context.Context, volume *v1.Persistent
 }
 
 // protectionState returns the state of a volume that has the phase or is about to get it.
-func (c *Controller) protectionState(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) protection.VolumeState {
+func (c *Controller) protectionState(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase,
+	claim storage.ClaimRelation) protection.VolumeState {
 	return protection.VolumeStateOf(volume, phase, c.InTree.AwaitsReclaim(volume, phase, claim))
 }

@@ -66,7 +66,8 @@ func TestProtectionIsRemovedWithoutReclaim(t *testing.T) {
 			s.must(s.Protect(t.Context(), "v"))
 			s.updateCaches()
 			volume := s.Caches.Volume("v")
-			if got := volume == nil || !slices.Contains(volume.Finalizers, string(finalizer.VolumeProtection)); got != tc.removed {
+			if got := volume == nil || !slices.Contains(volume.Finalizers,
+				string(finalizer.VolumeProtection)); got != tc.removed {
 				t.Errorf("pv-protection is removed: %v, want %v", got, tc.removed)
 			}
 		})

@@ -38,10 +38,11 @@ func added(t *testing.T, queue string) float64 {
 
 // deleting is an available volume that carries pv-protection.
 func deleting(phase v1.PersistentVolumePhase) *v1.PersistentVolume {
-	return releasedVolume(v1.PersistentVolumeReclaimRetain, createdByPerson, unclaimed, inPhase(phase), func(v *v1.PersistentVolume) {
-		now := metav1.Now()
-		v.DeletionTimestamp, v.Finalizers = &now, []string{string(finalizer.VolumeProtection)}
-	})
+	return releasedVolume(v1.PersistentVolumeReclaimRetain, createdByPerson, unclaimed, inPhase(phase),
+		func(v *v1.PersistentVolume) {
+			now := metav1.Now()
+			v.DeletionTimestamp, v.Finalizers = &now, []string{string(finalizer.VolumeProtection)}
+		})
 }
 
 func TestDeletedVolumePassesProtectionQueue(t *testing.T) {
@@ -104,7 +105,8 @@ func TestProtectionIsRemovedAfterPhase(t *testing.T) {
 			s.must(s.Protect(t.Context(), "v"))
 			s.updateCaches()
 			volume := s.Caches.Volume("v")
-			if got := volume == nil || !slices.Contains(volume.Finalizers, string(finalizer.VolumeProtection)); got != tc.removed {
+			if got := volume == nil || !slices.Contains(volume.Finalizers,
+				string(finalizer.VolumeProtection)); got != tc.removed {
 				t.Errorf("pv-protection is removed: %v, want %v", got, tc.removed)
 			}
 		})

@@ -37,17 +37,23 @@ func TestRefusedWriteOfVolumeIsReported(t *testing.T) {
 		write  string
 	}{
 		"in-tree finalizer": {releasedVolume(v1.PersistentVolumeReclaimDelete), reconcile, "Writing the finalizers and annotations that say who deletes the disk"},
-		"Released":          {releasedVolume(v1.PersistentVolumeReclaimDelete, withFinalizers(inTree, protected), phase(v1.VolumeBound)), reconcile, "Writing the phase Released"},
-		"Available":         {releasedVolume(v1.PersistentVolumeReclaimRetain, withFinalizers(protected), phase(v1.VolumePending), unclaimed), reconcile, "Writing the phase Available"},
-		"protection":        {releasedVolume(v1.PersistentVolumeReclaimRetain), protect, "Adding the finalizer kubernetes.io/pv-protection"},
-		"end of protection": {releasedVolume(v1.PersistentVolumeReclaimRetain, withFinalizers(protected), deleting), protect, "Removing the finalizer kubernetes.io/pv-protection"},
+		"Released": {releasedVolume(v1.PersistentVolumeReclaimDelete, withFinalizers(inTree, protected),
+			phase(v1.VolumeBound)), reconcile, "Writing the phase Released"},
+		"Available": {releasedVolume(v1.PersistentVolumeReclaimRetain, withFinalizers(protected),
+			phase(v1.VolumePending), unclaimed), reconcile, "Writing the phase Available"},
+		"protection": {releasedVolume(v1.PersistentVolumeReclaimRetain), protect, "Adding the finalizer kubernetes.io/pv-protection"},
+		"end of protection": {releasedVolume(v1.PersistentVolumeReclaimRetain, withFinalizers(protected), deleting), protect,
+			"Removing the finalizer kubernetes.io/pv-protection"},
 	} {
-		for _, code := range []int32{http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity} {
+		for _, code := range []int32{http.StatusForbidden, http.StatusNotFound, http.StatusConflict,
+			http.StatusUnprocessableEntity} {
 			t.Run(fmt.Sprintf("%s, %d", name, code), func(t *testing.T) {
 				s := newFixture(t, tc.volume)
-				s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: `admission webhook "w" denied the request`}}
-				})
+				s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes",
+					func(clienttesting.Action) (bool, runtime.Object, error) {
+						return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code,
+							Message: `admission webhook "w" denied the request`}}
+					})
 				for range 3 {
 					if err := tc.pass(s)(t.Context(), "v"); err == nil {
 						t.Fatal("the refusal is no error")

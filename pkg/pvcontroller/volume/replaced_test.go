@@ -20,9 +20,10 @@ func replaced() (*v1.PersistentVolume, *v1.PersistentVolumeClaim) {
 		v.Finalizers = []string{"kubernetes.io/pv-protection"}
 	})
 	claim := &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c", Annotations: map[string]string{storage.AnnBindCompleted: "yes"}},
-		Spec:       v1.PersistentVolumeClaimSpec{VolumeName: "v"},
-		Status:     v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c",
+			Annotations: map[string]string{storage.AnnBindCompleted: "yes"}},
+		Spec:   v1.PersistentVolumeClaimSpec{VolumeName: "v"},
+		Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
 	}
 	return volume, claim
 }
@@ -65,10 +66,11 @@ func TestClaimOfReplacedVolumeIsOnAnyPage(t *testing.T) {
 		"":     {ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "next"}},
 		"next": {ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []v1.PersistentVolumeClaim{*claim}},
 	}
-	s.Client.(*fake.Clientset).PrependReactor("list", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		options := action.(clienttesting.ListActionImpl).GetListOptions()
-		return true, pages[options.Continue], nil
-	})
+	s.Client.(*fake.Clientset).PrependReactor("list", "persistentvolumeclaims",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			options := action.(clienttesting.ListActionImpl).GetListOptions()
+			return true, pages[options.Continue], nil
+		})
 	if owner, err := s.liveOwner(t.Context(), volume); err != nil || owner == nil || owner.UID != "c" {
 		t.Errorf("owner %v, %v", owner, err)
 	}

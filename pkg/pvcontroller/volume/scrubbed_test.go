@@ -14,8 +14,9 @@ import (
 // recyclerOf returns the pod that recycled the volume for a former claim.
 func recyclerOf(volume string, change ...func(*v1.Pod)) *v1.Pod {
 	pod := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: plugin.RecyclerPrefix + volume, Annotations: map[string]string{plugin.RecyclerAnnotation: "u/before"}},
-		Status:     v1.PodStatus{Phase: v1.PodRunning},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: plugin.RecyclerPrefix + volume,
+			Annotations: map[string]string{plugin.RecyclerAnnotation: "u/before"}},
+		Status: v1.PodStatus{Phase: v1.PodRunning},
 	}
 	for _, f := range change {
 		f(pod)

@@ -25,16 +25,18 @@ func TestUndoneWriteOfVolumeIsAnError(t *testing.T) {
 		reconcile func(*fixture) func(context.Context, string) error
 	}{
 		"in-tree finalizer": {releasedVolume(v1.PersistentVolumeReclaimDelete), func(s *fixture) func(context.Context, string) error { return s.Reconcile }},
-		"phase": {releasedVolume(v1.PersistentVolumeReclaimDelete, protected, func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeBound }),
+		"phase": {releasedVolume(v1.PersistentVolumeReclaimDelete, protected,
+			func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeBound }),
 			func(s *fixture) func(context.Context, string) error { return s.Reconcile }},
 		"protection": {releasedVolume(v1.PersistentVolumeReclaimDelete, unprotected), func(s *fixture) func(context.Context, string) error { return s.Protect }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, writes := newFixture(t, tc.volume), 0
-			s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-				writes++
-				return true, tc.volume.DeepCopy(), nil
-			})
+			s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes",
+				func(clienttesting.Action) (bool, runtime.Object, error) {
+					writes++
+					return true, tc.volume.DeepCopy(), nil
+				})
 			for range 10 {
 				if err := tc.reconcile(s)(t.Context(), "v"); !errors.Is(err, controller.ErrTooManySteps) {
 					t.Fatalf("error %v", err)

@@ -45,7 +45,8 @@ func provisionerDeletes(volume *v1.PersistentVolume) blocker.Blocker {
 	return blocker.Blocker{
 		Object:    blocker.Object{Kind: "PersistentVolume", Name: volume.Name, UID: string(volume.UID)},
 		Finalizer: string(finalizer.VolumeProtection), Reason: blocker.TooLateToProtect, Verdict: blocker.Waiting,
-		Holder: "the provisioner of driver " + external.DriverOf(volume) + ", if it is that of Exeunt", Next: "kubectl exeunt why pv/" + volume.Name,
+		Holder: "the provisioner of driver " + external.DriverOf(volume) + ", if it is that of Exeunt",
+		Next:   "kubectl exeunt why pv/" + volume.Name,
 	}
 }
 
@@ -56,7 +57,8 @@ func claimExists(volume *v1.PersistentVolume, claim *v1.PersistentVolumeClaim, p
 		return blocker.Blocker{}, false
 	}
 	found := blocker.Blocker{
-		Object:    blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)},
+		Object: blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name,
+			UID: string(claim.UID)},
 		Finalizer: string(finalizer.VolumeProtection), Reason: blocker.ClaimExists,
 		Holder: "PersistentVolumeClaim " + controller.Key(claim), Verdict: blocker.Waiting,
 		Next: fmt.Sprintf("once the claim is no longer needed: kubectl delete pvc %s -n %s", claim.Name, claim.Namespace),

@@ -29,9 +29,10 @@ func TestClaimExistsNamesClaim(t *testing.T) {
 		}
 		return found
 	}
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: v1.PodSpec{NodeName: "node", Volumes: []v1.Volume{{
-		Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
-	}}}}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec: v1.PodSpec{NodeName: "node", Volumes: []v1.Volume{{
+			Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
+		}}}}
 	const protected, foreign = string(finalizer.ClaimProtection), "example.com/backup"
 	for name, tc := range map[string]struct {
 		claim *v1.PersistentVolumeClaim
@@ -63,7 +64,8 @@ func TestVolumeThatAwaitsItsProvisionerHasEvent(t *testing.T) {
 		s.updateCaches()
 		s.must(s.Protect(t.Context(), "v"))
 	})
-	if got := strings.Join(events, "; "); !strings.HasPrefix(got, "Normal DeletionWaiting TooLateToProtect: ") || !strings.Contains(got, "example.com") {
+	if got := strings.Join(events, "; "); !strings.HasPrefix(got, "Normal DeletionWaiting TooLateToProtect: ") ||
+		!strings.Contains(got, "example.com") {
 		t.Errorf("events %q", got)
 	}
 }

@@ -26,7 +26,9 @@ func FuzzOwner(f *testing.F) {
 			if !Owns(other, volume) || other == driver {
 				continue
 			}
-			if driver == "" || volume.Annotations[storage.AnnMigratedTo] != driver || volume.Annotations[storage.AnnDynamicallyProvisioned] != other && (volume.Spec.CSI == nil || volume.Spec.CSI.Driver != other) {
+			if driver == "" || volume.Annotations[storage.AnnMigratedTo] != driver ||
+				volume.Annotations[storage.AnnDynamicallyProvisioned] != other &&
+					(volume.Spec.CSI == nil || volume.Spec.CSI.Driver != other) {
 				t.Errorf("volume of driver %q is owned by %q too: %v", driver, other, volume.Annotations)
 			}
 		}

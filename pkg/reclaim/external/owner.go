@@ -20,7 +20,8 @@ func Owns(driver string, volume *v1.PersistentVolume) bool {
 
 // DriverOf returns the driver, or any other provisioner, that reclaims the volume, "" for none.
 func DriverOf(volume *v1.PersistentVolume) string {
-	candidates := []string{volume.Annotations[storage.AnnMigratedTo], volume.Annotations[storage.AnnDynamicallyProvisioned]}
+	candidates := []string{volume.Annotations[storage.AnnMigratedTo],
+		volume.Annotations[storage.AnnDynamicallyProvisioned]}
 	if volume.Spec.CSI != nil {
 		candidates = append(candidates, volume.Spec.CSI.Driver)
 	}

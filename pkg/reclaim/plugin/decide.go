@@ -80,7 +80,8 @@ func decide(s State) Decision {
 // mayReclaim reports whether the claim allows that the volume is reclaimed. A volume that
 // was never bound is never recycled.
 func (s State) mayReclaim() bool {
-	return reclaim.IsReleased(s.Claim) || s.Policy == storage.PolicyDelete && reclaim.MayReclaim(s.Claim, s.Dynamic, s.Deleting)
+	return reclaim.IsReleased(s.Claim) || s.Policy == storage.PolicyDelete &&
+		reclaim.MayReclaim(s.Claim, s.Dynamic, s.Deleting)
 }
 
 func decidePlugin(s State) Decision {

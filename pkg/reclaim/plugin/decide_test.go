@@ -10,7 +10,8 @@ import (
 
 // released returns the state of an in-tree volume whose claim is gone, with the changes.
 func released(policy Policy, change ...func(*State)) State {
-	s := State{Honor: true, Reclaimer: ReclaimerPlugin, CanRecycle: true, Policy: policy, Phase: PhaseReleased, Claim: ClaimGone}
+	s := State{Honor: true, Reclaimer: ReclaimerPlugin, CanRecycle: true, Policy: policy, Phase: PhaseReleased,
+		Claim: ClaimGone}
 	for _, f := range change {
 		f(&s)
 	}
@@ -38,30 +39,33 @@ var decideCases = map[string]struct {
 	state State
 	want  Decision
 }{
-	"released volume is confirmed first":                 {released(PolicyDelete, protected), Decision{Confirm, ClaimReleased}},
-	"confirmed released volume is deleted":               {released(PolicyDelete, protected, confirmed), Decision{DeleteVolume, ClaimReleased}},
-	"confirmed Failed volume is deleted":                 {released(PolicyDelete, protected, failed, confirmed), Decision{DeleteVolume, ClaimReleased}},
-	"static volume is deleted":                           {released(PolicyDelete, confirmed), Decision{DeleteVolume, ClaimReleased}},
-	"volume deleted before its claim is deleted":         {released(PolicyDelete, protected, deleting, confirmed), Decision{DeleteVolume, ClaimReleased}},
-	"volume without finalizer is deleted":                {released(PolicyDelete, deleting, confirmed), Decision{DeleteVolume, ClaimReleased}},
-	"object is deleted after the volume":                 {released(PolicyDelete, protected, deleted), Decision{DeleteObject, AlreadyReclaimed}},
-	"finalizer is removed after the object's deletion":   {released(PolicyDelete, protected, deleting, deleted), Decision{RemoveFinalizer, AlreadyReclaimed}},
-	"reclaimed volume without finalizer waits":           {released(PolicyDelete, deleting, deleted, confirmed), Decision{Wait, AlreadyReclaimed}},
-	"gate off, volume deleted before its claim leaks":    {released(PolicyDelete, off, deleting, confirmed), Decision{Wait, GateOff}},
-	"gate off, released volume is deleted":               {released(PolicyDelete, off, confirmed), Decision{DeleteVolume, ClaimReleased}},
-	"volume without plugin becomes Failed":               {released(PolicyDelete, by(ReclaimerMissing)), Decision{SetPhaseFailed, NoPlugin}},
-	"volume of an existing claim is kept":                {released(PolicyDelete, claim(ClaimBound), confirmed), Decision{Wait, StillClaimed}},
-	"bound volume is kept":                               {released(PolicyDelete, bound, confirmed), Decision{Wait, StillClaimed}},
-	"deleted volume that was never bound is deleted":     {released(PolicyDelete, claim(ClaimUnbound), dynamic, deleting, confirmed), Decision{DeleteVolume, ClaimReleased}},
-	"volume of an unbound claim is kept":                 {released(PolicyDelete, claim(ClaimUnbound), dynamic, confirmed), Decision{Wait, StillClaimed}},
-	"unbound volume is not recycled":                     {released(PolicyRecycle, claim(ClaimUnbound), dynamic, deleting, confirmed), Decision{Wait, StillClaimed}},
-	"dynamic volume of claim bound elsewhere is deleted": {released(PolicyDelete, dynamic, claim(ClaimElsewhere), confirmed), Decision{DeleteVolume, ClaimReleased}},
-	"static volume of claim bound elsewhere is kept":     {released(PolicyDelete, claim(ClaimElsewhere), confirmed), Decision{Wait, DataKept}},
-	"volume with shared data is not deleted":             {released(PolicyDelete, shared, protected, confirmed), Decision{Wait, HandleShared}},
-	"external volume waits for the provisioner":          {released(PolicyDelete, by(ReclaimerExternal), confirmed), Decision{Wait, ReclaimedByOther}},
-	"migrated volume waits for the driver":               {released(PolicyRecycle, by(ReclaimerMigrated), confirmed), Decision{Wait, ReclaimedByOther}},
-	"Retain volume is kept":                              {released(PolicyRetain, confirmed), Decision{Wait, PolicyKeepsData}},
-	"volume with unknown policy becomes Failed":          {released(PolicyUnknown, confirmed), Decision{SetPhaseFailed, UnknownPolicy}},
+	"released volume is confirmed first":               {released(PolicyDelete, protected), Decision{Confirm, ClaimReleased}},
+	"confirmed released volume is deleted":             {released(PolicyDelete, protected, confirmed), Decision{DeleteVolume, ClaimReleased}},
+	"confirmed Failed volume is deleted":               {released(PolicyDelete, protected, failed, confirmed), Decision{DeleteVolume, ClaimReleased}},
+	"static volume is deleted":                         {released(PolicyDelete, confirmed), Decision{DeleteVolume, ClaimReleased}},
+	"volume deleted before its claim is deleted":       {released(PolicyDelete, protected, deleting, confirmed), Decision{DeleteVolume, ClaimReleased}},
+	"volume without finalizer is deleted":              {released(PolicyDelete, deleting, confirmed), Decision{DeleteVolume, ClaimReleased}},
+	"object is deleted after the volume":               {released(PolicyDelete, protected, deleted), Decision{DeleteObject, AlreadyReclaimed}},
+	"finalizer is removed after the object's deletion": {released(PolicyDelete, protected, deleting, deleted), Decision{RemoveFinalizer, AlreadyReclaimed}},
+	"reclaimed volume without finalizer waits":         {released(PolicyDelete, deleting, deleted, confirmed), Decision{Wait, AlreadyReclaimed}},
+	"gate off, volume deleted before its claim leaks":  {released(PolicyDelete, off, deleting, confirmed), Decision{Wait, GateOff}},
+	"gate off, released volume is deleted":             {released(PolicyDelete, off, confirmed), Decision{DeleteVolume, ClaimReleased}},
+	"volume without plugin becomes Failed":             {released(PolicyDelete, by(ReclaimerMissing)), Decision{SetPhaseFailed, NoPlugin}},
+	"volume of an existing claim is kept":              {released(PolicyDelete, claim(ClaimBound), confirmed), Decision{Wait, StillClaimed}},
+	"bound volume is kept":                             {released(PolicyDelete, bound, confirmed), Decision{Wait, StillClaimed}},
+	"deleted volume that was never bound is deleted": {released(PolicyDelete, claim(ClaimUnbound), dynamic, deleting,
+		confirmed), Decision{DeleteVolume, ClaimReleased}},
+	"volume of an unbound claim is kept": {released(PolicyDelete, claim(ClaimUnbound), dynamic, confirmed), Decision{Wait, StillClaimed}},
+	"unbound volume is not recycled": {released(PolicyRecycle, claim(ClaimUnbound), dynamic, deleting,
+		confirmed), Decision{Wait, StillClaimed}},
+	"dynamic volume of claim bound elsewhere is deleted": {released(PolicyDelete, dynamic, claim(ClaimElsewhere),
+		confirmed), Decision{DeleteVolume, ClaimReleased}},
+	"static volume of claim bound elsewhere is kept": {released(PolicyDelete, claim(ClaimElsewhere), confirmed), Decision{Wait, DataKept}},
+	"volume with shared data is not deleted":         {released(PolicyDelete, shared, protected, confirmed), Decision{Wait, HandleShared}},
+	"external volume waits for the provisioner":      {released(PolicyDelete, by(ReclaimerExternal), confirmed), Decision{Wait, ReclaimedByOther}},
+	"migrated volume waits for the driver":           {released(PolicyRecycle, by(ReclaimerMigrated), confirmed), Decision{Wait, ReclaimedByOther}},
+	"Retain volume is kept":                          {released(PolicyRetain, confirmed), Decision{Wait, PolicyKeepsData}},
+	"volume with unknown policy becomes Failed":      {released(PolicyUnknown, confirmed), Decision{SetPhaseFailed, UnknownPolicy}},
 
 	"recycled volume is confirmed first":              {released(PolicyRecycle), Decision{Confirm, ClaimReleased}},
 	"recycler pod is created":                         {released(PolicyRecycle, confirmed), Decision{CreateRecycler, ClaimReleased}},
@@ -70,12 +74,15 @@ var decideCases = map[string]struct {
 	"volume waits for recycler pod being deleted":     {released(PolicyRecycle, pod(RecyclerDeleting)), Decision{Wait, RecyclerPodUnfinished}},
 	"foreign recycler pod is deleted":                 {released(PolicyRecycle, confirmed, pod(RecyclerForeign)), Decision{DeleteRecycler, RecyclerPodForeign}},
 	"success of recycler pod is confirmed first":      {released(PolicyRecycle, pod(RecyclerSucceeded)), Decision{Confirm, ClaimReleased}},
-	"recycling finishes after the pod's success":      {released(PolicyRecycle, confirmed, pod(RecyclerSucceeded)), Decision{FinishRecycling, RecyclerPodSucceeded}},
-	"recycling is retried after the pod's failure":    {released(PolicyRecycle, confirmed, pod(RecyclerFailed)), Decision{RetryRecycling, RecyclerPodFailed}},
-	"missing rights to recycle are reported":          {released(PolicyRecycle, confirmed, pod(RecyclerForbidden)), Decision{ReportForbidden, RecyclerPodForbidden}},
-	"Failed volume is recycled again":                 {released(PolicyRecycle, failed, confirmed), Decision{CreateRecycler, ClaimReleased}},
-	"recycled volume is confirmed again":              {released(PolicyRecycle, recycled, pod(RecyclerDeleting)), Decision{Confirm, ClaimReleased}},
-	"recycled volume loses its claimRef":              {released(PolicyRecycle, recycled, confirmed, pod(RecyclerDeleting)), Decision{ClearClaimRef, AlreadyReclaimed}},
+	"recycling finishes after the pod's success": {released(PolicyRecycle, confirmed, pod(RecyclerSucceeded)),
+		Decision{FinishRecycling, RecyclerPodSucceeded}},
+	"recycling is retried after the pod's failure": {released(PolicyRecycle, confirmed, pod(RecyclerFailed)), Decision{RetryRecycling, RecyclerPodFailed}},
+	"missing rights to recycle are reported": {released(PolicyRecycle, confirmed, pod(RecyclerForbidden)),
+		Decision{ReportForbidden, RecyclerPodForbidden}},
+	"Failed volume is recycled again":    {released(PolicyRecycle, failed, confirmed), Decision{CreateRecycler, ClaimReleased}},
+	"recycled volume is confirmed again": {released(PolicyRecycle, recycled, pod(RecyclerDeleting)), Decision{Confirm, ClaimReleased}},
+	"recycled volume loses its claimRef": {released(PolicyRecycle, recycled, confirmed,
+		pod(RecyclerDeleting)), Decision{ClearClaimRef, AlreadyReclaimed}},
 	"recycled volume with shared data is confirmed":   {released(PolicyRecycle, recycled, shared), Decision{Confirm, ClaimReleased}},
 	"recycled volume of a new pod is confirmed":       {released(PolicyRecycle, recycled, used), Decision{Confirm, ClaimReleased}},
 	"external volume with Recycle becomes Failed":     {released(PolicyRecycle, by(ReclaimerExternal), unrecycled), Decision{SetPhaseFailed, NoPlugin}},
@@ -104,7 +111,8 @@ func TestDecide(t *testing.T) {
 }
 
 func TestPluginIsCalledOnlyInConfirmedReleasedState(t *testing.T) {
-	policy := map[Action]Policy{DeleteVolume: PolicyDelete, CreateRecycler: PolicyRecycle, FinishRecycling: PolicyRecycle, ClearClaimRef: PolicyRecycle}
+	policy := map[Action]Policy{DeleteVolume: PolicyDelete, CreateRecycler: PolicyRecycle, FinishRecycling: PolicyRecycle,
+		ClearClaimRef: PolicyRecycle}
 	called := map[Action]int{}
 	for s := range states {
 		action := Decide(s).Action
@@ -113,11 +121,13 @@ func TestPluginIsCalledOnlyInConfirmedReleasedState(t *testing.T) {
 			continue
 		}
 		called[action]++
-		foreign := s.Reclaimer == ReclaimerMigrated || action == DeleteVolume && s.Reclaimer != ReclaimerPlugin || action != DeleteVolume && !s.CanRecycle
+		foreign := s.Reclaimer == ReclaimerMigrated || action == DeleteVolume && s.Reclaimer != ReclaimerPlugin ||
+			action != DeleteVolume && !s.CanRecycle
 		going := s.Deleting && (action != DeleteVolume || !s.Honor)
 		neverBound := s.Claim == ClaimUnbound && s.Dynamic && s.Deleting && action == DeleteVolume
 		mine := s.Claim == ClaimGone || neverBound || s.Claim == ClaimElsewhere && s.Dynamic && s.Policy == PolicyDelete
-		if !s.Confirmed || s.Policy != needed || foreign || going || !mine || s.Phase != PhaseReleased && s.Phase != PhaseFailed {
+		if !s.Confirmed || s.Policy != needed || foreign || going || !mine || s.Phase != PhaseReleased &&
+			s.Phase != PhaseFailed {
 			t.Errorf("%v in %+v", action, s)
 		}
 		if (s.Shared || s.Used && action != DeleteVolume) && action != ClearClaimRef || s.Deleted && action == DeleteVolume {
@@ -135,7 +145,8 @@ func TestPluginIsCalledOnlyInConfirmedReleasedState(t *testing.T) {
 func TestNoVolumeIsStuckTerminating(t *testing.T) {
 	for s := range states {
 		released := s.Phase == PhaseReleased || s.Phase == PhaseFailed
-		reclaimable := released && s.Deleting && s.Protected && s.Reclaimer != ReclaimerExternal && s.Reclaimer != ReclaimerMigrated && s.Claim == ClaimGone && s.Policy == PolicyDelete && s.Honor
+		reclaimable := released && s.Deleting && s.Protected && s.Reclaimer != ReclaimerExternal &&
+			s.Reclaimer != ReclaimerMigrated && s.Claim == ClaimGone && s.Policy == PolicyDelete && s.Honor
 		if d := Decide(s); reclaimable && d.Action == Wait && d.Reason != HandleShared {
 			t.Errorf("stuck: %+v, %v", s, d)
 		}
@@ -145,7 +156,8 @@ func TestNoVolumeIsStuckTerminating(t *testing.T) {
 func TestNoRecycledVolumeIsStuck(t *testing.T) {
 	for s := range states {
 		released := s.Phase == PhaseReleased || s.Phase == PhaseFailed
-		recyclable := released && s.Policy == PolicyRecycle && s.Reclaimer != ReclaimerMigrated && s.Claim == ClaimGone && !s.Deleting
+		recyclable := released && s.Policy == PolicyRecycle && s.Reclaimer != ReclaimerMigrated && s.Claim == ClaimGone &&
+			!s.Deleting
 		waits := s.Shared || s.Used || s.Recycler == RecyclerRunning || s.Recycler == RecyclerDeleting
 		if d := Decide(s); recyclable && !waits && d.Action == Wait {
 			t.Errorf("stuck: %+v, %v", s, d)

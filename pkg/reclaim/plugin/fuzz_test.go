@@ -23,19 +23,22 @@ func FuzzVolume(f *testing.F) {
 		volumeBefore, podBefore := volume.DeepCopy(), pod.DeepCopy()
 		migrated, deletes := d.Below(2) == 1, d.Below(2) == 1
 		origin, reclaimer := OriginOf(volume, migrated, deletes), ReclaimerOf(volume, migrated, deletes)
-		if origin < OriginStatic || origin > OriginStaticMigrated || reclaimer < ReclaimerMigrated || reclaimer > ReclaimerPlugin {
+		if origin < OriginStatic || origin > OriginStaticMigrated || reclaimer < ReclaimerMigrated ||
+			reclaimer > ReclaimerPlugin {
 			t.Errorf("origin %v, reclaimer %v", origin, reclaimer)
 		}
 		_, annotated := volume.Annotations[storage.AnnMigratedTo]
 		if reclaimer == ReclaimerPlugin && (annotated || migrated || volume.Spec.CSI != nil || !deletes) {
-			t.Errorf("plugin reclaims a volume with annotations %v, migrated %v, deletes %v", volume.Annotations, migrated, deletes)
+			t.Errorf("plugin reclaims a volume with annotations %v, migrated %v, deletes %v", volume.Annotations, migrated,
+				deletes)
 		}
 		if annotated == (MigratedToOf(volume, fuzzobj.Driver) == MigratedToNone) {
 			t.Errorf("migrated-to of %v is %v", volume.Annotations, MigratedToOf(volume, fuzzobj.Driver))
 		}
 		recycler := RecyclerOf(pod, volume)
 		finished := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
-		if done := recycler == RecyclerSucceeded || recycler == RecyclerFailed; done && (pod.Annotations[RecyclerAnnotation] != DataID(volume) || !finished) {
+		if done := recycler == RecyclerSucceeded || recycler == RecyclerFailed; done &&
+			(pod.Annotations[RecyclerAnnotation] != DataID(volume) || !finished) {
 			t.Errorf("recycler %v for data %q of %q", recycler, pod.Annotations[RecyclerAnnotation], DataID(volume))
 		}
 		if diff := cmp.Diff(volumeBefore, volume) + cmp.Diff(podBefore, pod); diff != "" {

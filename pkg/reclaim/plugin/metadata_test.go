@@ -36,12 +36,17 @@ func TestDecideMetadata(t *testing.T) {
 		state MetadataState
 		want  MetadataChange
 	}{
-		"in-tree volume gets the finalizer":                    {MetadataState{Honor: true, Origin: OriginPlugin, Policy: PolicyDelete}, MetadataChange{AddInTree: true}},
-		"finalizer is not added twice":                         {MetadataState{Honor: true, Origin: OriginPlugin, Policy: PolicyDelete, InTree: true}, MetadataChange{}},
-		"deleted volume gets no finalizer":                     {MetadataState{Honor: true, Origin: OriginPlugin, Policy: PolicyDelete, Deleting: true}, MetadataChange{}},
-		"volume without plugin gets no finalizer":              {MetadataState{Honor: true, Origin: OriginMissingPlugin, Policy: PolicyDelete}, MetadataChange{}},
-		"migration off, finalizers are exchanged":              {MetadataState{Honor: true, Origin: OriginPlugin, Policy: PolicyDelete, External: true, Migrated: MigratedToDriver}, MetadataChange{AddInTree: true, RemoveExternal: true, RemoveMigrated: true}},
-		"migrated volume loses InTree and keeps External":      {MetadataState{Honor: true, Origin: OriginMigratedPlugin, Policy: PolicyDelete, InTree: true, External: true}, MetadataChange{RemoveInTree: true, SetMigrated: true}},
+		"in-tree volume gets the finalizer": {MetadataState{Honor: true, Origin: OriginPlugin,
+			Policy: PolicyDelete}, MetadataChange{AddInTree: true}},
+		"finalizer is not added twice": {MetadataState{Honor: true, Origin: OriginPlugin,
+			Policy: PolicyDelete, InTree: true}, MetadataChange{}},
+		"deleted volume gets no finalizer": {MetadataState{Honor: true, Origin: OriginPlugin,
+			Policy: PolicyDelete, Deleting: true}, MetadataChange{}},
+		"volume without plugin gets no finalizer": {MetadataState{Honor: true, Origin: OriginMissingPlugin, Policy: PolicyDelete}, MetadataChange{}},
+		"migration off, finalizers are exchanged": {MetadataState{Honor: true, Origin: OriginPlugin,
+			Policy: PolicyDelete, External: true, Migrated: MigratedToDriver}, MetadataChange{AddInTree: true, RemoveExternal: true, RemoveMigrated: true}},
+		"migrated volume loses InTree and keeps External": {MetadataState{Honor: true, Origin: OriginMigratedPlugin,
+			Policy: PolicyDelete, InTree: true, External: true}, MetadataChange{RemoveInTree: true, SetMigrated: true}},
 		"migrated volume without External loses InTree":        {MetadataState{Honor: true, Origin: OriginMigratedPlugin, Policy: PolicyDelete, InTree: true, Migrated: MigratedToDriver}, MetadataChange{RemoveInTree: true}},
 		"wrong annotation of a migrated volume is corrected":   {MetadataState{Honor: true, Origin: OriginMigratedPlugin, Policy: PolicyRetain, Migrated: MigratedToOther}, MetadataChange{SetMigrated: true}},
 		"external volume keeps External":                       {MetadataState{Honor: true, Origin: OriginExternal, Policy: PolicyDelete, External: true}, MetadataChange{}},
@@ -99,7 +104,8 @@ func TestExchangedFinalizersLeaveNoGap(t *testing.T) {
 		after := apply(s, DecideMetadata(s))
 		protected := s.InTree || s.External
 		lost := protected && !after.InTree && !after.External && s.Honor && s.Policy == PolicyDelete
-		external := s.Origin == OriginMigratedPlugin || s.Origin == OriginStaticMigrated || s.Origin == OriginExternal // the provisioner adds External
+		external := s.Origin == OriginMigratedPlugin || s.Origin == OriginStaticMigrated ||
+			s.Origin == OriginExternal // the provisioner adds External
 		missing := s.Origin == OriginMissingPlugin
 		if lost && !external && !missing && !s.Deleting {
 			t.Errorf("%+v ends without a finalizer: %+v", s, after)
@@ -113,7 +119,8 @@ func TestFinalizerStaysOnlyWhereItCanBeRemoved(t *testing.T) {
 	for s := range metadataStates {
 		after := apply(s, DecideMetadata(s))
 		provisioner := s.Origin == OriginExternal || s.Origin == OriginStatic || after.Migrated == MigratedToDriver
-		if after.InTree && s.Origin != OriginPlugin && s.Origin != OriginStatic || after.External && s.Origin != OriginPlugin && !provisioner {
+		if after.InTree && s.Origin != OriginPlugin && s.Origin != OriginStatic || after.External &&
+			s.Origin != OriginPlugin && !provisioner {
 			t.Errorf("%+v ends with a finalizer that stays for ever: %+v", s, after)
 		}
 	}

@@ -13,7 +13,8 @@ func TestRecyclerOf(t *testing.T) {
 	volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u"}}
 	volume.Spec.ClaimRef = &v1.ObjectReference{UID: "c"}
 	podFor := func(data string, phase v1.PodPhase, change ...func(*v1.Pod)) *v1.Pod {
-		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{RecyclerAnnotation: data}}, Status: v1.PodStatus{Phase: phase}}
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{RecyclerAnnotation: data}},
+			Status: v1.PodStatus{Phase: phase}}
 		for _, f := range change {
 			f(pod)
 		}
@@ -78,7 +79,8 @@ func TestUnfinishedRecyclerPodScrubs(t *testing.T) {
 			}
 		})
 	}
-	for data, want := range map[string]bool{"u/c": true, "x": false, "/": false, "u/": false, "/c": false, "u/c/d": false} {
+	for data, want := range map[string]bool{"u/c": true, "x": false, "/": false, "u/": false, "/c": false,
+		"u/c/d": false} {
 		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{RecyclerAnnotation: data}}}
 		volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
 		if ours := RecyclerOf(pod, volume) != RecyclerForeign; Scrubs(pod) != want || ours != want {

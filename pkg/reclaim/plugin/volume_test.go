@@ -81,10 +81,11 @@ func TestReclaimerOf(t *testing.T) {
 		migrated, deletes bool
 		want              Reclaimer
 	}{
-		"dynamic volume of a driver":           {volumeWith("d", map[string]string{provisionedBy: "d"}), false, false, ReclaimerExternal},
-		"static CSI volume":                    {volumeWith("d", nil), false, false, ReclaimerExternal},
-		"volume of an external provisioner":    {volumeWith("", map[string]string{provisionedBy: "example.com/nfs"}), false, true, ReclaimerExternal},
-		"migrated volume":                      {volumeWith("", map[string]string{provisionedBy: "kubernetes.io/gce-pd", migratedTo: "d"}), false, true, ReclaimerMigrated},
+		"dynamic volume of a driver":        {volumeWith("d", map[string]string{provisionedBy: "d"}), false, false, ReclaimerExternal},
+		"static CSI volume":                 {volumeWith("d", nil), false, false, ReclaimerExternal},
+		"volume of an external provisioner": {volumeWith("", map[string]string{provisionedBy: "example.com/nfs"}), false, true, ReclaimerExternal},
+		"migrated volume": {volumeWith("", map[string]string{provisionedBy: "kubernetes.io/gce-pd",
+			migratedTo: "d"}), false, true, ReclaimerMigrated},
 		"migrated volume without annotation":   {volumeWith("", map[string]string{provisionedBy: "kubernetes.io/gce-pd"}), true, true, ReclaimerMigrated},
 		"in-tree volume with plugin":           {volumeWith("", map[string]string{provisionedBy: "kubernetes.io/host-path"}), false, true, ReclaimerPlugin},
 		"in-tree volume without plugin":        {volumeWith("", map[string]string{provisionedBy: "kubernetes.io/rbd"}), false, false, ReclaimerMissing},

@@ -15,7 +15,8 @@ import (
 func imagePlan(t *testing.T, args ...string) []string {
 	t.Helper()
 	s := observed(t, nil)
-	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "csi-provisioner", Image: "r/exeunt/provisioner:v1", Args: args}}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "csi-provisioner",
+		Image: "r/exeunt/provisioner:v1", Args: args}}}}
 	pod.Namespace, pod.Name = "csi", "driver"
 	s.addPod(pod)
 	step := s.stepProvisioners(false)
@@ -27,7 +28,8 @@ func TestArgumentsUnknownToUpstreamAreNamed(t *testing.T) {
 		args []string
 		want string
 	}{
-		"flags of ours":            {[]string{"--csi-address=/s", "--driver-wait=5m", "-audit-interval", "1h", "--journal-unresolved-after=2h"}, "--driver-wait, --audit-interval, --journal-unresolved-after"},
+		"flags of ours": {[]string{"--csi-address=/s", "--driver-wait=5m", "-audit-interval", "1h",
+			"--journal-unresolved-after=2h"}, "--driver-wait, --audit-interval, --journal-unresolved-after"},
 		"gates of ours":            {[]string{"--feature-gates=Topology=true,HonorPVReclaimPolicy=false,ProvisioningJournal=true"}, "HonorPVReclaimPolicy of --feature-gates, ProvisioningJournal of --feature-gates"},
 		"gates as a word":          {[]string{"--feature-gates", "ProvisioningJournal=false"}, "ProvisioningJournal of --feature-gates"},
 		"a flag two times":         {[]string{"--driver-wait=1m", "--driver-wait=2m"}, "--driver-wait"},

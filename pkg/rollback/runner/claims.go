@@ -21,14 +21,15 @@ import (
 // readClaims reads the claims, and decides about their finalizers and annotations.
 func (s *observation) readClaims(ctx context.Context) {
 	claims := map[types.UID]*corev1.PersistentVolumeClaim{}
-	seen := cluster.Each(ctx, s.reader, cluster.PersistentVolumeClaims, cluster.Selection{}, func(page []corev1.PersistentVolumeClaim) {
-		for i := range page {
-			s.known.addDriver(provisionerOf(&page[i]))
-			if hasOwn(&page[i]) {
-				claims[page[i].UID] = &page[i]
+	seen := cluster.Each(ctx, s.reader, cluster.PersistentVolumeClaims, cluster.Selection{},
+		func(page []corev1.PersistentVolumeClaim) {
+			for i := range page {
+				s.known.addDriver(provisionerOf(&page[i]))
+				if hasOwn(&page[i]) {
+					claims[page[i].UID] = &page[i]
+				}
 			}
-		}
-	})
+		})
 	s.known.claimsRead = seen
 	s.own.unread = s.own.unread || !seen
 	byName := func(a, b *corev1.PersistentVolumeClaim) int {
@@ -41,10 +42,12 @@ func (s *observation) readClaims(ctx context.Context) {
 
 // addClaim adds the annotations and finalizers of Exeunt on the claim. This version adds none.
 func (s *observation) addClaim(claim *corev1.PersistentVolumeClaim) {
-	object := blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)}
+	object := blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name,
+		UID: string(claim.UID)}
 	s.addOwnFinalizers(object, claim)
 	for _, key := range ownAnnotations(claim) {
-		s.own.items = append(s.own.items, newItem(object, "annotation "+key, rollback.DecideAnnotation(rollback.AnnotationState{}), nil))
+		s.own.items = append(s.own.items, newItem(object, "annotation "+key,
+			rollback.DecideAnnotation(rollback.AnnotationState{}), nil))
 	}
 }
 
@@ -70,7 +73,8 @@ func (s *observation) addRecyclers() {
 			if err != nil {
 				return nil, err
 			}
-			return s.reader.Kubernetes().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+			return s.reader.Kubernetes().CoreV1().Pods(pod.Namespace).
+				Patch(ctx, pod.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 		}
 		decision := rollback.DecideAnnotation(rollback.AnnotationState{Known: true, Server: s.pvController().Server()})
 		s.own.items = append(s.own.items, newItem(object, "annotation "+plugin.RecyclerAnnotation, decision, remove))

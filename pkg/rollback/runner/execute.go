@@ -40,7 +40,8 @@ func (o *Options) execute(ctx context.Context, seen *observation) (changed bool,
 			if err := o.removeItem(ctx, item); err != nil {
 				errs = append(errs, err)
 			}
-			if isLast := len(errs) == mostErrors; isLast || len(errs) > 0 && errors.Is(errs[len(errs)-1], context.DeadlineExceeded) {
+			if isLast := len(errs) == mostErrors; isLast || len(errs) > 0 &&
+				errors.Is(errs[len(errs)-1], context.DeadlineExceeded) {
 				return changed, errors.Join(append(errs, errors.New("stopped: the rest was left as it is"))...)
 			}
 		}
@@ -97,7 +98,8 @@ func (o *Options) exists(ctx context.Context, object blocker.Object) (bool, erro
 		return false, err
 	}
 	objects := reader.Dynamic().Resource(mapping.Resource).Namespace(object.Namespace)
-	found, exists, err := answer.Get(ctx, object.Name, func(ctx context.Context, name string, options metav1.GetOptions) (*unstructured.Unstructured, error) {
+	found, exists, err := answer.Get(ctx, object.Name, func(ctx context.Context, name string,
+		options metav1.GetOptions) (*unstructured.Unstructured, error) {
 		return objects.Get(ctx, name, options)
 	})
 	return exists && string(found.GetUID()) == object.UID, err

@@ -26,7 +26,8 @@ import (
 // removals returns an observation with 1,000 annotations to remove.
 func removals(remove func(context.Context) (metav1.Object, error)) *observation {
 	decision := rollback.Decision{Action: rollback.Remove, Reason: rollback.Unneeded}
-	return &observation{own: list{items: slices.Repeat([]Item{newItem(blocker.Object{Kind: "PersistentVolume", Name: "v"}, "annotation x", decision, remove)}, 1000)}}
+	return &observation{own: list{items: slices.Repeat([]Item{newItem(blocker.Object{Kind: "PersistentVolume", Name: "v"},
+		"annotation x", decision, remove)}, 1000)}}
 }
 
 func TestWriteWithoutAnswerEnds(t *testing.T) {
@@ -101,10 +102,12 @@ func TestOnlyReadProvesThatObjectIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var progress strings.Builder
 			o := &Options{Timeout: time.Minute, Progress: &progress, Connect: serving(t, tc.uid)}
-			item := newItem(blocker.Object{Kind: "PersistentVolume", Name: "v", UID: "1"}, "annotation x: 1", rollback.Decision{Action: rollback.Remove},
+			item := newItem(blocker.Object{Kind: "PersistentVolume", Name: "v", UID: "1"}, "annotation x: 1",
+				rollback.Decision{Action: rollback.Remove},
 				func(context.Context) (metav1.Object, error) { return tc.object, tc.answer })
 			err := o.removeItem(t.Context(), item)
-			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) || !strings.Contains(progress.String(), tc.reported) || tc.reported == "" && progress.Len() > 0 {
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) ||
+				!strings.Contains(progress.String(), tc.reported) || tc.reported == "" && progress.Len() > 0 {
 				t.Errorf("error %v, progress %q, want %q and %q", err, progress.String(), tc.want, tc.reported)
 			}
 		})

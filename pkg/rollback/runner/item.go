@@ -31,7 +31,8 @@ type Item struct {
 }
 
 // newItem returns the item with its decision.
-func newItem(object blocker.Object, part string, decision rollback.Decision, remove func(context.Context) (metav1.Object, error)) Item {
+func newItem(object blocker.Object, part string, decision rollback.Decision,
+	remove func(context.Context) (metav1.Object, error)) Item {
 	return Item{
 		Object: object, Part: part, Action: decision.Action.String(), Reason: decision.Reason.String(),
 		decision: decision, remove: remove,
@@ -54,7 +55,8 @@ func (i Item) remains(object metav1.Object) bool {
 		_, has := object.GetAnnotations()[name]
 		return has
 	}
-	return slices.ContainsFunc(strings.Fields(name), func(name string) bool { return slices.Contains(object.GetFinalizers(), name) })
+	return slices.ContainsFunc(strings.Fields(name),
+		func(name string) bool { return slices.Contains(object.GetFinalizers(), name) })
 }
 
 // sentence says what happens with the item, and why.

@@ -77,7 +77,8 @@ func newPlan(s *observation) Plan {
 
 // fillLists replaces nil by empty lists, for JSON.
 func (s *Step) fillLists() {
-	s.Text, s.Commands, s.Items = append([]string{}, s.Text...), append([]string{}, s.Commands...), append([]Item{}, s.Items...)
+	s.Text, s.Commands, s.Items = append([]string{}, s.Text...), append([]string{}, s.Commands...),
+		append([]Item{}, s.Items...)
 }
 
 // contradicted reports whether a program was seen that has ended, as the administrator says.
@@ -97,7 +98,8 @@ func (s *observation) contradicted() bool {
 func (s *observation) stepPolicy() Step {
 	step := Step{Title: "Remove the admission policy", By: "exeunt", State: s.policy.state(), Items: s.policy.items}
 	if len(s.policy.items) > 0 {
-		step.Text = append(step.Text, "It serves all drivers: do not confirm while the provisioner of Exeunt is to stay for one of them.",
+		step.Text = append(step.Text,
+			"It serves all drivers: do not confirm while the provisioner of Exeunt is to stay for one of them.",
 			"Take it out of where it is installed from first (chart: admissionPolicy.enabled=false), or the next update brings it back.")
 	}
 	return step
@@ -105,13 +107,16 @@ func (s *observation) stepPolicy() Step {
 
 // stepPending are the deletions that only the provisioner of Exeunt finishes.
 func (s *observation) stepPending() Step {
-	step := Step{Title: "Finish deletions that only Exeunt finishes", By: "you", State: s.pending.state(), Items: s.pending.items}
+	step := Step{Title: "Finish deletions that only Exeunt finishes", By: "you", State: s.pending.state(),
+		Items: s.pending.items}
 	for _, item := range s.pending.items {
 		switch item.decision.Reason {
 		case rollback.DiskWouldLeak:
-			step.Text = append(step.Text, fmt.Sprintf("%s: start the provisioner of Exeunt again; or keep the disk by policy Retain; or give the disk up by --abandon-disk %s.", item.Object, item.Object.Name))
+			step.Text = append(step.Text,
+				fmt.Sprintf("%s: start the provisioner of Exeunt again; or keep the disk by policy Retain; or give the disk up by --abandon-disk %s.", item.Object, item.Object.Name))
 		case rollback.ServerNotSeen:
-			step.Text = append(step.Text, fmt.Sprintf("%s: if the provisioner of Exeunt runs, delete the claim, and the disk is deleted. If it has ended, say so by --stopped DRIVER.", item.Object))
+			step.Text = append(step.Text,
+				fmt.Sprintf("%s: if the provisioner of Exeunt runs, delete the claim, and the disk is deleted. If it has ended, say so by --stopped DRIVER.", item.Object))
 		default:
 			step.Text = append(step.Text, fmt.Sprintf("%s: delete its claim, or keep the disk by policy Retain.", item.Object))
 		}
@@ -126,14 +131,16 @@ func (s *observation) stepEntries() Step {
 		step.State = rollback.Blocked
 	}
 	for _, driver := range s.programs.drivers() {
-		active, unresolved := s.programs.openEntries(driver, journal.KindActive), s.programs.openEntries(driver, journal.KindUnresolved)
+		active, unresolved := s.programs.openEntries(driver, journal.KindActive),
+			s.programs.openEntries(driver, journal.KindUnresolved)
 		server := s.server(driver)
 		if active > 0 && (!server.Ended() || server == rollback.ServerNone && !s.options.named(driver)) {
 			step.State = rollback.Blocked
 			step.Text = append(step.Text, fmt.Sprintf("%s: open entries: %d. %s", driver, active, entriesAdvice(server)))
 		}
 		if unresolved > 0 && !server.Ended() {
-			step.Text = append(step.Text, fmt.Sprintf("%s: unresolved entries: %d. End them by exeunt journal drop, or by finish, which deletes a volume with its data if its claim is gone and its class says Delete; or let step 8 save them to a file.", driver, unresolved))
+			step.Text = append(step.Text,
+				fmt.Sprintf("%s: unresolved entries: %d. End them by exeunt journal drop, or by finish, which deletes a volume with its data if its claim is gone and its class says Delete; or let step 8 save them to a file.", driver, unresolved))
 		}
 	}
 	return step
@@ -152,9 +159,11 @@ func entriesAdvice(server rollback.Server) string {
 
 // stepShared are the finalizers that upstream's programs remove as well.
 func (s *observation) stepShared() Step {
-	step := Step{Title: "Leave finalizers that upstream removes, too", By: "exeunt", State: s.shared.state(), Items: s.shared.items}
+	step := Step{Title: "Leave finalizers that upstream removes, too", By: "exeunt", State: s.shared.state(),
+		Items: s.shared.items}
 	for _, name := range slices.Sorted(maps.Keys(s.upstreams)) {
-		step.Text = append(step.Text, fmt.Sprintf("%s on %s: %s.", name, terminal.Count(s.upstreams[name], "volume"), removerOf(name)))
+		step.Text = append(step.Text, fmt.Sprintf("%s on %s: %s.", name, terminal.Count(s.upstreams[name], "volume"),
+			removerOf(name)))
 	}
 	return step
 }

@@ -40,7 +40,8 @@ var recognized = map[programKind]families.Controller{
 // kindOf returns the program of the container. The image of the provisioner also has the
 // command exeunt.
 func kindOf(container *corev1.Container) programKind {
-	words := slices.Concat(container.Command[:min(2, len(container.Command))], container.Args[:min(1, len(container.Args))])
+	words := slices.Concat(container.Command[:min(2, len(container.Command))],
+		container.Args[:min(1, len(container.Args))])
 	isTool := slices.ContainsFunc(words, func(word string) bool { return path.Base(word) == "exeunt" })
 	for kind, known := range recognized {
 		if slices.ContainsFunc(words, known.HasCommand) || hasImage(kind, known, container.Image) && !isTool {
@@ -105,7 +106,8 @@ func (s *observation) addPod(pod *corev1.Pod) {
 				s.programs.loops = max(s.programs.loops, loopsOf(&container))
 			}
 		case provisionerKind, pvControllerKind:
-			isInit := slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == container.Name })
+			isInit := slices.ContainsFunc(pod.Spec.InitContainers,
+				func(c corev1.Container) bool { return c.Name == container.Name })
 			s.programs.pods = append(s.programs.pods, programPod{
 				namespace: pod.Namespace, name: pod.Name, workload: workloadOf(pod), container: container.Name, kind: kind,
 				election: electionNamespace(&container, pod.Namespace), init: isInit, command: len(container.Command) > 0,
@@ -180,13 +182,15 @@ const (
 func (l loopSwitch) String() string { return enum.Name(l, "unseen", "on", "off") }
 
 // loops are the names of the loops in the flag --controllers.
-var loops = []string{"persistentvolume-binder-controller", "persistentvolume-protection-controller", "persistentvolumeclaim-protection-controller"}
+var loops = []string{"persistentvolume-binder-controller", "persistentvolume-protection-controller",
+	"persistentvolumeclaim-protection-controller"}
 
 // loopsOf reads the flag --controllers of kube-controller-manager. The loops are off if one is.
 func loopsOf(container *corev1.Container) loopSwitch {
 	args := slices.Concat(container.Command, container.Args)
 	for name, kind := range map[finalizer.Name]string{
-		finalizer.InTree: "PersistentVolume", finalizer.VolumeProtection: "PersistentVolume", finalizer.ClaimProtection: "PersistentVolumeClaim",
+		finalizer.InTree: "PersistentVolume", finalizer.VolumeProtection: "PersistentVolume",
+		finalizer.ClaimProtection: "PersistentVolumeClaim",
 	} {
 		if family, _ := families.Find(string(name), kind, ""); family.Controller.IsSwitchedOff(args) {
 			return loopsOff

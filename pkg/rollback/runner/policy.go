@@ -53,7 +53,9 @@ func (s *observation) readPolicyObject(ctx context.Context, refs ...cluster.Ref)
 			s.policy.unread = true
 		case cluster.Present:
 			remove := func(ctx context.Context) (metav1.Object, error) { return nil, s.deleteObject(ctx, ref, object) }
-			return policyObject{object, []Item{newItem(cluster.ObjectOf(object), "", rollback.Decision{Action: rollback.Remove, Reason: rollback.Unneeded}, remove)}}
+			return policyObject{object,
+				[]Item{newItem(cluster.ObjectOf(object), "", rollback.Decision{Action: rollback.Remove, Reason: rollback.Unneeded},
+					remove)}}
 		case cluster.Absent:
 		}
 	}

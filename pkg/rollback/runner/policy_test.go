@@ -22,11 +22,13 @@ func policyServer(t *testing.T, namespace, name string) *cluster.Reader {
 	}
 	objects := map[string]any{
 		group + "mutatingadmissionpolicybindings/" + deploy.Policy: map[string]any{
-			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding", "metadata": metadata("", deploy.Policy),
-			"spec": map[string]any{"paramRef": map[string]any{"namespace": namespace, "name": name}},
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+			"metadata": metadata("", deploy.Policy),
+			"spec":     map[string]any{"paramRef": map[string]any{"namespace": namespace, "name": name}},
 		},
 		group + "mutatingadmissionpolicies/" + deploy.Policy: map[string]any{
-			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": metadata("", deploy.Policy),
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
+			"metadata": metadata("", deploy.Policy),
 		},
 		"/api/v1/namespaces/" + namespace + "/configmaps/" + name: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(namespace, name),
@@ -67,13 +69,15 @@ func TestListOfDriversGoesBeforeTheBinding(t *testing.T) {
 // The image of csi-provisioner has another command than ours.
 func TestImageCommandRemovesTheCommand(t *testing.T) {
 	pod := programPod{namespace: "csi", workload: "deployment/driver", container: "csi-provisioner"}
-	if got, want := imageCommand(cluster.Commands{}, pod), "kubectl set image deployment/driver csi-provisioner="+upstreamImage+" -n csi"; got != want {
+	if got, want := imageCommand(cluster.Commands{}, pod), "kubectl set image deployment/driver csi-provisioner="+
+		upstreamImage+" -n csi"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	pod.command = true
 	for init, list := range map[bool]string{false: `"containers"`, true: `"initContainers"`} {
 		pod.init = init
-		want := `kubectl patch deployment/driver -p '{"spec":{"template":{"spec":{` + list + `:[{"name":"csi-provisioner","image":"` + upstreamImage + `","command":null}]}}}}' -n csi`
+		want := `kubectl patch deployment/driver -p '{"spec":{"template":{"spec":{` + list +
+			`:[{"name":"csi-provisioner","image":"` + upstreamImage + `","command":null}]}}}}' -n csi`
 		if got := imageCommand(cluster.Commands{}, pod); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -96,7 +96,8 @@ func (s *observation) lease(namespace, name string) rollback.LeaderLease {
 // Earlier versions had no suffix of their own.
 func (p *programs) isHeldByPod(lease *coordinationv1.Lease) bool {
 	host, _, _ := strings.Cut(holderOf(lease), "_")
-	return slices.ContainsFunc(p.pods, func(pod programPod) bool { return pod.namespace == lease.Namespace && pod.name == host })
+	return slices.ContainsFunc(p.pods,
+		func(pod programPod) bool { return pod.namespace == lease.Namespace && pod.name == host })
 }
 
 // provisioner returns the observed state of the provisioner of a journal.
@@ -144,7 +145,8 @@ func (s *observation) states(driver string) []rollback.ProgramState {
 	if len(all) > 0 {
 		return all
 	}
-	state := rollback.ProgramState{Lease: rollback.LeaseAbsent, Pods: s.programs.hasPods("", provisionerKind), Elected: true, Named: s.options.named(driver)}
+	state := rollback.ProgramState{Lease: rollback.LeaseAbsent, Pods: s.programs.hasPods("", provisionerKind),
+		Elected: true, Named: s.options.named(driver)}
 	if !s.programs.leasesSeen {
 		state.Lease = rollback.LeaseUnseen
 	}

@@ -27,7 +27,8 @@ func observed(t *testing.T, leases map[[2]string]*coordinationv1.Lease, journals
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &observation{options: &Options{}, reader: reader, programs: programs{leasesSeen: true, leasesAt: now, podsSeen: true, leases: leases}}
+	s := &observation{options: &Options{}, reader: reader, programs: programs{leasesSeen: true, leasesAt: now,
+		podsSeen: true, leases: leases}}
 	for _, namespace := range journals {
 		owner := journal.Journal{Namespace: namespace, Driver: driver}
 		lease := owner.Lease(journal.KindActive, 0, "pod_exeunt", journal.Custody{LeaderLease: "u"}, map[types.UID]string{})
@@ -67,7 +68,8 @@ func TestPodWithLeasesInAnotherNamespaceServes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.programs.pods = nil
-			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "r/exeunt/provisioner:v1", Args: append([]string{"--leader-election"}, words...), Env: env}}}}
+			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "r/exeunt/provisioner:v1",
+				Args: append([]string{"--leader-election"}, words...), Env: env}}}}
 			pod.Namespace = "driver"
 			s.addPod(pod)
 			if got := s.server(driver); got != rollback.ServerExeunt {
@@ -80,7 +82,8 @@ func TestPodWithLeasesInAnotherNamespaceServes(t *testing.T) {
 func TestNamespaceOfPodInVariable(t *testing.T) {
 	container := corev1.Container{
 		Args: []string{"--leader-election-namespace=$(NAMESPACE)"},
-		Env:  []corev1.EnvVar{{Name: "NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}},
+		Env: []corev1.EnvVar{{Name: "NAMESPACE",
+			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}},
 	}
 	if got := electionNamespace(&container, "driver"); got != "driver" {
 		t.Errorf("namespace of the Leases is %q, want that of the pod", got)
@@ -120,7 +123,8 @@ func TestLeaderOnFirstPageServes(t *testing.T) {
 func TestGarbageCollectorIsNoProvisioner(t *testing.T) {
 	for name, age := range map[string]time.Duration{"held": time.Second, "expired": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			s := observed(t, map[[2]string]*coordinationv1.Lease{{cluster.ControlPlane, "garbage-collector"}: lease("pod_exeunt", age)})
+			s := observed(t, map[[2]string]*coordinationv1.Lease{{cluster.ControlPlane, "garbage-collector"}: lease("pod_exeunt",
+				age)})
 			if got := s.programs.drivers(); len(got) > 0 {
 				t.Errorf("drivers = %q, want none", got)
 			}
@@ -136,9 +140,11 @@ func TestGarbageCollectorIsNoProvisioner(t *testing.T) {
 
 func TestJournalStaysWhilePodStandsBy(t *testing.T) {
 	s := observed(t, named("n", lease("upstream", time.Second)), "n")
-	s.programs.pods = []programPod{{namespace: "n", name: "standby", workload: "deployment/csi", container: "csi-provisioner", kind: provisionerKind}}
+	s.programs.pods = []programPod{{namespace: "n", name: "standby", workload: "deployment/csi",
+		container: "csi-provisioner", kind: provisionerKind}}
 	s.decideLeases()
-	if got, want := s.leases.items[0].decision, (rollback.Decision{Action: rollback.Wait, Reason: rollback.PodStandsBy}); got != want {
+	if got, want := s.leases.items[0].decision,
+		(rollback.Decision{Action: rollback.Wait, Reason: rollback.PodStandsBy}); got != want {
 		t.Errorf("decision = %v, want %v", got, want)
 	}
 	if plan := newPlan(s); plan.Steps[3].State != rollback.Pending || len(plan.Steps[3].Commands) == 0 {
@@ -174,7 +180,8 @@ func TestManyJournalsAndVolumesAreReadOnce(t *testing.T) {
 		s.programs.journals = append(s.programs.journals, journalLease{lease, owner, journal.KindActive, 0})
 	}
 	volume := &corev1.PersistentVolume{}
-	volume.Annotations = map[string]string{reclaim.Annotation: reclaim.AnnotationDone, "pv.kubernetes.io/provisioned-by": driver}
+	volume.Annotations = map[string]string{reclaim.Annotation: reclaim.AnnotationDone,
+		"pv.kubernetes.io/provisioned-by": driver}
 	for range 3000 {
 		s.addVolume(t.Context(), volume)
 	}
@@ -201,7 +208,8 @@ func TestUnknownValueOfAnnotationStays(t *testing.T) {
 
 // A management cluster runs the control planes of other clusters in namespaces of their own.
 func TestLoopsOfOtherClustersDoNotCount(t *testing.T) {
-	for namespace, want := range map[string]rollback.Outcome{"tenant": rollback.NothingLeft, cluster.ControlPlane: rollback.SomethingLeft} {
+	for namespace, want := range map[string]rollback.Outcome{"tenant": rollback.NothingLeft,
+		cluster.ControlPlane: rollback.SomethingLeft} {
 		t.Run(namespace, func(t *testing.T) {
 			leases := named("n", lease("upstream", time.Second))
 			leases[[2]string{cluster.ControlPlane, cluster.UpstreamLoopsLease}] = lease("node-1_u", time.Second)
@@ -224,7 +232,8 @@ func loopsPod(namespace string) *corev1.Pod {
 }
 
 func TestLoopsOfOtherClustersRemoveNoFinalizer(t *testing.T) {
-	for namespace, want := range map[string]rollback.Remover{"tenant": rollback.RemoverAbsent, cluster.ControlPlane: rollback.RemoverPresent} {
+	for namespace, want := range map[string]rollback.Remover{"tenant": rollback.RemoverAbsent,
+		cluster.ControlPlane: rollback.RemoverPresent} {
 		s := observed(t, nil)
 		s.addPod(loopsPod(namespace))
 		if got := s.loopsRemover(); got != want {
@@ -245,10 +254,12 @@ func TestRepeatedRunLeavesNothing(t *testing.T) {
 			s.decideLeases()
 			plan := newPlan(s)
 			text := strings.Join(strings.Fields(string(plan.text(80))), " ")
-			if want := map[bool]rollback.Outcome{true: rollback.SomethingLeft, false: rollback.NothingLeft}[journals]; plan.Outcome() != want {
+			if want := map[bool]rollback.Outcome{true: rollback.SomethingLeft,
+				false: rollback.NothingLeft}[journals]; plan.Outcome() != want {
 				t.Errorf("outcome %v, want %v:\n%s", plan.Outcome(), want, text)
 			}
-			if !strings.Contains(text, driver+":") || strings.Contains(text, identity.LeaseName(driver)+":") || strings.Contains(text, "such as this one") || strings.Contains(text, "--stopped DRIVER") {
+			if !strings.Contains(text, driver+":") || strings.Contains(text, identity.LeaseName(driver)+":") ||
+				strings.Contains(text, "such as this one") || strings.Contains(text, "--stopped DRIVER") {
 				t.Errorf("the plan names the driver by its Lease, or a command that is not there:\n%s", text)
 			}
 		})

@@ -108,7 +108,8 @@ func TestLoopsOf(t *testing.T) {
 func TestWorkloadOf(t *testing.T) {
 	owned := func(kind, name string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: "p", Labels: map[string]string{"pod-template-hash": "5f"}, OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name}},
+			Name: "p", Labels: map[string]string{"pod-template-hash": "5f"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name}},
 		}}
 	}
 	for want, pod := range map[string]*corev1.Pod{
@@ -126,7 +127,8 @@ func TestWorkloadOf(t *testing.T) {
 func TestDriverIsNamedByItsLease(t *testing.T) {
 	o := Options{Stopped: []string{"csi.example.com"}, Unserved: []string{"gone.example.com"}}
 	for name, want := range map[string]bool{
-		"csi.example.com": true, "csi-example-com": true, "gone.example.com": true, "gone-example-com": true, "other.example.com": false, "": false,
+		"csi.example.com": true, "csi-example-com": true, "gone.example.com": true, "gone-example-com": true,
+		"other.example.com": false, "": false,
 	} {
 		if got := o.named(name); got != want {
 			t.Errorf("named(%q) = %t, want %t", name, got, want)
@@ -160,15 +162,18 @@ func TestUnreadableEntryIsSaved(t *testing.T) {
 	owner := journal.Journal{Namespace: "n", Driver: "d.example.com"}
 	broken := owner.Lease(journal.KindActive, 0, "h", journal.Custody{}, map[types.UID]string{"u": "\x1bnonsense"})
 	text, err := savedText([]*coordinationv1.Lease{broken}, now)
-	if err != nil || !strings.Contains(string(text), "# driver d.example.com: claim UID u, unreadable") || !strings.Contains(string(text), "exeunt.io/e.u:") {
+	if err != nil || !strings.Contains(string(text), "# driver d.example.com: claim UID u, unreadable") ||
+		!strings.Contains(string(text), "exeunt.io/e.u:") {
 		t.Errorf("saved: %v\n%s", err, text)
 	}
 }
 
 func TestPlanFitsTheTerminal(t *testing.T) {
-	item := newItem(blocker.Object{Kind: "PersistentVolume", Name: strings.Repeat("x", 40)}, "annotation exeunt.io/reclaim: done\x1b[2J",
+	item := newItem(blocker.Object{Kind: "PersistentVolume", Name: strings.Repeat("x", 40)},
+		"annotation exeunt.io/reclaim: done\x1b[2J",
 		rollback.Decision{Action: rollback.Wait, Reason: rollback.ServerNotSeen}, nil)
-	step := Step{Number: 6, State: rollback.Blocked, Title: "Title", By: "exeunt", Text: []string{strings.Repeat("word ", 60)}, Items: slices.Repeat([]Item{item}, shown+5)}
+	step := Step{Number: 6, State: rollback.Blocked, Title: "Title", By: "exeunt",
+		Text: []string{strings.Repeat("word ", 60)}, Items: slices.Repeat([]Item{item}, shown+5)}
 	plan := Plan{Steps: []Step{step}, Incomplete: []string{strings.Repeat("right ", 40)}}
 	text := string(plan.text(80))
 	for line := range strings.Lines(text) {

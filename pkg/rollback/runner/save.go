@@ -42,7 +42,8 @@ func saveEntries(name string, leases []*coordinationv1.Lease, now time.Time) (st
 // savedText returns a manifest of the Leases, with a comment for each entry.
 func savedText(leases []*coordinationv1.Lease, now time.Time) ([]byte, error) {
 	var text strings.Builder
-	fmt.Fprintf(&text, "# Open entries of the provisioning journal, saved by \"exeunt rollback\" at %s.\n", now.UTC().Format(time.RFC3339))
+	fmt.Fprintf(&text, "# Open entries of the provisioning journal, saved by \"exeunt rollback\" at %s.\n",
+		now.UTC().Format(time.RFC3339))
 	text.WriteString("# Each may stand for a volume in the storage system that no PersistentVolume records.\n" +
 		"# To give them back to a provisioner of Exeunt: kubectl create -f FILE, then start it.\n#\n")
 	manifests := make([]any, len(leases))
@@ -53,12 +54,14 @@ func savedText(leases []*coordinationv1.Lease, now time.Time) ([]byte, error) {
 			text.WriteString("# " + terminal.Printable(describe(owner.Driver, kind, entry)) + "\n")
 		}
 		for _, uid := range broken {
-			text.WriteString("# " + terminal.Printable(fmt.Sprintf("driver %s: claim UID %s, unreadable", owner.Driver, uid)) + "\n")
+			text.WriteString("# " + terminal.Printable(fmt.Sprintf("driver %s: claim UID %s, unreadable", owner.Driver, uid)) +
+				"\n")
 		}
 		manifests[i] = &coordinationv1.Lease{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, Labels: lease.Labels, Annotations: lease.Annotations},
-			Spec:       lease.Spec,
+			TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, Labels: lease.Labels,
+				Annotations: lease.Annotations},
+			Spec: lease.Spec,
 		}
 	}
 	list, err := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": manifests})
@@ -67,7 +70,8 @@ func savedText(leases []*coordinationv1.Lease, now time.Time) ([]byte, error) {
 
 // describe says which volume the entry may stand for.
 func describe(driver string, kind journal.Kind, entry journal.Entry) string {
-	text := fmt.Sprintf("driver %s: volume %s for claim %s/%s, UID %s, %s", driver, entry.VolumeName(), entry.Namespace, entry.Name, entry.UID, kind)
+	text := fmt.Sprintf("driver %s: volume %s for claim %s/%s, UID %s, %s", driver, entry.VolumeName(), entry.Namespace,
+		entry.Name, entry.UID, kind)
 	if entry.Handle != "" {
 		text += ", handle " + entry.Handle
 	}

@@ -46,7 +46,8 @@ func (s *observation) addSharedFinalizers(ctx context.Context, object blocker.Ob
 		return
 	}
 	remove := func(ctx context.Context) (metav1.Object, error) {
-		return s.patchVolume(ctx, volume.Name, finalizer.Edit(patch.ForVersion(volume), volume, finalizer.Change{Remove: removed}))
+		return s.patchVolume(ctx, volume.Name, finalizer.Edit(patch.ForVersion(volume), volume,
+			finalizer.Change{Remove: removed}))
 	}
 	part := "finalizer"
 	for _, name := range removed {
@@ -60,7 +61,8 @@ func (s *observation) addSharedFinalizers(ctx context.Context, object blocker.Ob
 }
 
 // decideShared decides about a finalizer that the administrator calls unserved.
-func (s *observation) decideShared(ctx context.Context, volume *corev1.PersistentVolume, name finalizer.Name) rollback.Decision {
+func (s *observation) decideShared(ctx context.Context, volume *corev1.PersistentVolume,
+	name finalizer.Name) rollback.Decision {
 	state := rollback.SharedFinalizerState{Named: true, Remover: s.loopsRemover()}
 	if name == finalizer.External {
 		state.Remover = s.removerOf(ctx, external.DriverOf(volume))
@@ -71,7 +73,8 @@ func (s *observation) decideShared(ctx context.Context, volume *corev1.Persisten
 
 // removerOf is driverRemover, once for each driver.
 func (s *observation) removerOf(ctx context.Context, driver string) rollback.Remover {
-	return cluster.Remember(s.reader, "remover of "+driver, func(*cluster.Reader) rollback.Remover { return s.driverRemover(ctx, driver) })
+	return cluster.Remember(s.reader, "remover of "+driver,
+		func(*cluster.Reader) rollback.Remover { return s.driverRemover(ctx, driver) })
 }
 
 // driverRemover tells whether a provisioner of the driver was seen, or could start: the
@@ -136,7 +139,8 @@ func (s *observation) installed(ctx context.Context, driver string) rollback.Rem
 func (s *observation) loopsRemover() rollback.Remover {
 	own, lease := s.pvController(), s.lease(cluster.ControlPlane, cluster.UpstreamLoopsLease)
 	switch {
-	case own.Server() == rollback.ServerExeunt, lease == rollback.LeaseOther, lease == rollback.LeaseExeunt, s.programs.loops != loopsUnseen:
+	case own.Server() == rollback.ServerExeunt, lease == rollback.LeaseOther, lease == rollback.LeaseExeunt,
+		s.programs.loops != loopsUnseen:
 		return rollback.RemoverPresent
 	case !s.programs.podsSeen, !s.programs.leasesSeen, lease == rollback.LeaseExpired, own.Lease == rollback.LeaseExpired:
 		return rollback.RemoverUnseen

@@ -55,7 +55,8 @@ func (s *observation) stepProvisioners(early bool) Step {
 	}
 	if step.State == rollback.Pending {
 		if step.Commands = s.imageCommands(); len(step.Commands) > 0 {
-			step.Text = append(step.Text, "Change the image in the chart or the manifests that own the workload; a command such as this one is undone by their next release:")
+			step.Text = append(step.Text,
+				"Change the image in the chart or the manifests that own the workload; a command such as this one is undone by their next release:")
 		}
 	}
 	return step
@@ -65,9 +66,11 @@ func (s *observation) stepProvisioners(early bool) Step {
 func (s *observation) swapOf(driver string, early bool) (rollback.StepState, string) {
 	server, name := s.server(driver), s.nameOf(driver)
 	if server == rollback.ServerNone && !s.hasJournal(driver) {
-		return rollback.Done, name + ": the provisioner of Exeunt has ended, and nothing of it is left. Whether csi-provisioner runs is not visible without a Lease of it."
+		return rollback.Done, name +
+			": the provisioner of Exeunt has ended, and nothing of it is left. Whether csi-provisioner runs is not visible without a Lease of it."
 	}
-	state := rollback.DecideSwap(rollback.SwapState{Server: server, Replaced: s.options.named(driver), Used: true, Early: early})
+	state := rollback.DecideSwap(rollback.SwapState{Server: server, Replaced: s.options.named(driver), Used: true,
+		Early: early})
 	if state == rollback.Done {
 		return state, ""
 	}
@@ -122,7 +125,8 @@ func (s *observation) imageCommands() []string {
 			continue
 		}
 		if unknown := unknownToUpstream(pod.args); len(unknown) > 0 {
-			all = append(all, fmt.Sprintf("# first remove these arguments of %s in %s, namespace %s: %s", pod.container, pod.workload, pod.namespace, strings.Join(unknown, ", ")))
+			all = append(all, fmt.Sprintf("# first remove these arguments of %s in %s, namespace %s: %s", pod.container,
+				pod.workload, pod.namespace, strings.Join(unknown, ", ")))
 		}
 		all = append(all,
 			imageCommand(s.options.Commands, pod),
@@ -142,7 +146,8 @@ func imageCommand(commands cluster.Commands, pod programPod) string {
 		list = "initContainers"
 	}
 	return commands.Kubectl(pod.namespace, "patch", pod.workload, "-p",
-		fmt.Sprintf(`{"spec":{"template":{"spec":{%q:[{"name":%q,"image":%q,"command":null}]}}}}`, list, pod.container, upstreamImage))
+		fmt.Sprintf(`{"spec":{"template":{"spec":{%q:[{"name":%q,"image":%q,"command":null}]}}}}`, list, pod.container,
+			upstreamImage))
 }
 
 // stepLoops is the return to the loops of kube-controller-manager.
@@ -161,7 +166,8 @@ func (s *observation) stepLoops(early bool) Step {
 	}
 	if step.State == rollback.Done {
 		if s.programs.loops == loopsUnseen {
-			step.Text = append(step.Text, "Whether kube-controller-manager runs its loops is not visible here: a new claim that becomes Bound shows it.")
+			step.Text = append(step.Text,
+				"Whether kube-controller-manager runs its loops is not visible here: a new claim that becomes Bound shows it.")
 		}
 		return step
 	}
@@ -170,7 +176,8 @@ func (s *observation) stepLoops(early bool) Step {
 		return step
 	}
 	step.Commands = s.stopCommands()
-	step.Text = append(step.Text, "Stop pv-controller in the chart or the manifests that own it, such as by the command below. Then take the three exclusions out of the flag --controllers of kube-controller-manager on every control-plane node:", exclusions())
+	step.Text = append(step.Text,
+		"Stop pv-controller in the chart or the manifests that own it, such as by the command below. Then take the three exclusions out of the flag --controllers of kube-controller-manager on every control-plane node:", exclusions())
 	return step
 }
 
@@ -184,7 +191,8 @@ func (s *observation) stopCommands() []string {
 		}
 	}
 	if len(all) == 0 && s.pvController().Server() != rollback.ServerNone {
-		all = append(all, s.options.Commands.Kubectl("", "get", "deployments", "--all-namespaces", "--field-selector", "metadata.name="+deploy.PVController),
+		all = append(all, s.options.Commands.Kubectl("", "get", "deployments", "--all-namespaces", "--field-selector",
+			"metadata.name="+deploy.PVController),
 			s.options.Commands.Kubectl(deploy.Namespace, "scale", "deployment/"+deploy.PVController, "--replicas=0"))
 	}
 	return all
@@ -213,7 +221,8 @@ func (s *observation) decideLeases() {
 		program := s.provisioner(lease.owner)
 		decision := rollback.DecideJournal(rollback.JournalState{
 			Server: program.Server(), Pods: program.Pods,
-			Active: lease.open > 0 && lease.kind == journal.KindActive, Unresolved: lease.open > 0 && lease.kind == journal.KindUnresolved,
+			Active: lease.open > 0 && lease.kind == journal.KindActive, Unresolved: lease.open > 0 &&
+				lease.kind == journal.KindUnresolved,
 			Named: s.options.named(lease.owner.Driver),
 		})
 		item := s.leaseItem(lease.Lease, decision)
@@ -241,11 +250,13 @@ func isOwnLeader(lease *coordinationv1.Lease) bool {
 
 // leaseItem returns the item of a Lease that is deleted only in the version that was read.
 func (s *observation) leaseItem(lease *coordinationv1.Lease, decision rollback.Decision) Item {
-	object := blocker.Object{Kind: "Lease", Group: coordinationv1.GroupName, Namespace: lease.Namespace, Name: lease.Name, UID: string(lease.UID)}
+	object := blocker.Object{Kind: "Lease", Group: coordinationv1.GroupName, Namespace: lease.Namespace, Name: lease.Name,
+		UID: string(lease.UID)}
 	return newItem(object, "", decision, func(ctx context.Context) (metav1.Object, error) {
-		return nil, s.reader.Kubernetes().CoordinationV1().Leases(lease.Namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: ptr.To(lease.ResourceVersion)},
-		})
+		return nil, s.reader.Kubernetes().CoordinationV1().Leases(lease.Namespace).
+			Delete(ctx, lease.Name, metav1.DeleteOptions{
+				Preconditions: &metav1.Preconditions{UID: &lease.UID, ResourceVersion: ptr.To(lease.ResourceVersion)},
+			})
 	})
 }
 

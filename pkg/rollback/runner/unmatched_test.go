@@ -25,7 +25,8 @@ func populated(t *testing.T) *observation {
 	s := observed(t, nil)
 	s.known = knownNames{volumesRead: true, claimsRead: true}
 	volume := &corev1.PersistentVolume{}
-	volume.Name, volume.Annotations = "pvc-1", map[string]string{"pv.kubernetes.io/provisioned-by": driver, "exeunt.io/reclaim": "done"}
+	volume.Name, volume.Annotations = "pvc-1", map[string]string{"pv.kubernetes.io/provisioned-by": driver,
+		"exeunt.io/reclaim": "done"}
 	s.known.addVolume(volume, nil)
 	return s
 }
@@ -36,21 +37,28 @@ func TestNamesThatMatchNothing(t *testing.T) {
 		want    string
 		outcome rollback.Outcome
 	}{
-		"unserved":                {Options{Unserved: []string{driver}}, "", rollback.NothingLeft},
-		"unserved, misspelled":    {Options{Unserved: []string{"csi.exmaple.com"}}, "--unserved csi.exmaple.com: no volume, claim, Lease or journal names this driver; did you mean csi.example.com?", rollback.SomethingLeft},
-		"unserved, not near":      {Options{Unserved: []string{"nfs"}}, "--unserved nfs: no volume, claim, Lease or journal names this driver", rollback.NothingLeft},
-		"disk":                    {Options{AbandonDisk: []string{"pvc-1"}}, "", rollback.NothingLeft},
-		"disk, misspelled":        {Options{AbandonDisk: []string{"pcv-1"}}, "--abandon-disk pcv-1: there is no such PersistentVolume; did you mean pvc-1?", rollback.SomethingLeft},
-		"disk, not near":          {Options{AbandonDisk: []string{"other-volume"}}, "--abandon-disk other-volume: there is no such PersistentVolume", rollback.NothingLeft},
-		"stopped":                 {Options{Stopped: []string{driver, PVController}}, "", rollback.NothingLeft},
-		"stopped, misspelled":     {Options{Stopped: []string{"csi.exmaple.com"}}, "--stopped csi.exmaple.com: no volume, claim, Lease or journal names this driver; did you mean csi.example.com?", rollback.NothingLeft},
+		"unserved": {Options{Unserved: []string{driver}}, "", rollback.NothingLeft},
+		"unserved, misspelled": {Options{Unserved: []string{"csi.exmaple.com"}},
+			"--unserved csi.exmaple.com: no volume, claim, Lease or journal names this driver; did you mean csi.example.com?", rollback.SomethingLeft},
+		"unserved, not near": {Options{Unserved: []string{"nfs"}}, "--unserved nfs: no volume, claim, Lease or journal names this driver", rollback.NothingLeft},
+		"disk":               {Options{AbandonDisk: []string{"pvc-1"}}, "", rollback.NothingLeft},
+		"disk, misspelled": {Options{AbandonDisk: []string{"pcv-1"}},
+			"--abandon-disk pcv-1: there is no such PersistentVolume; did you mean pvc-1?", rollback.SomethingLeft},
+		"disk, not near": {Options{AbandonDisk: []string{"other-volume"}},
+			"--abandon-disk other-volume: there is no such PersistentVolume", rollback.NothingLeft},
+		"stopped": {Options{Stopped: []string{driver, PVController}}, "", rollback.NothingLeft},
+		"stopped, misspelled": {Options{Stopped: []string{"csi.exmaple.com"}},
+			"--stopped csi.exmaple.com: no volume, claim, Lease or journal names this driver; did you mean csi.example.com?", rollback.NothingLeft},
 		"stopped, all of it gone": {Options{Stopped: []string{"nfs"}}, "--stopped nfs: no volume, claim, Lease or journal names this driver", rollback.NothingLeft},
-		"stopped, our loops":      {Options{Stopped: []string{"pv-controler"}}, "--stopped pv-controler: no volume, claim, Lease or journal names this driver; did you mean pv-controller?", rollback.NothingLeft},
-		"stopped, no provisioner": {Options{Stopped: []string{"garbage-collector"}}, "--stopped garbage-collector: no volume, claim, Lease or journal names this driver", rollback.NothingLeft},
+		"stopped, our loops": {Options{Stopped: []string{"pv-controler"}},
+			"--stopped pv-controler: no volume, claim, Lease or journal names this driver; did you mean pv-controller?", rollback.NothingLeft},
+		"stopped, no provisioner": {Options{Stopped: []string{"garbage-collector"}},
+			"--stopped garbage-collector: no volume, claim, Lease or journal names this driver", rollback.NothingLeft},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := populated(t)
-			s.programs.leases = map[[2]string]*coordinationv1.Lease{{"kube-system", "garbage-collector"}: lease("pod_exeunt", time.Second)}
+			s.programs.leases = map[[2]string]*coordinationv1.Lease{{"kube-system", "garbage-collector"}: lease("pod_exeunt",
+				time.Second)}
 			s.options = &tc.options
 			s.unmatched = s.matchNames(t.Context())
 			plan := newPlan(s)
@@ -97,7 +105,8 @@ func TestUnreadListsMatchNothingForCertain(t *testing.T) {
 		s.options = &Options{Stopped: []string{"x"}, Unserved: []string{"x"}, AbandonDisk: []string{"x"}}
 		change(s)
 		got := s.matchNames(t.Context()).sentences
-		got = slices.DeleteFunc(got, func(sentence string) bool { return name != "volumes" && strings.HasPrefix(sentence, "--abandon-disk") })
+		got = slices.DeleteFunc(got,
+			func(sentence string) bool { return name != "volumes" && strings.HasPrefix(sentence, "--abandon-disk") })
 		if len(got) > 0 {
 			t.Errorf("%s were not read: %q", name, got)
 		}
@@ -117,16 +126,19 @@ func clusterOf(t *testing.T, volume *corev1.PersistentVolume) func() (*cluster.R
 		w.Header().Set("Content-Type", "application/json")
 		parts := strings.Split(r.URL.Path, "/")
 		kind, isList := kinds[parts[len(parts)-1]]
-		object := map[string]any{"kind": kind, "apiVersion": strings.Join(parts[2:len(parts)-1], "/"), "metadata": map[string]any{"resourceVersion": "7"}, "items": []any{}}
+		object := map[string]any{"kind": kind, "apiVersion": strings.Join(parts[2:len(parts)-1], "/"),
+			"metadata": map[string]any{"resourceVersion": "7"}, "items": []any{}}
 		switch {
 		case r.Method == http.MethodPatch:
 			patched.Store(true)
-			object = map[string]any{"kind": "PersistentVolume", "apiVersion": "v1", "metadata": map[string]any{"name": volume.Name}}
+			object = map[string]any{"kind": "PersistentVolume", "apiVersion": "v1",
+				"metadata": map[string]any{"name": volume.Name}}
 		case kind == "PersistentVolumeList" && !patched.Load():
 			object["items"] = []any{volume}
 		case !isList:
 			w.WriteHeader(http.StatusNotFound)
-			object = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound,
+			object = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound",
+				"code":    http.StatusNotFound,
 				"details": map[string]any{"name": parts[len(parts)-1]}}
 		}
 		if err := json.NewEncoder(w).Encode(object); err != nil {
@@ -142,7 +154,8 @@ func TestNameOfRemovedVolumeMatches(t *testing.T) {
 	volume.Name, volume.UID, volume.ResourceVersion = "pvc-1", "u", "1"
 	volume.Finalizers = []string{string(finalizer.External)}
 	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "h"}
-	o := Options{Connect: clusterOf(t, volume), Confirm: true, Unserved: []string{driver}, Timeout: time.Minute, Progress: io.Discard}
+	o := Options{Connect: clusterOf(t, volume), Confirm: true, Unserved: []string{driver}, Timeout: time.Minute,
+		Progress: io.Discard}
 	plan, err := Run(t.Context(), o)
 	if err != nil || plan.Outcome() != rollback.NothingLeft || len(plan.Unmatched) > 0 {
 		t.Errorf("error %v\n%s", err, plan.text(80))

@@ -29,15 +29,16 @@ var sharedFinalizers = []finalizer.Name{finalizer.External, finalizer.InTree, fi
 // readVolumes reads the PersistentVolumes, and decides about their annotations and finalizers.
 func (s *observation) readVolumes(ctx context.Context) {
 	volumes, shared := map[types.UID]*corev1.PersistentVolume{}, map[types.UID][]finalizer.Name{}
-	seen := cluster.Each(ctx, s.reader, cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
-		for i := range page {
-			shared[page[i].UID] = sharedOf(&page[i])
-			s.known.addVolume(&page[i], s.options.AbandonDisk)
-			if s.concerns(&page[i]) {
-				volumes[page[i].UID] = &page[i]
+	seen := cluster.Each(ctx, s.reader, cluster.PersistentVolumes, cluster.Selection{},
+		func(page []corev1.PersistentVolume) {
+			for i := range page {
+				shared[page[i].UID] = sharedOf(&page[i])
+				s.known.addVolume(&page[i], s.options.AbandonDisk)
+				if s.concerns(&page[i]) {
+					volumes[page[i].UID] = &page[i]
+				}
 			}
-		}
-	})
+		})
 	s.known.volumesRead = seen
 	s.own.unread, s.pending.unread = s.own.unread || !seen, !seen
 	s.shared.unread = !seen && (len(s.options.Unserved) > 0 || s.options.UnservedLoops)
@@ -47,7 +48,10 @@ func (s *observation) readVolumes(ctx context.Context) {
 			s.upstreams[string(name)]++
 		}
 	}
-	sorted := slices.SortedFunc(maps.Values(volumes), func(a, b *corev1.PersistentVolume) int { return strings.Compare(a.Name, b.Name) })
+	sorted := slices.SortedFunc(maps.Values(volumes), func(a,
+		b *corev1.PersistentVolume) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	for _, volume := range sorted {
 		s.addVolume(ctx, volume)
 	}
@@ -79,12 +83,14 @@ func hasOwn(object metav1.Object) bool {
 
 // ownAnnotations returns the names of the annotations of Exeunt.
 func ownAnnotations(object metav1.Object) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(object.GetAnnotations())), func(key string) bool { return !strings.HasPrefix(key, domain) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(object.GetAnnotations())),
+		func(key string) bool { return !strings.HasPrefix(key, domain) })
 }
 
 // ownFinalizers returns the finalizers of Exeunt.
 func ownFinalizers(object metav1.Object) []string {
-	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return !strings.HasPrefix(name, domain) })
+	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()),
+		func(name string) bool { return !strings.HasPrefix(name, domain) })
 }
 
 // addOwnFinalizers adds the finalizers of Exeunt, which only a later version can have added.
@@ -152,5 +158,6 @@ func (s *observation) patchVolume(ctx context.Context, name string, p *patch.Pat
 	if err != nil {
 		return nil, err
 	}
-	return s.reader.Kubernetes().CoreV1().PersistentVolumes().Patch(ctx, name, types.JSONPatchType, body, metav1.PatchOptions{})
+	return s.reader.Kubernetes().CoreV1().PersistentVolumes().Patch(ctx, name, types.JSONPatchType, body,
+		metav1.PatchOptions{})
 }

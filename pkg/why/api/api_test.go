@@ -15,10 +15,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-var configMaps = cluster.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}
+var configMaps = cluster.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1",
+	Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}
 
 func object(name string, deletedAt int64, finalizers ...string) metav1.PartialObjectMetadata {
-	o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Finalizers: finalizers}}
+	o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+		Finalizers: finalizers}}
 	if deletedAt > 0 {
 		o.DeletionTimestamp = &metav1.Time{Time: time.Unix(deletedAt, 0)}
 	}
@@ -26,8 +28,10 @@ func object(name string, deletedAt int64, finalizers ...string) metav1.PartialOb
 }
 
 func TestObjectsWithSameFinalizersAreOneGroup(t *testing.T) {
-	list := []metav1.PartialObjectMetadata{object("young", 30, "a"), object("other", 20, "b"), object("old", 10, "a"), object("left", 0)}
-	content := collect([]cluster.Resource{configMaps, configMaps}, [][]metav1.PartialObjectMetadata{list, list}, []bool{true, true}, false)
+	list := []metav1.PartialObjectMetadata{object("young", 30, "a"), object("other", 20, "b"), object("old", 10, "a"),
+		object("left", 0)}
+	content := collect([]cluster.Resource{configMaps, configMaps}, [][]metav1.PartialObjectMetadata{list, list},
+		[]bool{true, true}, false)
 	if len(content.items) != len(list) {
 		t.Fatalf("the survey has %d objects, want each of %d once", len(content.items), len(list))
 	}
@@ -46,7 +50,8 @@ func TestObjectsWithSameFinalizersAreOneGroup(t *testing.T) {
 
 func TestFailedListIsNeverComplete(t *testing.T) {
 	for name, content := range map[string]survey{
-		"list failed":      collect([]cluster.Resource{configMaps}, make([][]metav1.PartialObjectMetadata, 1), []bool{false}, false),
+		"list failed": collect([]cluster.Resource{configMaps}, make([][]metav1.PartialObjectMetadata, 1), []bool{false},
+			false),
 		"discovery failed": collect(nil, nil, nil, true),
 	} {
 		if content.isComplete() || len(content.missedNames()) == 0 {
@@ -65,7 +70,8 @@ func TestServedResourcePrefersStorageVersion(t *testing.T) {
 		"":   {version("v1", false, true)},
 	} {
 		definition := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-			"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "kind": "Widget"}, "versions": versions,
+			"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "kind": "Widget"},
+			"versions": versions,
 		}}}
 		resource, served := servedResource(definition)
 		if resource.Version != want || served != (want != "") {
@@ -75,7 +81,8 @@ func TestServedResourcePrefersStorageVersion(t *testing.T) {
 }
 
 func TestAskedAtIsBeforeGracePeriod(t *testing.T) {
-	pod := &metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Unix(100, 0)}, DeletionGracePeriodSeconds: new(int64(40))}
+	pod := &metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Unix(100, 0)},
+		DeletionGracePeriodSeconds: new(int64(40))}
 	if got := askedAt(pod); got != "1970-01-01T00:01:00Z" {
 		t.Errorf("askedAt() = %s", got)
 	}
@@ -86,9 +93,10 @@ func TestAskedAtIsBeforeGracePeriod(t *testing.T) {
 
 func TestPathOfObject(t *testing.T) {
 	for want, ref := range map[string]cluster.Ref{
-		"/api/v1/namespaces/ns/configmaps/x":       {Resource: configMaps.GroupVersionResource, Namespace: "ns", Name: "x"},
-		"/apis/example.com/v1/widgets/x":           {Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, Name: "x"},
-		"/apis/example.com/v1/namespaces/n/maps/x": {Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "maps"}, Namespace: "n", Name: "x"},
+		"/api/v1/namespaces/ns/configmaps/x": {Resource: configMaps.GroupVersionResource, Namespace: "ns", Name: "x"},
+		"/apis/example.com/v1/widgets/x":     {Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, Name: "x"},
+		"/apis/example.com/v1/namespaces/n/maps/x": {Resource: schema.GroupVersionResource{Group: "example.com",
+			Version: "v1", Resource: "maps"}, Namespace: "n", Name: "x"},
 	} {
 		if got := path(ref); got != want {
 			t.Errorf("path() = %s, want %s", got, want)
@@ -119,7 +127,8 @@ func TestNextStepOfDependentDeletesNothing(t *testing.T) {
 		"another owner":           {nextOfDependent(cluster.Commands{}, controller{}, "a", dependent("a", "b")), false},
 		"not deleted yet, a list": {notDeleted(commandsOnly{}, &unstructured.Unstructured{}, []item{dependent()}, controller{})[0].Next, true},
 	} {
-		if strings.Contains(tc.next, "\nkubectl delete ") || strings.Contains(tc.next, "# kubectl delete ") != tc.deletes || !strings.Contains(tc.next, "\nkubectl get ") {
+		if strings.Contains(tc.next, "\nkubectl delete ") || strings.Contains(tc.next, "# kubectl delete ") != tc.deletes ||
+			!strings.Contains(tc.next, "\nkubectl get ") {
 			t.Errorf("%s:\n%s", name, tc.next)
 		}
 	}

@@ -33,9 +33,12 @@ func unreachableAPIs(ctx context.Context, e chain.Explorer) []blocker.Blocker {
 }
 
 // unreachable returns the blocker of an aggregated API that is not available.
-func unreachable(e chain.Explorer, api *unstructured.Unstructured, condition map[string]string, behind server) blocker.Blocker {
-	commands := append([]string{e.Commands().Kubectl("", "get", "apiservice", api.GetName(), "-o", "yaml")}, behind.commands(e)...)
-	next := cluster.Steps("start the service "+behind.namespace+"/"+behind.name+" of the APIService "+api.GetName(), commands...)
+func unreachable(e chain.Explorer, api *unstructured.Unstructured, condition map[string]string,
+	behind server) blocker.Blocker {
+	commands := append([]string{e.Commands().Kubectl("", "get", "apiservice", api.GetName(), "-o", "yaml")},
+		behind.commands(e)...)
+	next := cluster.Steps("start the service "+behind.namespace+"/"+behind.name+" of the APIService "+api.GetName(),
+		commands...)
 	if behind.state.Verdict() == blocker.Stuck {
 		next += "\n" + cluster.LastResort("the objects of this API are not deleted, and come back with the API",
 			e.Commands().Kubectl("", "delete", "apiservice", api.GetName()))
@@ -44,7 +47,8 @@ func unreachable(e chain.Explorer, api *unstructured.Unstructured, condition map
 		Object: cluster.ObjectOf(api), Reason: blocker.APIUnreachable, Verdict: behind.state.Verdict(),
 		Holder: "Service " + behind.namespace + "/" + behind.name, Since: condition["lastTransitionTime"],
 		Evidence: append([]blocker.Evidence{
-			evidence(blocker.FromCondition, "condition Available of APIService %s is %s: %s %s", api.GetName(), condition["status"], condition["reason"], condition["message"]),
+			evidence(blocker.FromCondition, "condition Available of APIService %s is %s: %s %s", api.GetName(),
+				condition["status"], condition["reason"], condition["message"]),
 		}, behind.evidence...),
 		Next: next,
 	}

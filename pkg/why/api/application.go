@@ -23,7 +23,8 @@ var applicationFinalizers = []string{
 
 // explainApplication returns what the deletion of an Argo CD Application waits for: the
 // objects that status.resources names, then the application controller.
-func explainApplication(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured, finalizer string) blocker.Blocker {
+func explainApplication(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured,
+	finalizer string) blocker.Blocker {
 	by := judge(ctx, e, application, finalizer)
 	children, unseen := childrenOf(ctx, e, application)
 	switch {
@@ -41,13 +42,17 @@ func explainApplication(ctx context.Context, e chain.Explorer, application *unst
 	slices.SortFunc(children, compareItems)
 	first := children[0]
 	found := blocker.Blocker{
-		Object: objectOf(first), Finalizer: finalizer, Reason: blocker.DependentsRemain, Verdict: blocker.Waiting, Holder: by.Holder,
-		Since:    askedAt(application),
-		Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.resources of the application names objects that exist: %s", shortened(names(children), 8))},
-		Next:     cluster.Steps("the objects of the application have to go first. What they wait for follows", e.Commands().Show(first.Namespace, first.resource.GroupResource().String(), first.Name)),
+		Object: objectOf(first), Finalizer: finalizer, Reason: blocker.DependentsRemain, Verdict: blocker.Waiting,
+		Holder: by.Holder,
+		Since:  askedAt(application),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField,
+			"status.resources of the application names objects that exist: %s", shortened(names(children), 8))},
+		Next: cluster.Steps("the objects of the application have to go first. What they wait for follows",
+			e.Commands().Show(first.Namespace, first.resource.GroupResource().String(), first.Name)),
 	}
 	if len(others) > 0 { // the controller has not deleted them yet
-		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(others), 8)))
+		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s",
+			shortened(counts(others), 8)))
 		found.Blockers = append(found.Blockers, by.Blocker)
 	}
 	for _, remains := range terminating(ctx, e, deleting) {
@@ -65,19 +70,23 @@ func explainApplication(ctx context.Context, e chain.Explorer, application *unst
 // childrenUnseen returns the blocker of an application with objects that could not be read.
 func childrenUnseen(application *unstructured.Unstructured, unseen []string) blocker.Blocker {
 	return blocker.Blocker{
-		Object: cluster.ObjectOf(application), Reason: blocker.DependentsUnseen, Verdict: blocker.Unknown, Since: askedAt(application),
-		Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.resources of the application names objects that could not be read: %s", shortened(unseen, 8))},
-		Next:     cluster.Steps("read these objects, with the rights that the lines incomplete name"),
+		Object: cluster.ObjectOf(application), Reason: blocker.DependentsUnseen, Verdict: blocker.Unknown,
+		Since: askedAt(application),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField,
+			"status.resources of the application names objects that could not be read: %s", shortened(unseen, 8))},
+		Next: cluster.Steps("read these objects, with the rights that the lines incomplete name"),
 	}
 }
 
 // childrenOf returns the objects that status.resources names and that exist, and the names of
 // those that could not be read. Objects of another cluster are not looked for.
-func childrenOf(ctx context.Context, e chain.Explorer, application *unstructured.Unstructured) (children []item, unseen []string) {
+func childrenOf(ctx context.Context, e chain.Explorer,
+	application *unstructured.Unstructured) (children []item, unseen []string) {
 	server, _, _ := unstructured.NestedString(application.Object, "spec", "destination", "server")
 	name, _, _ := unstructured.NestedString(application.Object, "spec", "destination", "name")
 	if server != "" && server != "https://kubernetes.default.svc" || server == "" && name != "" && name != "in-cluster" {
-		e.Reader().Note("the application %s/%s deploys to another cluster, whose objects are not seen", application.GetNamespace(), application.GetName())
+		e.Reader().Note("the application %s/%s deploys to another cluster, whose objects are not seen",
+			application.GetNamespace(), application.GetName())
 		return nil, nil
 	}
 	list, _, _ := unstructured.NestedSlice(application.Object, "status", "resources")

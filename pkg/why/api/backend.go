@@ -43,11 +43,13 @@ func lookAtServer(ctx context.Context, e chain.Explorer, namespace, name string)
 	seen.PodsComplete, seen.NoSelector = true, len(service.Spec.Selector) == 0
 	if !seen.NoSelector {
 		s.selector = labels.Set(service.Spec.Selector).String()
-		seen.Pods, seen.PodsComplete = cluster.List(ctx, e.Reader(), cluster.Pods, cluster.Selection{Namespace: namespace, Labels: s.selector})
+		seen.Pods, seen.PodsComplete = cluster.List(ctx, e.Reader(), cluster.Pods,
+			cluster.Selection{Namespace: namespace, Labels: s.selector})
 		seen.Wanted, seen.WantedIsUnknown = isWanted(ctx, e, namespace, service.Spec.Selector)
 	}
 	s.state = backend.Judge(seen)
-	s.add(blocker.FromList, "the service %s/%s is %s: %s, %s", namespace, name, stateText[s.state], terminal.Count(len(seen.Slices), "EndpointSlice"), terminal.Count(len(seen.Pods), "pod"))
+	s.add(blocker.FromList, "the service %s/%s is %s: %s, %s", namespace, name, stateText[s.state],
+		terminal.Count(len(seen.Slices), "EndpointSlice"), terminal.Count(len(seen.Pods), "pod"))
 	return s
 }
 
@@ -91,7 +93,8 @@ func wantsReplicas(replicas *int32) bool { return replicas == nil || *replicas >
 
 // commands returns commands that show the service and its pods.
 func (s *server) commands(e chain.Explorer) []string {
-	list := []string{e.Commands().Kubectl(s.namespace, "get", "service,endpointslices", "-l", discoveryv1.LabelServiceName+"="+s.name)}
+	list := []string{e.Commands().Kubectl(s.namespace, "get", "service,endpointslices", "-l",
+		discoveryv1.LabelServiceName+"="+s.name)}
 	if s.selector != "" {
 		list = append(list, e.Commands().Kubectl(s.namespace, "get", "pods", "-l", s.selector))
 	}

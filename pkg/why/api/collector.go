@@ -24,7 +24,8 @@ type collector struct {
 }
 
 // judgeCollector finds the garbage collector, and adds what it told about the owner.
-func judgeCollector(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, finalizer string) collector {
+func judgeCollector(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured,
+	finalizer string) collector {
 	c := collector{controller: judge(ctx, e, owner, finalizer)}
 	gvk := owner.GroupVersionKind()
 	family, _ := families.Find(finalizer, gvk.Kind, gvk.Group)

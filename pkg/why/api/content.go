@@ -78,7 +78,8 @@ func terminating(ctx context.Context, e chain.Explorer, items []item) []blocker.
 				continue
 			}
 			if more := len(members) - explainedOfGroup; i == 0 && more > 0 {
-				remains.Evidence = append(remains.Evidence, evidence(blocker.FromList, "%d more objects of the kind %s with the same finalizers remain", more, object.resource.Kind))
+				remains.Evidence = append(remains.Evidence, evidence(blocker.FromList,
+					"%d more objects of the kind %s with the same finalizers remain", more, object.resource.Kind))
 			}
 			found = append(found, remains)
 		}
@@ -94,7 +95,8 @@ func remaining(ctx context.Context, e chain.Explorer, object item) (blocker.Bloc
 	name := object.resource.GroupResource().String()
 	remains := blocker.Blocker{
 		Object: objectOf(object), Reason: blocker.ContentRemains, Verdict: blocker.Waiting, Since: askedAt(object),
-		Evidence: []blocker.Evidence{evidence(blocker.FromList, "%s still exists, and is being deleted since %s", objectOf(object), askedAt(object))},
+		Evidence: []blocker.Evidence{evidence(blocker.FromList, "%s still exists, and is being deleted since %s",
+			objectOf(object), askedAt(object))},
 	}
 	nested, exists := explained(ctx, e, object.ref())
 	remains.Blockers = nested
@@ -123,7 +125,8 @@ func explained(ctx context.Context, e chain.Explorer, ref cluster.Ref) ([]blocke
 	return []blocker.Blocker{{
 		Object: nameOf(ref), Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,
 		Evidence: []blocker.Evidence{evidence(blocker.FromList, "%s could not be read: %s", nameOf(ref), oneLine(err))},
-		Next:     cluster.Steps("read the object", e.Commands().Show(ref.Namespace, ref.Resource.GroupResource().String(), ref.Name)),
+		Next: cluster.Steps("read the object", e.Commands().Show(ref.Namespace, ref.Resource.GroupResource().String(),
+			ref.Name)),
 	}}, true
 }
 
@@ -135,7 +138,8 @@ func notDeleted(e chain.Explorer, owner *unstructured.Unstructured, items []item
 	slices.SortFunc(items, compareItems)
 	first := items[0]
 	return []blocker.Blocker{{
-		Object: objectOf(first), Reason: blocker.ContentRemains, Verdict: by.verdictOfWork(), Holder: by.Holder, Since: askedAt(owner),
+		Object: objectOf(first), Reason: blocker.ContentRemains, Verdict: by.verdictOfWork(), Holder: by.Holder,
+		Since: askedAt(owner),
 		Evidence: append([]blocker.Evidence{
 			evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(items), 12)),
 		}, by.Evidence...),
@@ -230,10 +234,12 @@ func path(ref cluster.Ref) string {
 }
 
 // definitions is the resource of definitions of custom resources.
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+	Resource: "customresourcedefinitions"}
 
 // definitionOf reads the definition of a custom resource.
-func definitionOf(ctx context.Context, e chain.Explorer, resource schema.GroupResource) (*unstructured.Unstructured, cluster.Presence) {
+func definitionOf(ctx context.Context, e chain.Explorer,
+	resource schema.GroupResource) (*unstructured.Unstructured, cluster.Presence) {
 	ref := cluster.Ref{Resource: definitions, Kind: "CustomResourceDefinition", Name: resource.String()}
 	definition, presence, _ := e.Reader().Live(ctx, ref)
 	return definition, presence
@@ -241,7 +247,8 @@ func definitionOf(ctx context.Context, e chain.Explorer, resource schema.GroupRe
 
 // conversionFailure returns the blocker of objects that cannot be read because the
 // conversion webhook of their definition failed with err; nil for any other error.
-func conversionFailure(ctx context.Context, e chain.Explorer, resource schema.GroupResource, err error) []blocker.Blocker {
+func conversionFailure(ctx context.Context, e chain.Explorer, resource schema.GroupResource,
+	err error) []blocker.Blocker {
 	status := statusOf(err)
 	if refusal.Classify(status) != refusal.ConversionFails {
 		return nil
@@ -268,8 +275,10 @@ func conversionFailure(ctx context.Context, e chain.Explorer, resource schema.Gr
 
 // conversionService returns the service of the definition's conversion webhook, or "".
 func conversionService(definition *unstructured.Unstructured) (namespace, name string) {
-	namespace, _, _ = unstructured.NestedString(definition.Object, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
-	name, _, _ = unstructured.NestedString(definition.Object, "spec", "conversion", "webhook", "clientConfig", "service", "name")
+	namespace, _, _ = unstructured.NestedString(definition.Object, "spec", "conversion", "webhook", "clientConfig",
+		"service", "namespace")
+	name, _, _ = unstructured.NestedString(definition.Object, "spec", "conversion", "webhook", "clientConfig", "service",
+		"name")
 	return namespace, name
 }
 

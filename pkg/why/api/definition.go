@@ -19,15 +19,18 @@ const instanceCleanup = "customresourcecleanup.apiextensions.k8s.io"
 
 // explainInstances returns the blocker of a definition whose objects still exist. The API
 // server, which answers, deletes them.
-func explainInstances(ctx context.Context, e chain.Explorer, definition *unstructured.Unstructured, finalizer string) blocker.Blocker {
+func explainInstances(ctx context.Context, e chain.Explorer, definition *unstructured.Unstructured,
+	finalizer string) blocker.Blocker {
 	resource, served := servedResource(definition)
 	found := blocker.Blocker{
 		Object: cluster.ObjectOf(definition), Finalizer: finalizer, Reason: blocker.ControllerActs, Verdict: blocker.Waiting,
 		Holder: "the API server", Since: askedAt(definition),
-		Next: cluster.Steps("wait: the API server removes the finalizer", get(e.Commands(), "", "crd", definition.GetName(), "--watch")),
+		Next: cluster.Steps("wait: the API server removes the finalizer",
+			get(e.Commands(), "", "crd", definition.GetName(), "--watch")),
 	}
 	if condition := conditionOf(definition, "Terminating"); condition != nil {
-		found.Evidence = append(found.Evidence, evidence(blocker.FromCondition, "condition Terminating is %s: %s %s", condition["status"], condition["reason"], condition["message"]))
+		found.Evidence = append(found.Evidence, evidence(blocker.FromCondition, "condition Terminating is %s: %s %s",
+			condition["status"], condition["reason"], condition["message"]))
 	}
 	if !served {
 		return found
@@ -48,7 +51,8 @@ func explainInstances(ctx context.Context, e chain.Explorer, definition *unstruc
 func withInstances(ctx context.Context, e chain.Explorer, found blocker.Blocker, items []item) blocker.Blocker {
 	deleting, others := split(items)
 	found.Reason = blocker.ContentRemains
-	found.Evidence = append(found.Evidence, evidence(blocker.FromList, "left of the kind: %s, of which %d are not being deleted yet", terminal.Count(len(items), "object"), len(others)))
+	found.Evidence = append(found.Evidence, evidence(blocker.FromList,
+		"left of the kind: %s, of which %d are not being deleted yet", terminal.Count(len(items), "object"), len(others)))
 	for _, remains := range terminating(ctx, e, deleting) {
 		if len(remains.Blockers) == 0 {
 			found.Blockers = append(found.Blockers, remains)

@@ -17,7 +17,8 @@ const maxNamed = 3
 
 // NameDeniers adds to the blockers of controllers that have to remove a finalizer of the object which
 // webhooks and policies see that write, and may refuse it: without a probe nothing tells. found is not changed.
-func NameDeniers(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured, found []blocker.Blocker) []blocker.Blocker {
+func NameDeniers(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured,
+	found []blocker.Blocker) []blocker.Blocker {
 	all := slices.Clone(found)
 	waits := func(b blocker.Blocker) bool { return waitsForRemoval(b, object) }
 	t, known := targetOf(e, object)
@@ -31,8 +32,9 @@ func NameDeniers(ctx context.Context, e chain.Explorer, object *unstructured.Uns
 		}
 		all[i].Evidence = slices.Concat(all[i].Evidence, facts)
 		if !e.Probe() {
-			all[i].Next = strings.TrimPrefix(all[i].Next+"\n", "\n") + cluster.Steps(who+" may refuse the removal of the finalizer: a dry run tells",
-				e.Commands().Exeunt(object.GetNamespace(), "why", t.word()+"/"+object.GetName(), "--probe"))
+			all[i].Next = strings.TrimPrefix(all[i].Next+"\n", "\n") +
+				cluster.Steps(who+" may refuse the removal of the finalizer: a dry run tells",
+					e.Commands().Exeunt(object.GetNamespace(), "why", t.word()+"/"+object.GetName(), "--probe"))
 		}
 	}
 	return all
@@ -41,16 +43,19 @@ func NameDeniers(ctx context.Context, e chain.Explorer, object *unstructured.Uns
 // deniers returns which webhooks and policies may refuse the write, as evidence and in a word, "" for none.
 func (t target) deniers(ctx context.Context, e chain.Explorer) (facts []blocker.Evidence, who string) {
 	if hooks := t.seeing(ctx, e); len(hooks) > 0 {
-		facts = append(facts, evidence(blocker.FromField, "webhooks see the write that removes the finalizer, and may refuse it: %s", shortened(hooks, maxNamed)))
+		facts = append(facts, evidence(blocker.FromField,
+			"webhooks see the write that removes the finalizer, and may refuse it: %s", shortened(hooks, maxNamed)))
 		who = "a webhook"
 	}
 	policies, unserved := t.policies(ctx, e)
 	if len(policies) > 0 {
-		facts = append(facts, evidence(blocker.FromField, "policies see the write that removes the finalizer, and may refuse or undo it: %s", shortened(policies, maxNamed)))
+		facts = append(facts, evidence(blocker.FromField,
+			"policies see the write that removes the finalizer, and may refuse or undo it: %s", shortened(policies, maxNamed)))
 		who = strings.TrimPrefix(who+" or a policy", " or ")
 	}
 	if len(facts) > 0 && len(unserved) > 0 {
-		facts = append(facts, evidence(blocker.FromList, "the API server has no kind %s", strings.Join(unserved, " and no kind ")))
+		facts = append(facts, evidence(blocker.FromList, "the API server has no kind %s",
+			strings.Join(unserved, " and no kind ")))
 	}
 	return facts, who
 }
@@ -60,7 +65,8 @@ func waitsForRemoval(b blocker.Blocker, object *unstructured.Unstructured) bool 
 	if b.Finalizer == "" || b.Object.UID != string(object.GetUID()) || len(b.Blockers) > 0 {
 		return false
 	}
-	return slices.Contains([]blocker.Reason{blocker.ControllerActs, blocker.ControllerUnseen, blocker.UnknownFinalizer, blocker.DriverDeletes}, b.Reason)
+	return slices.Contains([]blocker.Reason{blocker.ControllerActs, blocker.ControllerUnseen, blocker.UnknownFinalizer,
+		blocker.DriverDeletes}, b.Reason)
 }
 
 // seeing returns the names of the webhooks that see the write, with their configurations.
@@ -92,6 +98,7 @@ func (t target) denier(ctx context.Context, e chain.Explorer, found *blocker.Blo
 		commands = append(commands, webhookCommand(e))
 	}
 	found.Reason, found.Holder, found.Verdict = blocker.AdmissionDenies, words, blocker.Unknown
-	found.Evidence = append(found.Evidence, evidence(blocker.FromProbe, "the webhook may decide differently for the controller that removes the finalizer"))
+	found.Evidence = append(found.Evidence, evidence(blocker.FromProbe,
+		"the webhook may decide differently for the controller that removes the finalizer"))
 	found.Next = cluster.Steps("change the object or the rules of the "+words+", as its message says", commands...)
 }

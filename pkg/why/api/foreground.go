@@ -17,9 +17,11 @@ import (
 
 // explainForeground returns what the finalizer foregroundDeletion waits for: dependents that
 // block the owner's deletion, then the garbage collector.
-func explainForeground(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, finalizer string) blocker.Blocker {
+func explainForeground(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured,
+	finalizer string) blocker.Blocker {
 	collector := judgeCollector(ctx, e, owner, finalizer)
-	content := takeSurvey(ctx, e, owner.GetNamespace(), func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
+	content := takeSurvey(ctx, e, owner.GetNamespace(),
+		func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
 	dependents := owners.Blocking(content.items, owner.GetUID())
 	if len(dependents) == 0 && content.isComplete() {
 		return collector.Blocker
@@ -44,19 +46,23 @@ func explainForeground(ctx context.Context, e chain.Explorer, owner *unstructure
 }
 
 // dependentsRemain returns the blocker of an owner with dependents, and what these wait for.
-func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, dependents []item, collector collector) blocker.Blocker {
+func dependentsRemain(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, dependents []item,
+	collector collector) blocker.Blocker {
 	deleting, others := split(dependents)
 	slices.SortFunc(dependents, compareItems)
 	first := dependents[0]
 	found := blocker.Blocker{
-		Object: objectOf(first), Reason: blocker.DependentsRemain, Verdict: blocker.Waiting, Holder: collector.Holder, Since: askedAt(owner),
+		Object: objectOf(first), Reason: blocker.DependentsRemain, Verdict: blocker.Waiting, Holder: collector.Holder,
+		Since: askedAt(owner),
 		Evidence: []blocker.Evidence{evidence(blocker.FromField, "ownerReferences name %s with blockOwnerDeletion, in %s",
 			cluster.ObjectOf(owner), shortened(names(dependents), 8))},
-		Next: cluster.Steps("the dependents have to go first. What they wait for follows", e.Commands().Show(first.Namespace, first.resource.GroupResource().String(), first.Name)),
+		Next: cluster.Steps("the dependents have to go first. What they wait for follows",
+			e.Commands().Show(first.Namespace, first.resource.GroupResource().String(), first.Name)),
 	}
 	if len(others) > 0 {
 		found.Verdict = collector.verdictOfWork()
-		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s", shortened(counts(others), 8)))
+		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s",
+			shortened(counts(others), 8)))
 		found.Evidence = append(found.Evidence, collector.Evidence...)
 		found.Next = nextOfDependent(e.Commands(), collector.controller, owner.GetUID(), others[0])
 	}
@@ -97,7 +103,8 @@ func deletion(commands cluster.Commands, object item) string {
 
 // asCycle makes the blocker say that owner and dependents wait for each other. Only
 // garbage-collector of Exeunt ends cycles of any size.
-func asCycle(e chain.Explorer, found *blocker.Blocker, owner *unstructured.Unstructured, cycle []item, collector collector) {
+func asCycle(e chain.Explorer, found *blocker.Blocker, owner *unstructured.Unstructured, cycle []item,
+	collector collector) {
 	member := owners.Blocking(cycle, owner.GetUID())[0]
 	index := owners.ReferenceTo(member, owner.GetUID())
 	patch := fmt.Sprintf(`[{"op":"test","path":"/metadata/ownerReferences/%d/uid","value":%q},{"op":"remove","path":"/metadata/ownerReferences/%d"}]`,
@@ -112,19 +119,22 @@ func asCycle(e chain.Explorer, found *blocker.Blocker, owner *unstructured.Unstr
 	}
 	resource := member.resource.GroupResource().String()
 	found.Next = cluster.Steps(advice, e.Commands().Kubectl(member.Namespace, "get", resource, member.Name)) + "\n" +
-		cluster.LastResort("only if all objects of the cycle are to go", e.Commands().Kubectl(member.Namespace, "patch", resource, member.Name, "--type=json", "-p", patch))
+		cluster.LastResort("only if all objects of the cycle are to go",
+			e.Commands().Kubectl(member.Namespace, "patch", resource, member.Name, "--type=json", "-p", patch))
 }
 
 // dependentsUnseen returns the blocker of an owner with kinds that could not be listed.
 func dependentsUnseen(e chain.Explorer, owner *unstructured.Unstructured, content survey) blocker.Blocker {
 	unseen := blocker.Blocker{
 		Object: cluster.ObjectOf(owner), Reason: blocker.DependentsUnseen, Verdict: blocker.Unknown, Since: askedAt(owner),
-		Evidence: []blocker.Evidence{evidence(blocker.FromList, "could not be listed, and may have dependents: %s", shortened(content.missedNames(), 12))},
-		Next:     cluster.Steps("list these kinds", e.Commands().Kubectl("", "api-resources", "--verbs=list")),
+		Evidence: []blocker.Evidence{evidence(blocker.FromList, "could not be listed, and may have dependents: %s",
+			shortened(content.missedNames(), 12))},
+		Next: cluster.Steps("list these kinds", e.Commands().Kubectl("", "api-resources", "--verbs=list")),
 	}
 	for _, resource := range content.missed[:min(len(content.missed), 3)] {
 		if err := listFailure(e, resource, owner.GetNamespace()); err != nil {
-			unseen.Evidence = append(unseen.Evidence, evidence(blocker.FromList, "the list of %s fails: %s", resource.GroupResource(), oneLine(err)))
+			unseen.Evidence = append(unseen.Evidence, evidence(blocker.FromList, "the list of %s fails: %s",
+				resource.GroupResource(), oneLine(err)))
 		}
 	}
 	return unseen
@@ -132,7 +142,8 @@ func dependentsUnseen(e chain.Explorer, owner *unstructured.Unstructured, conten
 
 // explainOrphan returns what the finalizer "orphan" waits for: the garbage collector removes
 // the owner references of the dependents, then the finalizer.
-func explainOrphan(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, finalizer string) blocker.Blocker {
+func explainOrphan(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured,
+	finalizer string) blocker.Blocker {
 	collector := judgeCollector(ctx, e, owner, finalizer)
 	found := collector.Blocker
 	if found.Reason == blocker.ControllerActs {
@@ -141,15 +152,19 @@ func explainOrphan(ctx context.Context, e chain.Explorer, owner *unstructured.Un
 	if collector.own {
 		addReferring(ctx, e, owner, &found)
 	}
-	found.Evidence = append(found.Evidence, evidence(blocker.FromField, "the deletion was requested with the propagation policy Orphan, which adds the finalizer %s", metav1.FinalizerOrphanDependents))
+	found.Evidence = append(found.Evidence, evidence(blocker.FromField,
+		"the deletion was requested with the propagation policy Orphan, which adds the finalizer %s",
+		metav1.FinalizerOrphanDependents))
 	return found
 }
 
 // addReferring adds the dependents that still name the owner, and the kinds that may have some.
 func addReferring(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, found *blocker.Blocker) {
-	content := takeSurvey(ctx, e, owner.GetNamespace(), func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
+	content := takeSurvey(ctx, e, owner.GetNamespace(),
+		func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
 	if referring := owners.Referring(content.items, owner.GetUID()); len(referring) > 0 {
-		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "ownerReferences still name %s: %s", cluster.ObjectOf(owner), shortened(counts(referring), 8)))
+		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "ownerReferences still name %s: %s",
+			cluster.ObjectOf(owner), shortened(counts(referring), 8)))
 	}
 	if !content.isComplete() {
 		unseen := dependentsUnseen(e, owner, content)

@@ -23,7 +23,8 @@ func judge(ctx context.Context, e chain.Explorer, object *unstructured.Unstructu
 	}
 	found := e.Holders().Judge(ctx, object, finalizer, family, "")
 	if found.Next == "" {
-		found.Next = cluster.Steps("look at "+found.Holder, e.Commands().Show(object.GetNamespace(), resourceWord(e, object), object.GetName()))
+		found.Next = cluster.Steps("look at "+found.Holder, e.Commands().
+			Show(object.GetNamespace(), resourceWord(e, object), object.GetName()))
 	}
 	if found.Since == "" {
 		found.Since = askedAt(object)

@@ -56,20 +56,23 @@ func finalizeStep(ctx context.Context, e chain.Explorer, namespace *unstructured
 	}
 	name := namespace.GetName()
 	return next + "\n" + cluster.LastResort(family.Force,
-		e.Commands().Kubectl("", "get", "namespace", name, "-o", `go-template={"apiVersion":"v1","kind":"Namespace","metadata":{"name":"{{.metadata.name}}","resourceVersion":"{{.metadata.resourceVersion}}"}}`)+
+		e.Commands().Kubectl("", "get", "namespace", name, "-o",
+			`go-template={"apiVersion":"v1","kind":"Namespace","metadata":{"name":"{{.metadata.name}}","resourceVersion":"{{.metadata.resourceVersion}}"}}`)+
 			" | "+e.Commands().Kubectl("", "replace", "--raw=/api/v1/namespaces/"+name+"/finalize", "-f", "-"))
 }
 
 // isDeletable reports whether the namespace controller deletes objects of the kind.
 func isDeletable(r cluster.Resource) bool { return r.Namespaced && slices.Contains(r.Verbs, "delete") }
 
-func contentOf(ctx context.Context, e chain.Explorer, namespace *unstructured.Unstructured, content survey, by controller) []blocker.Blocker {
+func contentOf(ctx context.Context, e chain.Explorer, namespace *unstructured.Unstructured, content survey,
+	by controller) []blocker.Blocker {
 	deleting, others := split(content.items)
 	return append(terminating(ctx, e, deleting), notDeleted(e, namespace, others, by)...)
 }
 
 // unlisted returns why kinds could not be listed: their conversion fails, or nothing tells.
-func unlisted(ctx context.Context, e chain.Explorer, waiting *unstructured.Unstructured, content survey) []blocker.Blocker {
+func unlisted(ctx context.Context, e chain.Explorer, waiting *unstructured.Unstructured,
+	content survey) []blocker.Blocker {
 	var found []blocker.Blocker
 	var rest survey
 	rest.undiscovered = content.undiscovered
@@ -86,8 +89,9 @@ func unlisted(ctx context.Context, e chain.Explorer, waiting *unstructured.Unstr
 	}
 	return append(found, blocker.Blocker{
 		Object: cluster.ObjectOf(waiting), Reason: blocker.ContentRemains, Verdict: blocker.Unknown, Since: askedAt(waiting),
-		Evidence: []blocker.Evidence{evidence(blocker.FromList, "could not be listed, and may have objects: %s", shortened(rest.missedNames(), 12))},
-		Next:     cluster.Steps("list these kinds", e.Commands().Kubectl("", "api-resources", "--verbs=list")),
+		Evidence: []blocker.Evidence{evidence(blocker.FromList, "could not be listed, and may have objects: %s",
+			shortened(rest.missedNames(), 12))},
+		Next: cluster.Steps("list these kinds", e.Commands().Kubectl("", "api-resources", "--verbs=list")),
 	})
 }
 

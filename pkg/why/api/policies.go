@@ -73,7 +73,8 @@ type namedSpec struct {
 }
 
 // specsOf lists the policies or bindings of the resource, in the version that is served, and reports whether one is.
-func specsOf(ctx context.Context, e chain.Explorer, served []cluster.Resource, resource string) (specs []namedSpec, has bool) {
+func specsOf(ctx context.Context, e chain.Explorer, served []cluster.Resource,
+	resource string) (specs []namedSpec, has bool) {
 	i := slices.IndexFunc(served, func(r cluster.Resource) bool { return r.Resource == resource })
 	if i < 0 {
 		return nil, false

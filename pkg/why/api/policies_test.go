@@ -36,22 +36,26 @@ func updatesOf(resource string) *admissionv1.MatchResources {
 }
 
 func validating(name, resource string) *admissionv1.ValidatingAdmissionPolicy {
-	return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: updatesOf(resource)}}
+	return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: updatesOf(resource)}}
 }
 
 func mutating(name, resource string) *admissionv1.MutatingAdmissionPolicy {
-	return &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.MutatingAdmissionPolicySpec{MatchConstraints: updatesOf(resource)}}
+	return &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.MutatingAdmissionPolicySpec{MatchConstraints: updatesOf(resource)}}
 }
 
 // withPolicies is a cluster with policies of both kinds.
 func withPolicies() clustertest.Objects {
 	bind := func(policy string) *admissionv1.ValidatingAdmissionPolicyBinding {
-		return &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy + "-b"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policy, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		}}
+		return &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy + "-b"},
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: policy, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			}}
 	}
 	attach := func(policy string) *admissionv1.MutatingAdmissionPolicyBinding {
-		return &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy + "-b"}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy}}
+		return &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy + "-b"},
+			Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy}}
 	}
 	return clustertest.Objects{
 		"validatingadmissionpolicies":       {validating("keeps", "persistentvolumes"), validating("unbound", "persistentvolumes"), validating("pods", "pods")},
@@ -63,23 +67,28 @@ func withPolicies() clustertest.Objects {
 
 // servedPolicies are the kinds that an API server with these resources of the admission group serves.
 func servedPolicies(resources ...string) map[string][]metav1.APIResource {
-	served := map[string][]metav1.APIResource{"v1": {{Name: "persistentvolumes", Kind: "PersistentVolume", Verbs: []string{"list"}}}}
+	served := map[string][]metav1.APIResource{"v1": {{Name: "persistentvolumes", Kind: "PersistentVolume",
+		Verbs: []string{"list"}}}}
 	for _, resource := range resources {
-		served["admissionregistration.k8s.io/v1"] = append(served["admissionregistration.k8s.io/v1"], metav1.APIResource{Name: resource, Kind: resource, Verbs: []string{"list"}})
+		served["admissionregistration.k8s.io/v1"] = append(served["admissionregistration.k8s.io/v1"],
+			metav1.APIResource{Name: resource, Kind: resource, Verbs: []string{"list"}})
 	}
 	return served
 }
 
 func TestPoliciesThatMayRefuseAreNamed(t *testing.T) {
-	validates, mutates := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}, []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
+	validates, mutates := []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+		[]string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
 	for name, tc := range map[string]struct {
 		served     []string
 		forbidden  string
 		want       []string
 		incomplete string
 	}{
-		"both kinds": {slices.Concat(validates, mutates), "", []string{"and may refuse or undo it: ValidatingAdmissionPolicy keeps, MutatingAdmissionPolicy restores"}, ""},
-		"one kind":   {validates, "", []string{"and may refuse or undo it: ValidatingAdmissionPolicy keeps", "the API server has no kind MutatingAdmissionPolicy"}, ""},
+		"both kinds": {slices.Concat(validates, mutates), "",
+			[]string{"and may refuse or undo it: ValidatingAdmissionPolicy keeps, MutatingAdmissionPolicy restores"}, ""},
+		"one kind": {validates, "", []string{"and may refuse or undo it: ValidatingAdmissionPolicy keeps",
+			"the API server has no kind MutatingAdmissionPolicy"}, ""},
 		"forbidden": {slices.Concat(validates, mutates), "validatingadmissionpolicies", []string{"and may refuse or undo it: MutatingAdmissionPolicy restores"},
 			"no right to list validatingadmissionpolicies; grant"},
 		"no kind": {nil, "", nil, ""},

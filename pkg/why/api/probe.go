@@ -28,7 +28,8 @@ func (t target) probe(ctx context.Context, e chain.Explorer) ([]blocker.Blocker,
 			continue
 		}
 		status := statusOf(err)
-		fact := evidence(blocker.FromProbe, "a dry run that removes the finalizer %s is refused: %s", finalizer, status.Message)
+		fact := evidence(blocker.FromProbe, "a dry run that removes the finalizer %s is refused: %s", finalizer,
+			status.Message)
 		refused, answered := t.refused(ctx, e, fact, status)
 		if !answered {
 			e.Reader().Note("the probe of %s gave no answer: %s", cluster.ObjectOf(t.object), oneLine(err))
@@ -59,8 +60,10 @@ func (t target) dryRun(ctx context.Context, e chain.Explorer, finalizer string) 
 
 // refused returns the blocker for an answer of the API server, and false if the answer tells
 // nothing about the object.
-func (t target) refused(ctx context.Context, e chain.Explorer, fact blocker.Evidence, status metav1.Status) (blocker.Blocker, bool) {
-	found := blocker.Blocker{Object: cluster.ObjectOf(t.object), Verdict: blocker.Stuck, Since: askedAt(t.object), Evidence: []blocker.Evidence{fact}}
+func (t target) refused(ctx context.Context, e chain.Explorer, fact blocker.Evidence,
+	status metav1.Status) (blocker.Blocker, bool) {
+	found := blocker.Blocker{Object: cluster.ObjectOf(t.object), Verdict: blocker.Stuck, Since: askedAt(t.object),
+		Evidence: []blocker.Evidence{fact}}
 	switch refusal.Classify(status) {
 	case refusal.SchemaViolated:
 		return t.objectInvalid(e, fact), true
@@ -85,19 +88,23 @@ func (t target) policyDenies(ctx context.Context, e chain.Explorer, found *block
 	policy, read := readPolicy(ctx, e, name)
 	switch {
 	case !read:
-		found.Evidence = append(found.Evidence, evidence(blocker.FromProbe, "the policy was not seen: it may let the controller's own write pass"))
+		found.Evidence = append(found.Evidence, evidence(blocker.FromProbe,
+			"the policy was not seen: it may let the controller's own write pass"))
 	case refusal.DependsOnRequest(&policy.Spec):
-		found.Evidence = append(found.Evidence, evidence(blocker.FromField, "the policy reads the user, the options or the dry run of the request: it may let the controller's own write pass"))
+		found.Evidence = append(found.Evidence, evidence(blocker.FromField,
+			"the policy reads the user, the options or the dry run of the request: it may let the controller's own write pass"))
 	default:
 		found.Verdict = blocker.Stuck
-		found.Evidence = append(found.Evidence, evidence(blocker.FromField, "the policy does not read the user: it denies the write to everybody"))
+		found.Evidence = append(found.Evidence, evidence(blocker.FromField,
+			"the policy does not read the user: it denies the write to everybody"))
 	}
 }
 
 func readPolicy(ctx context.Context, e chain.Explorer, name string) (*admissionv1.ValidatingAdmissionPolicy, bool) {
 	var policy admissionv1.ValidatingAdmissionPolicy
 	resource := admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicies")
-	object, presence, _ := e.Reader().Live(ctx, cluster.Ref{Resource: resource, Kind: "ValidatingAdmissionPolicy", Name: name})
+	object, presence, _ := e.Reader().Live(ctx, cluster.Ref{Resource: resource, Kind: "ValidatingAdmissionPolicy",
+		Name: name})
 	if presence != cluster.Present {
 		return nil, false
 	}
@@ -125,7 +132,8 @@ func (t target) unreachable(ctx context.Context, e chain.Explorer, found *blocke
 // may be: configurations may name their webhooks alike.
 func hookOf(hooks []hook, write refusal.Write, name, message string) *hook {
 	hooks = slices.DeleteFunc(hooks, func(h hook) bool {
-		return h.Name != name || h.Service == nil || !h.MustAnswer(write) || !refusal.Calls(message, h.Service.Namespace, h.Service.Name)
+		return h.Name != name || h.Service == nil || !h.MustAnswer(write) ||
+			!refusal.Calls(message, h.Service.Namespace, h.Service.Name)
 	})
 	if len(hooks) == 0 {
 		return nil

@@ -18,7 +18,8 @@ func hookNamed(configuration, service, team string) hook {
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}},
 		Rules: []admissionv1.RuleWithOperations{{
 			Operations: []admissionv1.OperationType{admissionv1.Update},
-			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+				Resources: []string{"configmaps"}},
 		}},
 	}, blocker.Object{Name: configuration}}
 }

@@ -40,7 +40,8 @@ func unresolvableOwners(e chain.Explorer, object metav1.Object) []blocker.Eviden
 		gvk, _ := reference.KindOf(owner.APIVersion, owner.Kind)
 		served, complete := e.Reader().ServedIn(gvk.Group)
 		if text := unresolvable(owner, object.GetNamespace(), served, complete); text != "" {
-			facts = append(facts, evidence(blocker.FromField, "ownerReferences name %s %s of %s, and %s", owner.Kind, owner.Name, owner.APIVersion, text))
+			facts = append(facts, evidence(blocker.FromField, "ownerReferences name %s %s of %s, and %s", owner.Kind, owner.Name,
+				owner.APIVersion, text))
 		}
 	}
 	return facts
@@ -56,10 +57,12 @@ func keptDependents(e chain.Explorer, owner *unstructured.Unstructured, dependen
 			continue
 		}
 		kept = append(kept, blocker.Blocker{
-			Object: objectOf(dependent), Reason: blocker.OwnerUnresolvable, Verdict: blocker.Stuck, Since: askedAt(owner), Evidence: facts,
-			Holder: "the user of " + objectOf(dependent).String(),
+			Object: objectOf(dependent), Reason: blocker.OwnerUnresolvable, Verdict: blocker.Stuck, Since: askedAt(owner),
+			Evidence: facts,
+			Holder:   "the user of " + objectOf(dependent).String(),
 			Next: cluster.Steps("no garbage collector deletes the object, and its owner waits for it: remove the owner reference that cannot be resolved, or delete the object if it is to go",
-				get(e.Commands(), dependent.Namespace, dependent.resource.GroupResource().String(), dependent.Name, "-o", "yaml")) + "\n" +
+				get(e.Commands(), dependent.Namespace, dependent.resource.GroupResource().String(), dependent.Name, "-o", "yaml")) +
+				"\n" +
 				deletion(e.Commands(), dependent),
 		})
 	}

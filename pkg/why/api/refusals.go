@@ -52,18 +52,21 @@ func (t target) reported(ctx context.Context, e chain.Explorer) []blocker.Blocke
 	events, _ := cluster.EventsOf(ctx, e.Reader(), t.object.GetKind(), t.object)
 	events = slices.DeleteFunc(events, func(event corev1.Event) bool {
 		at := cluster.EventTime(event)
-		return event.Reason != writeRefused || at.Before(t.object.GetDeletionTimestamp().Time) || e.Reader().Now().Sub(at) > holder.FreshError
+		return event.Reason != writeRefused || at.Before(t.object.GetDeletionTimestamp().Time) ||
+			e.Reader().Now().Sub(at) > holder.FreshError
 	})
 	if len(events) == 0 {
 		return nil
 	}
 	last := events[len(events)-1]
-	fact := evidence(blocker.FromEvent, "%s of %s, last at %s: %s", last.Reason, cluster.Component(&last), blocker.Time(cluster.EventTime(last)), strings.Join(strings.Fields(last.Message), " "))
+	fact := evidence(blocker.FromEvent, "%s of %s, last at %s: %s", last.Reason, cluster.Component(&last),
+		blocker.Time(cluster.EventTime(last)), strings.Join(strings.Fields(last.Message), " "))
 	found, known := t.refused(ctx, e, fact, metav1.Status{Message: last.Message})
 	switch {
 	case !known:
 		found.Reason, found.Holder = blocker.AdmissionDenies, "the API server"
-		found.Next = cluster.Steps("mend what refuses or undoes the write, as the message says", e.Commands().Kubectl(t.object.GetNamespace(), "describe", t.word(), t.object.GetName()))
+		found.Next = cluster.Steps("mend what refuses or undoes the write, as the message says",
+			e.Commands().Kubectl(t.object.GetNamespace(), "describe", t.word(), t.object.GetName()))
 	case found.Reason == blocker.AdmissionDenies: // to the controller itself, not in a dry run
 		found.Verdict, found.Evidence = blocker.Stuck, []blocker.Evidence{fact}
 	}
@@ -127,7 +130,8 @@ func (t target) schemaErrors(ctx context.Context, e chain.Explorer) []blocker.Bl
 	if len(first) == 0 {
 		return nil
 	}
-	return []blocker.Blocker{t.objectInvalid(e, evidence(blocker.FromField, "invalid under the schema of %s: %s", definition.GetName(), oneLine(first.ToAggregate())))}
+	return []blocker.Blocker{t.objectInvalid(e, evidence(blocker.FromField, "invalid under the schema of %s: %s",
+		definition.GetName(), oneLine(first.ToAggregate())))}
 }
 
 // definition reads the definition of the object's kind: absent for built-in kinds.
@@ -139,7 +143,8 @@ func (t target) definition(ctx context.Context, e chain.Explorer) (*unstructured
 }
 
 // inVersion reads the object in another version.
-func (t target) inVersion(ctx context.Context, e chain.Explorer, version string) (*unstructured.Unstructured, cluster.Presence) {
+func (t target) inVersion(ctx context.Context, e chain.Explorer,
+	version string) (*unstructured.Unstructured, cluster.Presence) {
 	if version == t.object.GroupVersionKind().Version {
 		return t.object, cluster.Present
 	}

@@ -24,7 +24,8 @@ type item struct {
 
 // ref returns how to read the whole object.
 func (i item) ref() cluster.Ref {
-	return cluster.Ref{Resource: i.resource.GroupVersionResource, Kind: i.resource.Kind, Namespace: i.Namespace, Name: i.Name}
+	return cluster.Ref{Resource: i.resource.GroupVersionResource, Kind: i.resource.Kind, Namespace: i.Namespace,
+		Name: i.Name}
 }
 
 // survey is the metadata of all objects in a namespace, or in the cluster.
@@ -66,7 +67,8 @@ func takeSurvey(ctx context.Context, e chain.Explorer, namespace string, pick fu
 
 // collect returns the survey of the lists, each object once: a kind that two groups serve
 // is listed twice.
-func collect(resources []cluster.Resource, lists [][]metav1.PartialObjectMetadata, seen []bool, undiscovered bool) survey {
+func collect(resources []cluster.Resource, lists [][]metav1.PartialObjectMetadata, seen []bool,
+	undiscovered bool) survey {
 	s := survey{undiscovered: undiscovered}
 	known := map[types.UID]bool{}
 	for i, resource := range resources {

@@ -39,14 +39,17 @@ func (t target) silentWebhooks(ctx context.Context, e chain.Explorer) []blocker.
 // silent returns the blocker of a webhook that would not answer.
 func (h hook) silent(e chain.Explorer, t target, behind server) blocker.Blocker {
 	found := blocker.Blocker{
-		Object: h.configuration, Reason: blocker.AdmissionUnreachable, Verdict: blocker.Unknown, Holder: "webhook " + h.Name, Since: askedAt(t.object),
+		Object: h.configuration, Reason: blocker.AdmissionUnreachable, Verdict: blocker.Unknown, Holder: "webhook " + h.Name,
+		Since: askedAt(t.object),
 		Evidence: append([]blocker.Evidence{
-			evidence(blocker.FromField, "the rules of webhook %s cover the write that ends the deletion, and its failurePolicy is Fail", h.Name),
+			evidence(blocker.FromField,
+				"the rules of webhook %s cover the write that ends the deletion, and its failurePolicy is Fail", h.Name),
 		}, behind.evidence...),
 		Next: h.next(e, behind),
 	}
 	if len(h.MatchConditions) > 0 {
-		found.Evidence = append(found.Evidence, evidence(blocker.FromField, "the webhook has matchConditions, which were not evaluated"))
+		found.Evidence = append(found.Evidence, evidence(blocker.FromField,
+			"the webhook has matchConditions, which were not evaluated"))
 	}
 	return found
 }
@@ -54,8 +57,10 @@ func (h hook) silent(e chain.Explorer, t target, behind server) blocker.Blocker 
 // next returns the next step for a webhook that does not answer.
 func (h hook) next(e chain.Explorer, behind server) string {
 	commands := append([]string{h.get(e)}, behind.commands(e)...)
-	return cluster.Steps("start the service "+behind.namespace+"/"+behind.name+" of the webhook "+h.Name, commands...) + "\n" +
-		cluster.LastResort("only if its operator is uninstalled: what the webhook guards is unguarded", e.Commands().Kubectl("", "delete", strings.ToLower(h.configuration.Kind), h.configuration.Name))
+	return cluster.Steps("start the service "+behind.namespace+"/"+behind.name+" of the webhook "+h.Name, commands...) +
+		"\n" +
+		cluster.LastResort("only if its operator is uninstalled: what the webhook guards is unguarded",
+			e.Commands().Kubectl("", "delete", strings.ToLower(h.configuration.Kind), h.configuration.Name))
 }
 
 // get returns the command that shows the configuration.
@@ -86,21 +91,25 @@ func (t target) webhooks(ctx context.Context, e chain.Explorer) []hook {
 	var all []hook
 	validating, _ := cluster.List(ctx, e.Reader(), cluster.ValidatingWebhookConfigurations, cluster.Selection{})
 	for _, configuration := range validating {
-		name := blocker.Object{Kind: "ValidatingWebhookConfiguration", Group: admissionv1.GroupName, Name: configuration.Name, UID: string(configuration.UID)}
+		name := blocker.Object{Kind: "ValidatingWebhookConfiguration", Group: admissionv1.GroupName, Name: configuration.Name,
+			UID: string(configuration.UID)}
 		for _, h := range configuration.Webhooks {
 			all = append(all, hook{refusal.Hook{
-				Name: h.Name, Rules: h.Rules, FailurePolicy: h.FailurePolicy, MatchPolicy: h.MatchPolicy, NamespaceSelector: h.NamespaceSelector,
-				ObjectSelector: h.ObjectSelector, MatchConditions: h.MatchConditions, Service: h.ClientConfig.Service,
+				Name: h.Name, Rules: h.Rules, FailurePolicy: h.FailurePolicy, MatchPolicy: h.MatchPolicy,
+				NamespaceSelector: h.NamespaceSelector,
+				ObjectSelector:    h.ObjectSelector, MatchConditions: h.MatchConditions, Service: h.ClientConfig.Service,
 			}, name})
 		}
 	}
 	mutating, _ := cluster.List(ctx, e.Reader(), cluster.MutatingWebhookConfigurations, cluster.Selection{})
 	for _, configuration := range mutating {
-		name := blocker.Object{Kind: "MutatingWebhookConfiguration", Group: admissionv1.GroupName, Name: configuration.Name, UID: string(configuration.UID)}
+		name := blocker.Object{Kind: "MutatingWebhookConfiguration", Group: admissionv1.GroupName, Name: configuration.Name,
+			UID: string(configuration.UID)}
 		for _, h := range configuration.Webhooks {
 			all = append(all, hook{refusal.Hook{
-				Name: h.Name, Rules: h.Rules, FailurePolicy: h.FailurePolicy, MatchPolicy: h.MatchPolicy, NamespaceSelector: h.NamespaceSelector,
-				ObjectSelector: h.ObjectSelector, MatchConditions: h.MatchConditions, Service: h.ClientConfig.Service,
+				Name: h.Name, Rules: h.Rules, FailurePolicy: h.FailurePolicy, MatchPolicy: h.MatchPolicy,
+				NamespaceSelector: h.NamespaceSelector,
+				ObjectSelector:    h.ObjectSelector, MatchConditions: h.MatchConditions, Service: h.ClientConfig.Service,
 			}, name})
 		}
 	}
@@ -109,9 +118,12 @@ func (t target) webhooks(ctx context.Context, e chain.Explorer) []hook {
 
 // builtInGroups are the groups without a dot, or that Kubernetes serves itself.
 var builtInGroups = []string{
-	"", "apps", "autoscaling", "batch", "policy", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io",
-	"authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
-	"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io",
+	"", "apps", "autoscaling", "batch", "policy", "admissionregistration.k8s.io", "apiextensions.k8s.io",
+	"apiregistration.k8s.io",
+	"authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io",
+	"events.k8s.io",
+	"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io",
+	"rbac.authorization.k8s.io",
 	"resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
 }
 

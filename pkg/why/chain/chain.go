@@ -35,7 +35,8 @@ type Explorer interface {
 type Chain func(ctx context.Context, e Explorer, object *unstructured.Unstructured) []blocker.Blocker
 
 // FinalizerChain returns what keeps one finalizer, on objects of any kind.
-type FinalizerChain func(ctx context.Context, e Explorer, object *unstructured.Unstructured, finalizer string) blocker.Blocker
+type FinalizerChain func(ctx context.Context, e Explorer, object *unstructured.Unstructured,
+	finalizer string) blocker.Blocker
 
 // FinalizerBlockers returns a blocker for each of the object's finalizers, from the table.
 func FinalizerBlockers(ctx context.Context, e Explorer, object *unstructured.Unstructured) []blocker.Blocker {

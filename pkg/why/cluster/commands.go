@@ -66,7 +66,8 @@ func (c Commands) line(program, namespace string, words []string) string {
 	if namespace != "" {
 		line = append(line, "-n", namespace)
 	}
-	for _, flag := range [][2]string{{"--kubeconfig", c.Kubeconfig}, {"--context", c.Context}, {"--cluster", c.Cluster}, {"--server", c.Server}} {
+	for _, flag := range [][2]string{{"--kubeconfig", c.Kubeconfig}, {"--context", c.Context}, {"--cluster", c.Cluster},
+		{"--server", c.Server}} {
 		if flag[1] != "" {
 			line = append(line, flag[0], flag[1])
 		}

@@ -14,7 +14,8 @@ func TestCommandsAreQuoted(t *testing.T) {
 	if got := commands.Kubectl("ns", "patch", "pv", "it's", "--type=json", "-p", `[{"op":"test"}]`); got != want {
 		t.Errorf("Kubectl() = %s, want %s", got, want)
 	}
-	output, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+cluster.Commands{}.Kubectl("", `$(touch x) "y" 'z'`)).Output()
+	output, err := exec.CommandContext(t.Context(), "sh", "-c",
+		"printf %s "+cluster.Commands{}.Kubectl("", `$(touch x) "y" 'z'`)).Output()
 	if err != nil || !strings.Contains(string(output), "kubectl") {
 		t.Errorf("the shell printed %q, %v", output, err)
 	}
@@ -22,7 +23,8 @@ func TestCommandsAreQuoted(t *testing.T) {
 
 func TestStepsArePasted(t *testing.T) {
 	const want = "# look\n# here\nkubectl get pods\n# last resort, all is lost:\n# kubectl delete pods"
-	if got := cluster.Steps("look") + "\n" + cluster.Steps("here\n", "kubectl get pods") + "\n" + cluster.LastResort("all is lost", "kubectl delete pods"); got != want {
+	if got := cluster.Steps("look") + "\n" + cluster.Steps("here\n", "kubectl get pods") + "\n" +
+		cluster.LastResort("all is lost", "kubectl delete pods"); got != want {
 		t.Errorf("the steps are %q, want %q", got, want)
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 func TestEventIsAboutObject(t *testing.T) {
 	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", UID: "1", CreationTimestamp: metav1.NewTime(created)}}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", UID: "1",
+		CreationTimestamp: metav1.NewTime(created)}}
 	for name, tc := range map[string]struct {
 		object corev1.ObjectReference
 		at     time.Time

@@ -118,15 +118,19 @@ var (
 		func(list *storagev1.VolumeAttachmentList) ([]storagev1.VolumeAttachment, string) {
 			return list.Items, list.Continue
 		})
-	ValidatingWebhookConfigurations = newKind("ValidatingWebhookConfiguration", "admissionregistration.k8s.io", "validatingwebhookconfigurations",
-		func(r *Reader, _ string) objectClient[*admissionv1.ValidatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfigurationList] {
+	ValidatingWebhookConfigurations = newKind("ValidatingWebhookConfiguration", "admissionregistration.k8s.io",
+		"validatingwebhookconfigurations",
+		func(r *Reader, _ string) objectClient[*admissionv1.ValidatingWebhookConfiguration,
+			*admissionv1.ValidatingWebhookConfigurationList] {
 			return r.kubernetes.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 		},
 		func(list *admissionv1.ValidatingWebhookConfigurationList) ([]admissionv1.ValidatingWebhookConfiguration, string) {
 			return list.Items, list.Continue
 		})
-	MutatingWebhookConfigurations = newKind("MutatingWebhookConfiguration", "admissionregistration.k8s.io", "mutatingwebhookconfigurations",
-		func(r *Reader, _ string) objectClient[*admissionv1.MutatingWebhookConfiguration, *admissionv1.MutatingWebhookConfigurationList] {
+	MutatingWebhookConfigurations = newKind("MutatingWebhookConfiguration", "admissionregistration.k8s.io",
+		"mutatingwebhookconfigurations",
+		func(r *Reader, _ string) objectClient[*admissionv1.MutatingWebhookConfiguration,
+			*admissionv1.MutatingWebhookConfigurationList] {
 			return r.kubernetes.AdmissionregistrationV1().MutatingWebhookConfigurations()
 		},
 		func(list *admissionv1.MutatingWebhookConfigurationList) ([]admissionv1.MutatingWebhookConfiguration, string) {
@@ -183,7 +187,8 @@ type objectClient[T, L any] interface {
 
 // newKind returns a Kind. client returns the client for a namespace, page the items and the
 // continue token of a list.
-func newKind[T, L any](name, group, resource string, client func(*Reader, string) objectClient[*T, *L], page func(*L) ([]T, string)) Kind[T] {
+func newKind[T, L any](name, group, resource string, client func(*Reader, string) objectClient[*T, *L],
+	page func(*L) ([]T, string)) Kind[T] {
 	return Kind[T]{
 		Name: name, Resource: schema.GroupResource{Group: group, Resource: resource},
 		get: func(ctx context.Context, r *Reader, namespace, object string) (*T, error) {

@@ -58,14 +58,16 @@ func (r *Reader) Find(apiVersion, kind, namespace, name string) (Ref, bool) {
 
 // Metadata lists the metadata of all objects of a kind in the namespace, "" for all, once,
 // and reports whether all were seen.
-func (r *Reader) Metadata(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]metav1.PartialObjectMetadata, bool) {
+func (r *Reader) Metadata(ctx context.Context, resource schema.GroupVersionResource,
+	namespace string) ([]metav1.PartialObjectMetadata, bool) {
 	type answer struct {
 		items []metav1.PartialObjectMetadata
 		seen  bool
 	}
 	found := remember(r, fmt.Sprintf("metadata %s %s", resource, namespace), func(r *Reader) answer {
 		var all []metav1.PartialObjectMetadata
-		seen := r.eachMetadata(ctx, resource, namespace, func() { all = nil }, func(page []metav1.PartialObjectMetadata) { all = append(all, page...) })
+		seen := r.eachMetadata(ctx, resource, namespace, func() { all = nil },
+			func(page []metav1.PartialObjectMetadata) { all = append(all, page...) })
 		return answer{all, seen}
 	})
 	return found.items, found.seen
@@ -73,12 +75,14 @@ func (r *Reader) Metadata(ctx context.Context, resource schema.GroupVersionResou
 
 // EachMetadata visits the pages of a list of metadata without keeping them, and reports
 // whether all were seen. After an expired token visit sees objects twice.
-func (r *Reader) EachMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace string, visit func([]metav1.PartialObjectMetadata)) bool {
+func (r *Reader) EachMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace string,
+	visit func([]metav1.PartialObjectMetadata)) bool {
 	return r.eachMetadata(ctx, resource, namespace, func() {}, visit)
 }
 
 // eachMetadata calls restart before the list is read again.
-func (r *Reader) eachMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace string, restart func(), visit func([]metav1.PartialObjectMetadata)) bool {
+func (r *Reader) eachMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace string,
+	restart func(), visit func([]metav1.PartialObjectMetadata)) bool {
 	options := metav1.ListOptions{Limit: PageSize}
 	restarted := false
 	for {
@@ -104,6 +108,7 @@ func (r *Reader) eachMetadata(ctx context.Context, resource schema.GroupVersionR
 func ObjectOf(object *unstructured.Unstructured) blocker.Object {
 	gvk := object.GroupVersionKind()
 	return blocker.Object{
-		Kind: gvk.Kind, Group: gvk.Group, Namespace: object.GetNamespace(), Name: object.GetName(), UID: string(object.GetUID()),
+		Kind: gvk.Kind, Group: gvk.Group, Namespace: object.GetNamespace(), Name: object.GetName(),
+		UID: string(object.GetUID()),
 	}
 }

@@ -12,7 +12,8 @@ import (
 // DriverList returns where the admission policy finds its list of drivers: where its binding
 // says, nil if it was not read, or where the manifests put the list.
 func DriverList(binding *unstructured.Unstructured) Ref {
-	ref := Ref{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespace: deploy.Namespace, Name: deploy.Drivers}
+	ref := Ref{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap",
+		Namespace: deploy.Namespace, Name: deploy.Drivers}
 	if binding == nil {
 		return ref
 	}

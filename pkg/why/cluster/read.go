@@ -65,7 +65,8 @@ func getOnce[T any](ctx context.Context, r *Reader, kind Kind[T], namespace, nam
 
 // alwaysServed are the groups that every API server serves. Of other groups a 404 may mean the kind.
 var alwaysServed = map[string]bool{
-	corev1.GroupName: true, appsv1.GroupName: true, coordinationv1.GroupName: true, storagev1.GroupName: true, "apiextensions.k8s.io": true,
+	corev1.GroupName: true, appsv1.GroupName: true, coordinationv1.GroupName: true, storagev1.GroupName: true,
+	"apiextensions.k8s.io": true,
 }
 
 // isAbsent reports whether the error says that the object, or its kind, does not exist.
@@ -154,7 +155,8 @@ func Each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selecti
 }
 
 // each is Each for those who keep the objects: it calls restart before the list is read again.
-func each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection, restart func(), visit func(page []T)) bool {
+func each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection, restart func(),
+	visit func(page []T)) bool {
 	options := metav1.ListOptions{Limit: PageSize, LabelSelector: selection.Labels, FieldSelector: selection.Fields}
 	restarted := false
 	for {

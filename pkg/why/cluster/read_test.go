@@ -44,7 +44,8 @@ func expiringServer(t *testing.T) *cluster.Reader {
 	lists := 0
 	return clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
 		page := func(next, name string) map[string]any {
-			return map[string]any{"metadata": map[string]any{"continue": next, "resourceVersion": "7"}, "items": []any{map[string]any{"metadata": map[string]any{"name": name}}}}
+			return map[string]any{"metadata": map[string]any{"continue": next, "resourceVersion": "7"},
+				"items": []any{map[string]any{"metadata": map[string]any{"name": name}}}}
 		}
 		answer, status := page("", "second"), http.StatusOK
 		switch token := request.URL.Query().Get("continue"); {
@@ -55,9 +56,11 @@ func expiringServer(t *testing.T) *cluster.Reader {
 			answer = page("lasts", "first")
 		case token == "expires":
 			status = http.StatusGone
-			answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": http.StatusGone}
+			answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired",
+				"code": http.StatusGone}
 		}
-		if kind := "PartialObjectMetadataList"; status == http.StatusOK && strings.Contains(request.Header.Get("Accept"), kind) {
+		if kind := "PartialObjectMetadataList"; status == http.StatusOK &&
+			strings.Contains(request.Header.Get("Accept"), kind) {
 			answer["kind"], answer["apiVersion"] = kind, "meta.k8s.io/v1"
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -118,7 +121,8 @@ func TestLeasesAreJudgedByTheTimeOfTheirList(t *testing.T) {
 	cluster.Get(t.Context(), r, cluster.Leases, "ns", "n")
 	cluster.List(t.Context(), r, cluster.Nodes, cluster.Selection{})
 	for what, at := range map[string]time.Time{
-		"list": cluster.ListedAt(t.Context(), r, cluster.Leases, cluster.Selection{}), "object": cluster.GotAt(t.Context(), r, cluster.Leases, "ns", "n"),
+		"list":   cluster.ListedAt(t.Context(), r, cluster.Leases, cluster.Selection{}),
+		"object": cluster.GotAt(t.Context(), r, cluster.Leases, "ns", "n"),
 	} {
 		if at.Sub(listed).Abs() > time.Minute {
 			t.Errorf("the %s counts as read at %s, want %s", what, at, listed)

@@ -201,7 +201,8 @@ func Remember[T any](r *Reader, key string, read func(r *Reader) T) T {
 
 // Objects lists all objects of a kind, once, for kinds without a type here, and reports
 // whether all were seen.
-func (r *Reader) Objects(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, bool) {
+func (r *Reader) Objects(ctx context.Context, resource schema.GroupVersionResource,
+	namespace string) ([]unstructured.Unstructured, bool) {
 	type answer struct {
 		items []unstructured.Unstructured
 		seen  bool
@@ -216,7 +217,8 @@ func (r *Reader) Objects(ctx context.Context, resource schema.GroupVersionResour
 	return found.items, found.seen
 }
 
-func (r *Reader) objects(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+func (r *Reader) objects(ctx context.Context, resource schema.GroupVersionResource,
+	namespace string) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	options := metav1.ListOptions{Limit: PageSize}
 	for restarted := false; ; {
@@ -261,13 +263,15 @@ func Volumes(ctx context.Context, r *Reader) ([]corev1.PersistentVolume, bool) {
 func compact(volume *corev1.PersistentVolume) corev1.PersistentVolume {
 	small := corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: volume.Name, UID: volume.UID, CreationTimestamp: volume.CreationTimestamp, DeletionTimestamp: volume.DeletionTimestamp,
+			Name: volume.Name, UID: volume.UID, CreationTimestamp: volume.CreationTimestamp,
+			DeletionTimestamp: volume.DeletionTimestamp,
 		},
 		Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeSource: volume.Spec.PersistentVolumeSource, ClaimRef: volume.Spec.ClaimRef,
 			PersistentVolumeReclaimPolicy: volume.Spec.PersistentVolumeReclaimPolicy,
 		},
-		Status: corev1.PersistentVolumeStatus{Phase: volume.Status.Phase, LastPhaseTransitionTime: volume.Status.LastPhaseTransitionTime},
+		Status: corev1.PersistentVolumeStatus{Phase: volume.Status.Phase,
+			LastPhaseTransitionTime: volume.Status.LastPhaseTransitionTime},
 	}
 	if volume.Spec.CSI == nil { // the translation of in-tree volumes reads them
 		small.Labels, small.Annotations = volume.Labels, volume.Annotations

@@ -35,7 +35,8 @@ type discovered struct {
 func (r *Reader) Resources() ([]Resource, bool) {
 	found := r.discovered()
 	complete := r.noteUndiscovered(found, func(string) bool { return true })
-	return slices.DeleteFunc(slices.Clone(found.resources), func(s Resource) bool { return !slices.Contains(s.Verbs, "list") }), complete
+	return slices.DeleteFunc(slices.Clone(found.resources),
+		func(s Resource) bool { return !slices.Contains(s.Verbs, "list") }), complete
 }
 
 // ServedIn returns the kinds of the groups that the API server serves, in their preferred versions, and whether
@@ -43,7 +44,8 @@ func (r *Reader) Resources() ([]Resource, bool) {
 func (r *Reader) ServedIn(groups ...string) ([]Resource, bool) {
 	found := r.discovered()
 	complete := r.noteUndiscovered(found, func(group string) bool { return slices.Contains(groups, group) })
-	return slices.DeleteFunc(slices.Clone(found.resources), func(s Resource) bool { return !slices.Contains(groups, s.Group) }), complete
+	return slices.DeleteFunc(slices.Clone(found.resources),
+		func(s Resource) bool { return !slices.Contains(groups, s.Group) }), complete
 }
 
 // discovered reads, once, which kinds the API server serves.

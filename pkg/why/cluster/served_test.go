@@ -49,12 +49,14 @@ func TestMissingRightIsNamedOnceForAllNamespaces(t *testing.T) {
 	})
 	cluster.List(t.Context(), reader, cluster.Pods, cluster.Selection{Namespace: "kube-system"})
 	cluster.List(t.Context(), reader, cluster.Leases, cluster.Selection{Namespace: "kube-system"})
-	if got := reader.Incomplete(); len(got) != 2 || !strings.HasPrefix(got[0], "no right to list pods in namespace kube-system; ") {
+	if got := reader.Incomplete(); len(got) != 2 || !strings.HasPrefix(got[0],
+		"no right to list pods in namespace kube-system; ") {
 		t.Errorf("not read: %q", got)
 	}
 	cluster.List(t.Context(), reader, cluster.Pods, cluster.Selection{})
 	got := reader.Incomplete()
-	if len(got) != 2 || !strings.HasPrefix(got[0], "no right to list leases in namespace kube-system; ") || !strings.HasPrefix(got[1], "no right to list pods; ") {
+	if len(got) != 2 || !strings.HasPrefix(got[0], "no right to list leases in namespace kube-system; ") ||
+		!strings.HasPrefix(got[1], "no right to list pods; ") {
 		t.Errorf("not read: %q, want the pods of all namespaces once", got)
 	}
 }

@@ -35,7 +35,8 @@ func entry(manager string, lastWrite time.Time, finalizers ...string) metav1.Man
 }
 
 func rawEntry(manager string, lastWrite time.Time, fields string) metav1.ManagedFieldsEntry {
-	found := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(fields)}
+	found := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
+		FieldsV1: metav1.NewFieldsV1(fields)}
 	if !lastWrite.IsZero() {
 		found.Time = &metav1.Time{Time: lastWrite}
 	}
@@ -119,7 +120,8 @@ func expectAttribution(t *testing.T, got families.Attribution, record families.R
 
 func TestAttributeQuotedFinalizer(t *testing.T) {
 	for _, finalizer := range []string{`a"b`, `a\b`, "ü/x", "a b", "<x>&"} {
-		if got := families.Attribute([]metav1.ManagedFieldsEntry{entry("m", noon, finalizer)}, finalizer); got.Record != families.Managed {
+		if got := families.Attribute([]metav1.ManagedFieldsEntry{entry("m", noon, finalizer)},
+			finalizer); got.Record != families.Managed {
 			t.Errorf("finalizer %q: %v, want managed", finalizer, got.Record)
 		}
 	}
@@ -127,7 +129,8 @@ func TestAttributeQuotedFinalizer(t *testing.T) {
 
 func TestOtherManagersAreListed(t *testing.T) {
 	got := families.Attribute([]metav1.ManagedFieldsEntry{
-		entry("sets", noon, "example.com/x"), rawEntry("removes", noon.Add(time.Minute), `{"f:metadata":{"f:annotations":{}}}`), entry("lists", noon),
+		entry("sets", noon, "example.com/x"), rawEntry("removes", noon.Add(time.Minute),
+			`{"f:metadata":{"f:annotations":{}}}`), entry("lists", noon),
 	}, "example.com/x")
 	if len(got.Managers) != 1 || len(got.Others) != 2 || got.Others[0].Name != "removes" || got.Others[1].Name != "lists" {
 		t.Errorf("Attribute() = %+v, want sets, and removes and lists as others", got)
@@ -136,8 +139,10 @@ func TestOtherManagersAreListed(t *testing.T) {
 
 func TestAgentOfManager(t *testing.T) {
 	for agent, names := range map[families.Agent][]string{
-		families.Default:  {"", "manager", "Go-http-client", "node-fetch", "OpenAPI-Generator", "__debug_bin123", "holder.test", "controller"},
-		families.ByHand:   {"kubectl", "kubectl-edit", "kubectl-client-side-apply", "kubectl-patch", "kubectl-create", "oc-edit", "Mozilla"},
+		families.Default: {"", "manager", "Go-http-client", "node-fetch", "OpenAPI-Generator", "__debug_bin123",
+			"holder.test", "controller"},
+		families.ByHand: {"kubectl", "kubectl-edit", "kubectl-client-side-apply", "kubectl-patch", "kubectl-create",
+			"oc-edit", "Mozilla"},
 		families.Restore:  {"velero", "velero-server", "before-first-apply"},
 		families.Deployer: {"helm", "argocd-controller", "kustomize-controller", "HashiCorp"},
 		families.Program:  {"widgets-operator", "cert-manager", "kube-controller-manager", "kubectlx", "managers"},

@@ -4,7 +4,8 @@ package families
 // of cloud providers.
 var cloud = []Family{
 	{
-		Name: "AWS Load Balancer Controller", Finalizers: []string{"ingress.k8s.aws/resources", "group.ingress.k8s.aws/*"}, Kinds: []string{"Ingress"},
+		Name: "AWS Load Balancer Controller", Finalizers: []string{"ingress.k8s.aws/resources", "group.ingress.k8s.aws/*"},
+		Kinds:      []string{"Ingress"},
 		Controller: awsLoadBalancer, Alternatives: []Controller{eksAutoMode},
 		When:   "the load balancer, its listeners and its security groups are deleted, or no longer have rules of the Ingress",
 		Alive:  awsLoadBalancerAlive,
@@ -44,7 +45,8 @@ var cloud = []Family{
 		Source:     "https://github.com/aws-controllers-k8s/code-generator/blob/main/templates/pkg/resource/descriptor.go.tpl",
 	},
 	{
-		Name: "Karpenter", Finalizers: []string{"karpenter.sh/termination"}, Kinds: []string{"Node", "NodeClaim.karpenter.sh"},
+		Name: "Karpenter", Finalizers: []string{"karpenter.sh/termination"},
+		Kinds:      []string{"Node", "NodeClaim.karpenter.sh"},
 		Controller: karpenter, Alternatives: []Controller{eksAutoNodes, aksNodes},
 		When:   "the node is drained, its volumes are detached, and the machine is terminated",
 		Alive:  karpenterAlive,
@@ -60,7 +62,8 @@ var cloud = []Family{
 		Source:     "https://github.com/aws/karpenter-provider-aws/blob/main/pkg/apis/v1/labels.go",
 	},
 	{
-		Name: "GKE Ingress", Finalizers: []string{"networking.gke.io/ingress-finalizer", "networking.gke.io/ingress-finalizer-V2"}, Kinds: []string{"Ingress"},
+		Name: "GKE Ingress", Finalizers: []string{"networking.gke.io/ingress-finalizer",
+			"networking.gke.io/ingress-finalizer-V2"}, Kinds: []string{"Ingress"},
 		Controller: gkeIngress,
 		When:       "the load balancer of the Ingress is deleted",
 		Alive:      gkeIngressAlive,
@@ -76,7 +79,8 @@ var cloud = []Family{
 		Source:     gkeIngressSource,
 	},
 	{
-		Name: "GKE NEG", Finalizers: []string{"networking.gke.io/neg-finalizer"}, Kinds: []string{"ServiceNetworkEndpointGroup.networking.gke.io"},
+		Name: "GKE NEG", Finalizers: []string{"networking.gke.io/neg-finalizer"},
+		Kinds:      []string{"ServiceNetworkEndpointGroup.networking.gke.io"},
 		Controller: gkeServices,
 		When:       "the network endpoint group is deleted; a backend service that uses the group keeps it",
 		Alive:      "GKE runs the controller outside of the cluster",
@@ -86,7 +90,8 @@ var cloud = []Family{
 	{
 		Name: "Config Connector", Finalizers: []string{"cnrm.cloud.google.com/finalizer"},
 		Controller: Controller{
-			Name: "cnrm-controller-manager", Labels: map[string]string{"cnrm.cloud.google.com/component": "cnrm-controller-manager"},
+			Name:       "cnrm-controller-manager",
+			Labels:     map[string]string{"cnrm.cloud.google.com/component": "cnrm-controller-manager"},
 			Namespaces: []string{"cnrm-system"}, ErrorReasons: []string{"DeleteFailed"},
 		},
 		When:   "the resource is deleted in Google Cloud, or abandoned by its annotation",
@@ -96,15 +101,18 @@ var cloud = []Family{
 	},
 	{
 		Name: "Config Connector", Finalizers: []string{"cnrm.cloud.google.com/deletion-defender"},
-		Controller: Controller{Name: "cnrm-deletion-defender", Labels: map[string]string{"cnrm.cloud.google.com/component": "cnrm-deletion-defender"}, Namespaces: []string{"cnrm-system"}},
-		When:       "the definition of the kind is not being deleted itself",
-		Alive:      "the StatefulSet cnrm-system/cnrm-deletion-defender",
-		Force:      "an uninstallation may delete the resource in Google Cloud",
-		Source:     "https://github.com/GoogleCloudPlatform/k8s-config-connector/blob/master/pkg/k8s/constants.go",
+		Controller: Controller{Name: "cnrm-deletion-defender",
+			Labels:     map[string]string{"cnrm.cloud.google.com/component": "cnrm-deletion-defender"},
+			Namespaces: []string{"cnrm-system"}},
+		When:   "the definition of the kind is not being deleted itself",
+		Alive:  "the StatefulSet cnrm-system/cnrm-deletion-defender",
+		Force:  "an uninstallation may delete the resource in Google Cloud",
+		Source: "https://github.com/GoogleCloudPlatform/k8s-config-connector/blob/master/pkg/k8s/constants.go",
 	},
 	{
 		Name: "Config Connector", Finalizers: []string{"configconnector.cnrm.cloud.google.com/finalizer"},
-		Kinds:      []string{"ConfigConnector.core.cnrm.cloud.google.com", "ConfigConnectorContext.core.cnrm.cloud.google.com"},
+		Kinds: []string{"ConfigConnector.core.cnrm.cloud.google.com",
+			"ConfigConnectorContext.core.cnrm.cloud.google.com"},
 		Controller: Controller{Name: "configconnector-operator", Namespaces: []string{"configconnector-operator-system"}},
 		When:       "the operator has uninstalled Config Connector; resources that it manages keep it",
 		Alive:      "the StatefulSet configconnector-operator-system/configconnector-operator",
@@ -115,7 +123,8 @@ var cloud = []Family{
 		Name: "Azure Service Operator", Finalizers: []string{"serviceoperator.azure.com/finalizer"},
 		Controller: Controller{
 			Name: "azureserviceoperator-controller-manager", Images: []string{"azureserviceoperator"},
-			Leases: []string{"controllers-leader-election-azinfra-generated"}, Namespaces: []string{"azureserviceoperator-system"},
+			Leases:     []string{"controllers-leader-election-azinfra-generated"},
+			Namespaces: []string{"azureserviceoperator-system"},
 		},
 		When:   "the resource is deleted in Azure, or its reconcile policy keeps the resource",
 		Alive:  "the Deployment azureserviceoperator-controller-manager and its Lease controllers-leader-election-azinfra-generated",
@@ -143,16 +152,20 @@ var awsLoadBalancer = Controller{
 }
 
 // eksAutoMode sets the same finalizers, and runs outside of the cluster.
-var eksAutoMode = Controller{Name: "EKS Auto Mode", ControlPlane: true, RunsIn: "AWS, outside of the cluster", Needs: []string{"ingressclassparams.eks.amazonaws.com"}}
+var eksAutoMode = Controller{Name: "EKS Auto Mode", ControlPlane: true, RunsIn: "AWS, outside of the cluster",
+	Needs: []string{"ingressclassparams.eks.amazonaws.com"}}
 
 var karpenter = Controller{
-	Name: "karpenter", Images: []string{"karpenter/controller"}, Labels: map[string]string{"app.kubernetes.io/name": "karpenter"},
+	Name: "karpenter", Images: []string{"karpenter/controller"},
+	Labels: map[string]string{"app.kubernetes.io/name": "karpenter"},
 	Leases: []string{"karpenter-leader-election"}, Namespaces: []string{"kube-system", "karpenter"},
 }
 
 var (
-	eksAutoNodes = Controller{Name: "EKS Auto Mode", ControlPlane: true, RunsIn: "AWS, outside of the cluster", Needs: []string{"nodeclasses.eks.amazonaws.com"}}
-	aksNodes     = Controller{Name: "AKS node auto-provisioning", ControlPlane: true, RunsIn: "Azure, outside of the cluster", Needs: []string{"aksnodeclasses.karpenter.azure.com"}}
+	eksAutoNodes = Controller{Name: "EKS Auto Mode", ControlPlane: true, RunsIn: "AWS, outside of the cluster",
+		Needs: []string{"nodeclasses.eks.amazonaws.com"}}
+	aksNodes = Controller{Name: "AKS node auto-provisioning", ControlPlane: true,
+		RunsIn: "Azure, outside of the cluster", Needs: []string{"aksnodeclasses.karpenter.azure.com"}}
 )
 
 // gkeIngress has a Lease for Ingresses alone; it works on Services and endpoint groups without.
@@ -161,5 +174,6 @@ var (
 		Name: "ingress-gce", Images: []string{"ingress-gce-glbc-amd64"}, Leases: []string{"ingress-gce-lock"},
 		Namespaces: []string{"kube-system"}, ControlPlane: true, RunsIn: "Google Cloud, outside of the cluster",
 	}
-	gkeServices = Controller{Name: "ingress-gce", Images: []string{"ingress-gce-glbc-amd64"}, Namespaces: []string{"kube-system"}, ControlPlane: true, RunsIn: "Google Cloud, outside of the cluster"}
+	gkeServices = Controller{Name: "ingress-gce", Images: []string{"ingress-gce-glbc-amd64"},
+		Namespaces: []string{"kube-system"}, ControlPlane: true, RunsIn: "Google Cloud, outside of the cluster"}
 )

@@ -207,7 +207,8 @@ func (c Controller) RunsWithoutElection(args []string) bool {
 // of the provisioner: these programs have the name built in. The others are told by their settings.
 var provisionerImages = map[string]Controller{
 	"rancher.io/local-path": { // https://github.com/rancher/local-path-provisioner/blob/master/main.go
-		Images: []string{"local-path-provisioner"}, Commands: []string{"local-path-provisioner"}, Namespaces: []string{"local-path-storage", "kube-system"},
+		Images: []string{"local-path-provisioner"}, Commands: []string{"local-path-provisioner"},
+		Namespaces: []string{"local-path-storage", "kube-system"},
 	},
 	"openebs.io/local": { // https://github.com/openebs/dynamic-localpv-provisioner/blob/develop/cmd/provisioner-localpv/app/provisioner.go
 		Images: []string{"provisioner-localpv"}, Namespaces: []string{"openebs"},

@@ -87,7 +87,8 @@ func TestControllerHasLease(t *testing.T) {
 }
 
 func TestControllerHasEventSource(t *testing.T) {
-	controller := families.Controller{EventSources: []string{"service-controller", "{driver}_*", "csi-snapshotter {driver}"}}
+	controller := families.Controller{EventSources: []string{"service-controller", "{driver}_*",
+		"csi-snapshotter {driver}"}}
 	for name, tc := range map[string]struct {
 		component, driver string
 		want              bool
@@ -107,7 +108,8 @@ func TestControllerHasEventSource(t *testing.T) {
 }
 
 func TestControllerIsSwitchedOff(t *testing.T) {
-	collector := families.Controller{Loops: []string{"garbage-collector-controller", "garbagecollector"}, OffArgs: []string{"--enable-garbage-collector=false"}}
+	collector := families.Controller{Loops: []string{"garbage-collector-controller", "garbagecollector"},
+		OffArgs: []string{"--enable-garbage-collector=false"}}
 	for name, tc := range map[string]struct {
 		controller families.Controller
 		args       []string

@@ -3,7 +3,8 @@ package families
 // csi are finalizers of the CSI sidecars and of the snapshot controller.
 var csi = []Family{
 	{
-		Name: "external-provisioner", Finalizers: []string{"external-provisioner.volume.kubernetes.io/finalizer"}, Kinds: []string{"PersistentVolume"},
+		Name: "external-provisioner", Finalizers: []string{"external-provisioner.volume.kubernetes.io/finalizer"},
+		Kinds:      []string{"PersistentVolume"},
 		Controller: externalProvisioner, Alternatives: []Controller{provisioner},
 		When:   "the CSI driver has deleted the volume, or the reclaim policy keeps the volume",
 		Alive:  besideDriver("csi-provisioner", "DRIVER"),
@@ -11,7 +12,8 @@ var csi = []Family{
 		Source: "https://github.com/kubernetes-sigs/sig-storage-lib-external-provisioner/blob/master/controller/controller.go",
 	},
 	{
-		Name: "external-provisioner", Finalizers: []string{"provisioner.storage.kubernetes.io/cloning-protection"}, Kinds: []string{"PersistentVolumeClaim"},
+		Name: "external-provisioner", Finalizers: []string{"provisioner.storage.kubernetes.io/cloning-protection"},
+		Kinds:      []string{"PersistentVolumeClaim"},
 		Controller: externalProvisioner, Alternatives: []Controller{provisioner},
 		When:   "no claim that is cloned from this claim waits for its volume",
 		Alive:  besideDriver("csi-provisioner", "DRIVER"),
@@ -19,7 +21,9 @@ var csi = []Family{
 		Source: "https://github.com/kubernetes-csi/external-provisioner/blob/master/pkg/controller/controller.go",
 	},
 	{
-		Name: "external-provisioner", Finalizers: []string{"provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection"}, Kinds: []string{"VolumeSnapshot"},
+		Name:       "external-provisioner",
+		Finalizers: []string{"provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection"},
+		Kinds:      []string{"VolumeSnapshot"},
 		Controller: externalProvisioner, Alternatives: []Controller{provisioner},
 		When:   "no claim waits for a volume from the snapshot",
 		Alive:  besideDriver("csi-provisioner", "DRIVER"),
@@ -27,9 +31,11 @@ var csi = []Family{
 		Source: "https://github.com/kubernetes-csi/external-provisioner/blob/master/pkg/controller/controller.go",
 	},
 	{
-		Name: "external-attacher", Finalizers: []string{"external-attacher/*"}, Kinds: []string{"PersistentVolume", "VolumeAttachment"},
+		Name: "external-attacher", Finalizers: []string{"external-attacher/*"},
+		Kinds: []string{"PersistentVolume", "VolumeAttachment"},
 		Controller: Controller{
-			Name: "external-attacher", Images: []string{"csi-attacher", "external-attacher", "csi-external-attacher", "ose-csi-external-attacher"}, Commands: []string{"csi-attacher"},
+			Name: "external-attacher", Images: []string{"csi-attacher", "external-attacher", "csi-external-attacher",
+				"ose-csi-external-attacher"}, Commands: []string{"csi-attacher"},
 			Leases: []string{"external-attacher-leader-{driver}"}, ElectsByFlag: true,
 		},
 		When:   "the volume is detached from its node, or from all nodes",
@@ -38,7 +44,9 @@ var csi = []Family{
 		Source: "https://github.com/kubernetes-csi/external-attacher/blob/master/pkg/controller/util.go",
 	},
 	{
-		Name: "external-snapshotter", Finalizers: []string{"snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"}, Kinds: []string{"VolumeSnapshotContent"},
+		Name:       "external-snapshotter",
+		Finalizers: []string{"snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"},
+		Kinds:      []string{"VolumeSnapshotContent"},
 		Controller: snapshotter,
 		When:       "the VolumeSnapshot is gone, and the CSI driver has deleted the snapshot, or the deletion policy keeps the snapshot",
 		Alive:      besideDriver("csi-snapshotter", "external-snapshotter-leader-DRIVER"),
@@ -46,7 +54,8 @@ var csi = []Family{
 		Source:     snapshotSource,
 	},
 	{
-		Name: "external-snapshotter", Finalizers: []string{"snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"}, Kinds: []string{"VolumeSnapshot"},
+		Name: "external-snapshotter", Finalizers: []string{"snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"},
+		Kinds:      []string{"VolumeSnapshot"},
 		Controller: snapshotController,
 		When:       "the VolumeSnapshotContent is gone, or its deletion policy keeps the snapshot",
 		Alive:      snapshotControllerAlive,
@@ -54,7 +63,9 @@ var csi = []Family{
 		Source:     snapshotSource,
 	},
 	{
-		Name: "external-snapshotter", Finalizers: []string{"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection"}, Kinds: []string{"VolumeSnapshot"},
+		Name:       "external-snapshotter",
+		Finalizers: []string{"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection"},
+		Kinds:      []string{"VolumeSnapshot"},
 		Controller: snapshotController,
 		When:       "no claim waits for a volume from the snapshot",
 		Alive:      snapshotControllerAlive,
@@ -62,7 +73,9 @@ var csi = []Family{
 		Source:     snapshotSource,
 	},
 	{
-		Name: "external-snapshotter", Finalizers: []string{"snapshot.storage.kubernetes.io/volumesnapshot-in-group-protection"}, Kinds: []string{"VolumeSnapshot"},
+		Name:       "external-snapshotter",
+		Finalizers: []string{"snapshot.storage.kubernetes.io/volumesnapshot-in-group-protection"},
+		Kinds:      []string{"VolumeSnapshot"},
 		Controller: snapshotController,
 		When:       "the VolumeGroupSnapshot of the snapshot is deleted",
 		Alive:      snapshotControllerAlive,
@@ -70,7 +83,8 @@ var csi = []Family{
 		Source:     snapshotSource,
 	},
 	{
-		Name: "external-snapshotter", Finalizers: []string{"snapshot.storage.kubernetes.io/pvc-as-source-protection"}, Kinds: []string{"PersistentVolumeClaim"},
+		Name: "external-snapshotter", Finalizers: []string{"snapshot.storage.kubernetes.io/pvc-as-source-protection"},
+		Kinds:      []string{"PersistentVolumeClaim"},
 		Controller: snapshotController,
 		When:       "every snapshot that is being taken from the claim is ready, failed or gone",
 		Alive:      snapshotControllerAlive,
@@ -78,7 +92,9 @@ var csi = []Family{
 		Source:     snapshotSource,
 	},
 	{
-		Name: "external-snapshotter", Finalizers: []string{"groupsnapshot.storage.kubernetes.io/volumegroupsnapshot-bound-protection"}, Kinds: []string{"VolumeGroupSnapshot"},
+		Name:       "external-snapshotter",
+		Finalizers: []string{"groupsnapshot.storage.kubernetes.io/volumegroupsnapshot-bound-protection"},
+		Kinds:      []string{"VolumeGroupSnapshot"},
 		Controller: snapshotController,
 		When:       "the VolumeGroupSnapshotContent is gone, or its deletion policy keeps the snapshots",
 		Alive:      snapshotControllerAlive,
@@ -86,7 +102,8 @@ var csi = []Family{
 		Source:     snapshotSource,
 	},
 	{
-		Name: "external-snapshotter", Finalizers: []string{"groupsnapshot.storage.kubernetes.io/volumegroupsnapshotcontent-bound-protection"},
+		Name:       "external-snapshotter",
+		Finalizers: []string{"groupsnapshot.storage.kubernetes.io/volumegroupsnapshotcontent-bound-protection"},
 		Kinds:      []string{"VolumeGroupSnapshotContent"},
 		Controller: snapshotter,
 		When:       "the VolumeGroupSnapshot is gone, and the CSI driver has deleted the snapshots, or the deletion policy keeps them",
@@ -95,7 +112,8 @@ var csi = []Family{
 		Source:     snapshotSource,
 	},
 	{
-		Name: "volume populators", Finalizers: []string{"*/populate-target-protection"}, Kinds: []string{"PersistentVolumeClaim"},
+		Name: "volume populators", Finalizers: []string{"*/populate-target-protection"},
+		Kinds:      []string{"PersistentVolumeClaim"},
 		Controller: Controller{Name: "the volume populator of the claim's dataSourceRef"},
 		When:       "the populator has filled the volume of the claim, or has removed its own claim and pod",
 		Alive:      "the program of the populator, which the prefix of the finalizer names",
@@ -123,24 +141,29 @@ func besideDriver(container, lease string) string {
 }
 
 var externalProvisioner = Controller{
-	Name: "external-provisioner", Images: []string{"csi-provisioner", "external-provisioner", "csi-external-provisioner", "ose-csi-external-provisioner"}, Commands: []string{"csi-provisioner"},
-	Leases: []string{"{driver}"}, EventSources: []string{"{driver}_*"}, ErrorReasons: []string{"VolumeFailedDelete"}, ElectsByFlag: true,
+	Name: "external-provisioner", Images: []string{"csi-provisioner", "external-provisioner", "csi-external-provisioner",
+		"ose-csi-external-provisioner"}, Commands: []string{"csi-provisioner"},
+	Leases: []string{"{driver}"}, EventSources: []string{"{driver}_*"}, ErrorReasons: []string{"VolumeFailedDelete"},
+	ElectsByFlag: true,
 }
 
 // provisioner serves in place of csi-provisioner, with the same Lease.
 var provisioner = Controller{
 	Name: "the provisioner of Exeunt", Images: []string{"exeunt/provisioner"}, Commands: []string{"provisioner"},
-	Leases: []string{"{driver}"}, EventSources: []string{"{driver}_*"}, ErrorReasons: []string{"VolumeFailedDelete"}, ElectsByFlag: true,
+	Leases: []string{"{driver}"}, EventSources: []string{"{driver}_*"}, ErrorReasons: []string{"VolumeFailedDelete"},
+	ElectsByFlag: true,
 }
 
 var snapshotter = Controller{
-	Name: "csi-snapshotter", Images: []string{"csi-snapshotter", "csi-external-snapshotter", "ose-csi-external-snapshotter"}, Commands: []string{"csi-snapshotter"},
+	Name: "csi-snapshotter", Images: []string{"csi-snapshotter", "csi-external-snapshotter",
+		"ose-csi-external-snapshotter"}, Commands: []string{"csi-snapshotter"},
 	Leases: []string{"external-snapshotter-leader-{driver}"}, EventSources: []string{"csi-snapshotter {driver}"},
 	ErrorReasons: []string{"SnapshotDeleteError"}, ElectsByFlag: true,
 }
 
 var snapshotController = Controller{
-	Name: "snapshot-controller", Images: []string{"snapshot-controller", "csi-snapshot-controller", "ose-csi-snapshot-controller"}, Commands: []string{"snapshot-controller"},
+	Name: "snapshot-controller", Images: []string{"snapshot-controller", "csi-snapshot-controller",
+		"ose-csi-snapshot-controller"}, Commands: []string{"snapshot-controller"},
 	Leases: []string{"snapshot-controller-leader"}, Namespaces: []string{"kube-system"},
 	Needs:        []string{"volumesnapshots.snapshot.storage.k8s.io"},
 	EventSources: []string{"snapshot-controller"},

@@ -19,7 +19,8 @@ var gitops = []Family{
 		Source:     "https://github.com/argoproj/argo-cd/blob/master/pkg/apis/application/v1alpha1/application_defaults.go",
 	},
 	{
-		Name: "Argo CD", Kinds: []string{"ApplicationSet.argoproj.io"}, Finalizers: []string{"resources-finalizer.argocd.argoproj.io"},
+		Name: "Argo CD", Kinds: []string{"ApplicationSet.argoproj.io"},
+		Finalizers: []string{"resources-finalizer.argocd.argoproj.io"},
 		Controller: argoCD("argocd-applicationset-controller"),
 		When:       "the applications of the set no longer name the set as their owner",
 		Alive:      "the Deployment argocd/argocd-applicationset-controller",
@@ -27,9 +28,11 @@ var gitops = []Family{
 		Source:     "https://github.com/argoproj/argo-cd/blob/master/pkg/apis/application/v1alpha1/application_defaults.go",
 	},
 	{
-		Name: "Argo Workflows", Finalizers: []string{"workflows.argoproj.io/artifact-gc"}, Kinds: []string{"Workflow.argoproj.io"},
+		Name: "Argo Workflows", Finalizers: []string{"workflows.argoproj.io/artifact-gc"},
+		Kinds: []string{"Workflow.argoproj.io"},
 		Controller: Controller{
-			Name: "workflow-controller", Images: []string{"workflow-controller"}, Labels: map[string]string{"app": "workflow-controller"},
+			Name: "workflow-controller", Images: []string{"workflow-controller"},
+			Labels:     map[string]string{"app": "workflow-controller"},
 			Namespaces: []string{"argo"},
 		},
 		When:   "the artifacts of the workflow are deleted from object storage",
@@ -70,7 +73,8 @@ var gitops = []Family{
 		"HelmRepository.source.toolkit.fluxcd.io", "HelmChart.source.toolkit.fluxcd.io", "Bucket.source.toolkit.fluxcd.io",
 		"OCIRepository.source.toolkit.fluxcd.io"),
 	flux("notification-controller", "the controller has seen the deletion",
-		"nothing: the object has no state of its own", "Alert.notification.toolkit.fluxcd.io", "Provider.notification.toolkit.fluxcd.io",
+		"nothing: the object has no state of its own", "Alert.notification.toolkit.fluxcd.io",
+		"Provider.notification.toolkit.fluxcd.io",
 		"Receiver.notification.toolkit.fluxcd.io"),
 	flux("image-reflector-controller", "the controller has seen the deletion",
 		"nothing: the tags in the database of the controller are refreshed", "ImageRepository.image.toolkit.fluxcd.io",
@@ -78,12 +82,14 @@ var gitops = []Family{
 	flux("image-automation-controller", "the controller has seen the deletion",
 		"nothing: the object has no state of its own", "ImageUpdateAutomation.image.toolkit.fluxcd.io"),
 	{
-		Name: "Tofu controller", Finalizers: []string{"finalizers.tf.contrib.fluxcd.io"}, Kinds: []string{"Terraform.infra.contrib.fluxcd.io"},
-		Controller: Controller{Name: "tofu-controller", Images: []string{"tofu-controller", "tf-controller"}, Namespaces: []string{"flux-system"}},
-		When:       "the plan is destroyed, if the object says destroyResourcesOnDeletion",
-		Alive:      "the Deployment flux-system/tofu-controller",
-		Force:      "the infrastructure stays, and its state is in a Secret that nobody works with",
-		Source:     "https://github.com/flux-iac/tofu-controller/blob/main/api/v1alpha2/terraform_types.go",
+		Name: "Tofu controller", Finalizers: []string{"finalizers.tf.contrib.fluxcd.io"},
+		Kinds: []string{"Terraform.infra.contrib.fluxcd.io"},
+		Controller: Controller{Name: "tofu-controller", Images: []string{"tofu-controller", "tf-controller"},
+			Namespaces: []string{"flux-system"}},
+		When:   "the plan is destroyed, if the object says destroyResourcesOnDeletion",
+		Alive:  "the Deployment flux-system/tofu-controller",
+		Force:  "the infrastructure stays, and its state is in a Secret that nobody works with",
+		Source: "https://github.com/flux-iac/tofu-controller/blob/main/api/v1alpha2/terraform_types.go",
 	},
 	{
 		Name: "Crossplane", Finalizers: []string{"finalizer.managedresource.crossplane.io"},
@@ -95,11 +101,12 @@ var gitops = []Family{
 	},
 	{
 		Name: "Crossplane", Finalizers: []string{"in-use.crossplane.io"},
-		Controller: Controller{Name: "the Crossplane provider of the ProviderConfig", Namespaces: []string{"crossplane-system"}},
-		When:       "no managed resource uses the ProviderConfig",
-		Alive:      "kubectl get providers.pkg.crossplane.io, and the pods of the provider",
-		Force:      "managed resources lose their credentials, and can no longer be deleted",
-		Source:     "https://github.com/crossplane/crossplane-runtime/blob/main/pkg/reconciler/providerconfig/reconciler.go",
+		Controller: Controller{Name: "the Crossplane provider of the ProviderConfig",
+			Namespaces: []string{"crossplane-system"}},
+		When:   "no managed resource uses the ProviderConfig",
+		Alive:  "kubectl get providers.pkg.crossplane.io, and the pods of the provider",
+		Force:  "managed resources lose their credentials, and can no longer be deleted",
+		Source: "https://github.com/crossplane/crossplane-runtime/blob/main/pkg/reconciler/providerconfig/reconciler.go",
 	},
 	{
 		Name: "Crossplane", Finalizers: []string{"composite.apiextensions.crossplane.io"},
@@ -127,7 +134,8 @@ var gitops = []Family{
 		Source:     "https://github.com/crossplane/crossplane/blob/main/internal/controller/apiextensions/offered/reconciler.go",
 	},
 	{
-		Name: "KubeVela", Finalizers: []string{"app.oam.dev/resource-tracker-finalizer", "app.oam.dev/orphan-resource"}, Kinds: []string{"Application.core.oam.dev"},
+		Name: "KubeVela", Finalizers: []string{"app.oam.dev/resource-tracker-finalizer", "app.oam.dev/orphan-resource"},
+		Kinds:      []string{"Application.core.oam.dev"},
 		Controller: Controller{Name: "vela-core", Images: []string{"vela-core"}, Namespaces: []string{"vela-system"}},
 		When:       "the resources of the application are deleted, or released if they are to stay",
 		Alive:      "the Deployment vela-system/kubevela-vela-core",
@@ -136,19 +144,21 @@ var gitops = []Family{
 	},
 	{
 		Name: "Pulumi", Finalizers: []string{"finalizer.stack.pulumi.com"}, Kinds: []string{"Stack.pulumi.com"},
-		Controller: Controller{Name: "pulumi-kubernetes-operator", Images: []string{"pulumi-kubernetes-operator"}, Namespaces: []string{"pulumi-kubernetes-operator"}},
-		When:       "the stack is destroyed, if the object says destroyOnFinalize",
-		Alive:      "the Deployment pulumi-kubernetes-operator",
-		Force:      "the infrastructure of the stack stays and is paid for",
-		Source:     "https://github.com/pulumi/pulumi-kubernetes-operator/blob/master/operator/internal/controller/pulumi/stack_controller.go",
+		Controller: Controller{Name: "pulumi-kubernetes-operator", Images: []string{"pulumi-kubernetes-operator"},
+			Namespaces: []string{"pulumi-kubernetes-operator"}},
+		When:   "the stack is destroyed, if the object says destroyOnFinalize",
+		Alive:  "the Deployment pulumi-kubernetes-operator",
+		Force:  "the infrastructure of the stack stays and is paid for",
+		Source: "https://github.com/pulumi/pulumi-kubernetes-operator/blob/master/operator/internal/controller/pulumi/stack_controller.go",
 	},
 	{
 		Name: "HCP Terraform", Finalizers: []string{"*.app.terraform.io/finalizer", "finalizer.workspace.app.terraform.io"},
-		Controller: Controller{Name: "hcp-terraform-operator", Images: []string{"hcp-terraform-operator", "terraform-cloud-operator"}},
-		When:       "the workspace, project or agent pool is deleted in HCP Terraform, or kept by its deletion policy",
-		Alive:      "the Deployment of hcp-terraform-operator",
-		Force:      "the workspace and its infrastructure stay and are paid for",
-		Source:     "https://github.com/hashicorp/hcp-terraform-operator/blob/main/internal/controller/consts.go",
+		Controller: Controller{Name: "hcp-terraform-operator", Images: []string{"hcp-terraform-operator",
+			"terraform-cloud-operator"}},
+		When:   "the workspace, project or agent pool is deleted in HCP Terraform, or kept by its deletion policy",
+		Alive:  "the Deployment of hcp-terraform-operator",
+		Force:  "the workspace and its infrastructure stay and are paid for",
+		Source: "https://github.com/hashicorp/hcp-terraform-operator/blob/main/internal/controller/consts.go",
 	},
 }
 
@@ -166,7 +176,8 @@ var argoEvents = Controller{Name: "argo-events", Images: []string{"argo-events"}
 // them apart.
 func argoCD(component string) Controller {
 	return Controller{
-		Name: component, Commands: []string{component}, Labels: map[string]string{"app.kubernetes.io/name": component}, Namespaces: []string{"argocd"},
+		Name: component, Commands: []string{component}, Labels: map[string]string{"app.kubernetes.io/name": component},
+		Namespaces: []string{"argocd"},
 	}
 }
 

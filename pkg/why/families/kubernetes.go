@@ -4,51 +4,59 @@ package families
 var kubernetes = []Family{
 	{
 		Name: "Kubernetes", Finalizers: []string{"kubernetes.io/pv-protection"}, Kinds: []string{"PersistentVolume"},
-		Controller:   controllerManager(Controller{Loops: []string{"persistentvolume-protection-controller", "pv-protection"}}),
+		Controller: controllerManager(Controller{Loops: []string{"persistentvolume-protection-controller",
+			"pv-protection"}}),
 		Alternatives: []Controller{pvController},
 		When:         "the volume is no longer bound to a claim",
-		Alive:        controllerManagerAlive + ", or the Deployment exeunt-system/pv-controller and the Lease kube-system/pv-controller",
-		Force:        "the volume goes while a claim uses its data; the claim becomes Lost",
-		Source:       kubernetesSource + "pkg/volume/util/finalizer.go",
+		Alive: controllerManagerAlive +
+			", or the Deployment exeunt-system/pv-controller and the Lease kube-system/pv-controller",
+		Force:  "the volume goes while a claim uses its data; the claim becomes Lost",
+		Source: kubernetesSource + "pkg/volume/util/finalizer.go",
 	},
 	{
 		Name: "Kubernetes", Finalizers: []string{"kubernetes.io/pvc-protection"}, Kinds: []string{"PersistentVolumeClaim"},
-		Controller:   controllerManager(Controller{Loops: []string{"persistentvolumeclaim-protection-controller", "pvc-protection"}}),
+		Controller: controllerManager(Controller{Loops: []string{"persistentvolumeclaim-protection-controller",
+			"pvc-protection"}}),
 		Alternatives: []Controller{pvController},
 		When:         "no pod uses the claim; a pod that has finished counts until it is deleted",
-		Alive:        controllerManagerAlive + ", or the Deployment exeunt-system/pv-controller and the Lease kube-system/pv-controller",
-		Force:        "the claim goes while a pod writes to its volume, and the data may be deleted under the pod",
-		Source:       kubernetesSource + "pkg/volume/util/finalizer.go",
+		Alive: controllerManagerAlive +
+			", or the Deployment exeunt-system/pv-controller and the Lease kube-system/pv-controller",
+		Force:  "the claim goes while a pod writes to its volume, and the data may be deleted under the pod",
+		Source: kubernetesSource + "pkg/volume/util/finalizer.go",
 	},
 	{
 		Name: "Kubernetes", Finalizers: []string{"kubernetes.io/pv-controller"}, Kinds: []string{"PersistentVolume"},
 		Controller: controllerManager(Controller{
-			Loops: []string{"persistentvolume-binder-controller", "persistentvolume-binder"}, EventSources: []string{"persistentvolume-controller"},
+			Loops:        []string{"persistentvolume-binder-controller", "persistentvolume-binder"},
+			EventSources: []string{"persistentvolume-controller"},
 			ErrorReasons: []string{"VolumeFailedDelete"}, SuccessReasons: []string{"VolumeRecycled"},
 		}),
 		Alternatives: []Controller{pvReclaimer},
 		When:         "the in-tree plugin has deleted the disk, or the reclaim policy keeps the disk",
-		Alive:        controllerManagerAlive + ", or the Deployment exeunt-system/pv-controller and the Lease kube-system/pv-controller",
-		Force:        "the disk stays in storage and is paid for, and nobody knows of it any more",
-		Source:       "https://github.com/kubernetes/component-helpers/blob/master/storage/volume/pv_helpers.go",
+		Alive: controllerManagerAlive +
+			", or the Deployment exeunt-system/pv-controller and the Lease kube-system/pv-controller",
+		Force:  "the disk stays in storage and is paid for, and nobody knows of it any more",
+		Source: "https://github.com/kubernetes/component-helpers/blob/master/storage/volume/pv_helpers.go",
 	},
 	{
 		Name: "Kubernetes", Finalizers: []string{"foregroundDeletion"},
 		Controller:   garbageCollector,
 		Alternatives: []Controller{ownCollector},
 		When:         "no dependent with blockOwnerDeletion is left",
-		Alive:        controllerManagerAlive + ", or the Deployment exeunt-system/garbage-collector and the Lease kube-system/garbage-collector",
-		Force:        "dependents go later, in the background, or not at all",
-		Source:       "https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go",
+		Alive: controllerManagerAlive +
+			", or the Deployment exeunt-system/garbage-collector and the Lease kube-system/garbage-collector",
+		Force:  "dependents go later, in the background, or not at all",
+		Source: "https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go",
 	},
 	{
 		Name: "Kubernetes", Finalizers: []string{"orphan"},
 		Controller:   garbageCollector,
 		Alternatives: []Controller{ownCollector},
 		When:         "no dependent names the object as its owner any more",
-		Alive:        controllerManagerAlive + ", or the Deployment exeunt-system/garbage-collector and the Lease kube-system/garbage-collector",
-		Force:        "dependents that still name the object as their owner are deleted with it",
-		Source:       "https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go",
+		Alive: controllerManagerAlive +
+			", or the Deployment exeunt-system/garbage-collector and the Lease kube-system/garbage-collector",
+		Force:  "dependents that still name the object as their owner are deleted with it",
+		Source: "https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go",
 	},
 	{
 		Name: "Kubernetes", Finalizers: []string{"kubernetes"}, Kinds: []string{"Namespace"},
@@ -75,7 +83,8 @@ var kubernetes = []Family{
 		Source:     "https://github.com/kubernetes/cloud-provider/blob/master/service/helpers/helper.go",
 	},
 	{
-		Name: "Kubernetes", Finalizers: []string{"customresourcecleanup.apiextensions.k8s.io"}, Kinds: []string{"CustomResourceDefinition"},
+		Name: "Kubernetes", Finalizers: []string{"customresourcecleanup.apiextensions.k8s.io"},
+		Kinds: []string{"CustomResourceDefinition"},
 		Controller: Controller{
 			Name: "kube-apiserver", Images: []string{"kube-apiserver"}, Commands: []string{"kube-apiserver"},
 			Labels: map[string]string{"component": "kube-apiserver"}, ControlPlane: true, InAPIServer: true,
@@ -86,7 +95,8 @@ var kubernetes = []Family{
 		Source: "https://github.com/kubernetes/apiextensions-apiserver/blob/master/pkg/apis/apiextensions/v1/types.go",
 	},
 	{
-		Name: "Kubernetes", Finalizers: []string{"resource.kubernetes.io/delete-protection"}, Kinds: []string{"ResourceClaim"},
+		Name: "Kubernetes", Finalizers: []string{"resource.kubernetes.io/delete-protection"},
+		Kinds:      []string{"ResourceClaim"},
 		Controller: controllerManager(Controller{Loops: []string{"resourceclaim-controller", "resource-claim-controller"}}),
 		When:       "no pod has reserved the claim, and its devices are deallocated",
 		Alive:      controllerManagerAlive,
@@ -110,7 +120,8 @@ var kubernetes = []Family{
 		Source:     kubernetesSource + "pkg/controller/servicecidrs/servicecidrs_controller.go",
 	},
 	{
-		Name: "Kubernetes", Finalizers: []string{"scheduling.k8s.io/podgroup-protection"}, Kinds: []string{"PodGroup.scheduling.k8s.io"},
+		Name: "Kubernetes", Finalizers: []string{"scheduling.k8s.io/podgroup-protection"},
+		Kinds:      []string{"PodGroup.scheduling.k8s.io"},
 		Controller: controllerManager(Controller{Loops: []string{"podgroup-protection-controller"}}),
 		When:       "no pod of the group is left, or all have finished",
 		Alive:      controllerManagerAlive,
@@ -153,7 +164,8 @@ var pvController = Controller{
 
 // pvReclaimer is pvController for volumes of in-tree plugins: of its loops, this one sends events.
 var pvReclaimer = func(c Controller) Controller {
-	c.EventSources, c.ErrorReasons, c.SuccessReasons = []string{"persistentvolume-controller"}, []string{"VolumeFailedDelete"}, []string{"VolumeRecycled"}
+	c.EventSources, c.ErrorReasons, c.SuccessReasons = []string{"persistentvolume-controller"},
+		[]string{"VolumeFailedDelete"}, []string{"VolumeRecycled"}
 	return c
 }(pvController)
 

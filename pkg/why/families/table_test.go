@@ -45,7 +45,8 @@ func TestEveryRowIsComplete(t *testing.T) {
 func TestSourcesLinkToFilesOfRepositories(t *testing.T) {
 	for _, family := range families.All() {
 		link, err := url.Parse(family.Source)
-		if err != nil || link.Scheme != "https" || link.Host != "github.com" || strings.Count(link.Path, "/") < 5 || !strings.Contains(link.Path, "/blob/") {
+		if err != nil || link.Scheme != "https" || link.Host != "github.com" || strings.Count(link.Path, "/") < 5 ||
+			!strings.Contains(link.Path, "/blob/") {
 			t.Errorf("row %s: %q is no link to a file of a repository", family.Name, family.Source)
 		}
 	}
@@ -61,7 +62,8 @@ func TestEveryFinalizerFindsItsRow(t *testing.T) {
 				kind, group := splitKind(name)
 				found, known := families.Find(example(pattern), kind, group)
 				if !known || found.Source != family.Source || !slices.Equal(found.Finalizers, family.Finalizers) {
-					t.Errorf("finalizer %q of %s finds %s %v, want %s %v", example(pattern), name, found.Name, found.Finalizers, family.Name, family.Finalizers)
+					t.Errorf("finalizer %q of %s finds %s %v, want %s %v", example(pattern), name, found.Name, found.Finalizers,
+						family.Name, family.Finalizers)
 				}
 			}
 		}
@@ -105,7 +107,8 @@ func TestFortyFamiliesOfOperators(t *testing.T) {
 	for _, family := range families.All() {
 		names[family.Name] = true
 	}
-	for _, own := range []string{"Kubernetes", "external-provisioner", "external-attacher", "external-snapshotter", "volume populators"} {
+	for _, own := range []string{"Kubernetes", "external-provisioner", "external-attacher", "external-snapshotter",
+		"volume populators"} {
 		if !names[own] {
 			t.Errorf("no row of %s", own)
 		}
@@ -176,7 +179,8 @@ func TestFind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			family, known := families.Find(tc.finalizer, tc.kind, tc.group)
 			if known != (tc.source != "") || !strings.Contains(family.Source, tc.source) {
-				t.Errorf("Find(%q, %q, %q) = %s (%s), %v, want a link with %q", tc.finalizer, tc.kind, tc.group, family.Name, family.Source, known, tc.source)
+				t.Errorf("Find(%q, %q, %q) = %s (%s), %v, want a link with %q", tc.finalizer, tc.kind, tc.group, family.Name,
+					family.Source, known, tc.source)
 			}
 		})
 	}

@@ -30,7 +30,8 @@ func (f Finder) Attribute(ctx context.Context, object *unstructured.Unstructured
 	suspects, named := families.Suspects(candidates)
 	b := blocker.Blocker{
 		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,
-		Since: blocker.Time(deletionAsked(object)), Evidence: attributionEvidence(attribution), Next: f.askStep(object, finalizer, suspects),
+		Since: blocker.Time(deletionAsked(object)), Evidence: attributionEvidence(attribution),
+		Next: f.askStep(object, finalizer, suspects),
 	}
 	for _, suspect := range suspects[:min(maxSuspects, len(suspects))] {
 		text := suspect.Workload + " fits: it " + suspect.Reasons()
@@ -75,13 +76,15 @@ func (f Finder) askStep(object *unstructured.Unstructured, finalizer string, sus
 	for _, suspect := range suspects[:min(limit, len(suspects))] {
 		kind, name, _ := strings.Cut(suspect.Workload, " ")
 		namespace, name, _ := strings.Cut(name, "/")
-		commands = append(commands, f.Commands.Kubectl(namespace, "logs", strings.ToLower(kind)+"/"+name, "--all-containers", "--since=10m"))
+		commands = append(commands, f.Commands.Kubectl(namespace, "logs", strings.ToLower(kind)+"/"+name, "--all-containers",
+			"--since=10m"))
 	}
 	return cluster.Steps("find the program that works with "+finalizer+", and let it clean up", commands...)
 }
 
 // suspects returns the workloads that may work with the finalizer, and what fits of each.
-func (f Finder) suspects(ctx context.Context, object *unstructured.Unstructured, finalizer string, attribution families.Attribution) []families.Candidate {
+func (f Finder) suspects(ctx context.Context, object *unstructured.Unstructured, finalizer string,
+	attribution families.Attribution) []families.Candidate {
 	workloads := f.allWorkloads(ctx)
 	leases, _ := cluster.List(ctx, f.Reader, cluster.Leases, cluster.Selection{})
 	group := object.GroupVersionKind().Group

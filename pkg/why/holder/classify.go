@@ -60,7 +60,8 @@ func (p *program) replicas() string {
 	if p.pod != nil {
 		return fmt.Sprintf("%s: phase %s", p.workload, p.pod.Status.Phase)
 	}
-	return fmt.Sprintf("%s: %s wanted, %d ready by its status", p.workload, terminal.Count(int(p.wanted), "replica"), p.ready)
+	return fmt.Sprintf("%s: %s wanted, %d ready by its status", p.workload, terminal.Count(int(p.wanted), "replica"),
+		p.ready)
 }
 
 func (p *program) stateOf(pods []corev1.Pod, seen bool, now time.Time) blocker.Workload {
@@ -127,7 +128,8 @@ func (p *program) podCondition(pod *corev1.Pod, now time.Time) condition {
 	}
 	own, others := p.containerConditions(pod, now)
 	found := besideOthers(worstCondition(own), others)
-	if found.state == blocker.WorkloadStarting && now.Sub(pod.CreationTimestamp.Time) >= startTime && found.since.IsZero() {
+	if found.state == blocker.WorkloadStarting && now.Sub(pod.CreationTimestamp.Time) >= startTime &&
+		found.since.IsZero() {
 		found.state = blocker.WorkloadUnready
 	}
 	return found
@@ -139,7 +141,8 @@ func worstCondition(all []condition) condition {
 	if len(all) == 0 {
 		return condition{state: blocker.WorkloadStarting, text: "no container has started"}
 	}
-	order := []blocker.Workload{blocker.WorkloadCrashing, blocker.WorkloadUnready, blocker.WorkloadStarting, blocker.WorkloadReady}
+	order := []blocker.Workload{blocker.WorkloadCrashing, blocker.WorkloadUnready, blocker.WorkloadStarting,
+		blocker.WorkloadReady}
 	slices.SortStableFunc(all, func(a, b condition) int {
 		return cmp.Compare(slices.Index(order, a.state), slices.Index(order, b.state))
 	})
@@ -201,17 +204,21 @@ func containerCondition(status corev1.ContainerStatus, now time.Time) condition 
 			text += " " + quoted(waiting.Message)
 		}
 		return condition{blocker.WorkloadCrashing, text, endedAt(status.LastTerminationState), status.Name}
-	case ended != nil && ended.ExitCode != 0 && status.RestartCount > 0: // the kubelet starts it again at once after the first end
+	case ended != nil && ended.ExitCode != 0 &&
+		status.RestartCount > 0: // the kubelet starts it again at once after the first end
 		text := fmt.Sprintf("container %s ended with exit code %d (%s)", status.Name, ended.ExitCode, ended.Reason)
 		return condition{blocker.WorkloadCrashing, text, ended.FinishedAt.Time, status.Name}
 	case status.Ready:
 		return condition{state: blocker.WorkloadReady}
 	case running != nil && status.RestartCount == 0 && now.Sub(running.StartedAt.Time) < startTime:
-		return condition{state: blocker.WorkloadStarting, text: fmt.Sprintf("container %s has started", status.Name), since: running.StartedAt.Time}
+		return condition{state: blocker.WorkloadStarting, text: fmt.Sprintf("container %s has started", status.Name),
+			since: running.StartedAt.Time}
 	case waiting != nil && status.RestartCount == 0:
-		return condition{state: blocker.WorkloadStarting, text: fmt.Sprintf("container %s waits: %s", status.Name, waiting.Reason)}
+		return condition{state: blocker.WorkloadStarting, text: fmt.Sprintf("container %s waits: %s", status.Name,
+			waiting.Reason)}
 	}
-	return condition{state: blocker.WorkloadUnready, text: fmt.Sprintf("container %s is not ready, %s", status.Name, restarts(status.RestartCount))}
+	return condition{state: blocker.WorkloadUnready, text: fmt.Sprintf("container %s is not ready, %s", status.Name,
+		restarts(status.RestartCount))}
 }
 
 // waitingErrors are the reasons of waiting containers that report an error.

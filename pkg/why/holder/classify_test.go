@@ -49,7 +49,8 @@ func TestContainerCondition(t *testing.T) {
 }
 
 func waiting(reason string) corev1.ContainerStatus {
-	return corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
+	return corev1.ContainerStatus{Name: "main",
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
 }
 
 func named(name string, status corev1.ContainerStatus) corev1.ContainerStatus {
@@ -58,7 +59,8 @@ func named(name string, status corev1.ContainerStatus) corev1.ContainerStatus {
 }
 
 func ended(code int32) corev1.ContainerStatus {
-	return corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}
+	return corev1.ContainerStatus{Name: "main",
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}
 }
 
 func restarted(status corev1.ContainerStatus) corev1.ContainerStatus {
@@ -68,7 +70,8 @@ func restarted(status corev1.ContainerStatus) corev1.ContainerStatus {
 
 func TestPodCondition(t *testing.T) {
 	p := program{containers: []corev1.Container{{Name: "main"}}}
-	ready := corev1.ContainerStatus{Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	ready := corev1.ContainerStatus{Name: "main", Ready: true,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 	crash := func(name string) corev1.ContainerStatus {
 		status := waiting("CrashLoopBackOff")
 		status.Name = name
@@ -78,14 +81,17 @@ func TestPodCondition(t *testing.T) {
 		pod  *corev1.Pod
 		want blocker.Workload
 	}{
-		"ready":                              {newPod(time.Hour, conditions("True", "True"), ready), blocker.WorkloadReady},
-		"its driver crashes beside it":       {newPod(time.Hour, conditions("False", "False"), ready, crash("driver")), blocker.WorkloadDegraded},
-		"its driver starts beside it":        {newPod(time.Second, conditions("False", "False"), ready, named("driver", waiting("ContainerCreating"))), blocker.WorkloadStarting},
-		"its driver is not ready beside it":  {newPod(time.Hour, conditions("False", "False"), ready, named("driver", corev1.ContainerStatus{})), blocker.WorkloadUnready},
-		"both crash":                         {newPod(time.Hour, conditions("False", "False"), crash("main"), crash("driver")), blocker.WorkloadCrashing},
-		"it crashes, its driver runs":        {newPod(time.Hour, conditions("False", "False"), crash("main"), named("driver", ready)), blocker.WorkloadCrashing},
-		"the node is lost":                   {newPod(time.Hour, conditions("False", "True"), ready), blocker.WorkloadUnready},
-		"an init container crashes":          {withInit(newPod(time.Hour, conditions("False", "False"), waiting("PodInitializing")), crash("init")), blocker.WorkloadCrashing},
+		"ready":                        {newPod(time.Hour, conditions("True", "True"), ready), blocker.WorkloadReady},
+		"its driver crashes beside it": {newPod(time.Hour, conditions("False", "False"), ready, crash("driver")), blocker.WorkloadDegraded},
+		"its driver starts beside it": {newPod(time.Second, conditions("False", "False"), ready,
+			named("driver", waiting("ContainerCreating"))), blocker.WorkloadStarting},
+		"its driver is not ready beside it": {newPod(time.Hour, conditions("False", "False"), ready,
+			named("driver", corev1.ContainerStatus{})), blocker.WorkloadUnready},
+		"both crash":                  {newPod(time.Hour, conditions("False", "False"), crash("main"), crash("driver")), blocker.WorkloadCrashing},
+		"it crashes, its driver runs": {newPod(time.Hour, conditions("False", "False"), crash("main"), named("driver", ready)), blocker.WorkloadCrashing},
+		"the node is lost":            {newPod(time.Hour, conditions("False", "True"), ready), blocker.WorkloadUnready},
+		"an init container crashes": {withInit(newPod(time.Hour, conditions("False", "False"),
+			waiting("PodInitializing")), crash("init")), blocker.WorkloadCrashing},
 		"crash loop":                         {newPod(time.Hour, conditions("False", "False"), crash("main")), blocker.WorkloadCrashing},
 		"created just now":                   {newPod(time.Second, nil), blocker.WorkloadStarting},
 		"not scheduled for an hour":          {newPod(time.Hour, nil), blocker.WorkloadUnready},
@@ -120,7 +126,8 @@ func newPod(age time.Duration, conditions []corev1.PodCondition, statuses ...cor
 }
 
 func conditions(ready, containersReady corev1.ConditionStatus) []corev1.PodCondition {
-	return []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}, {Type: corev1.ContainersReady, Status: containersReady}}
+	return []corev1.PodCondition{{Type: corev1.PodReady, Status: ready},
+		{Type: corev1.ContainersReady, Status: containersReady}}
 }
 
 func withInit(pod *corev1.Pod, status corev1.ContainerStatus) *corev1.Pod {
@@ -142,7 +149,8 @@ func examples() map[blocker.Workload]corev1.Pod {
 		blocker.WorkloadStarting: *newPod(time.Second, nil),
 		blocker.WorkloadCrashing: *newPod(time.Hour, nil, crash),
 		blocker.WorkloadUnready:  *newPod(time.Hour, nil),
-		blocker.WorkloadDegraded: *newPod(time.Hour, nil, named("main", corev1.ContainerStatus{Ready: true}), named("driver", crash)),
+		blocker.WorkloadDegraded: *newPod(time.Hour, nil, named("main", corev1.ContainerStatus{Ready: true}),
+			named("driver", crash)),
 	}
 }
 
@@ -157,7 +165,8 @@ func TestWorkloadStateInAllSituations(t *testing.T) {
 				}
 			}
 			for bits := range 32 {
-				w := workload{wanted: int32(bits & 1), ready: int32(bits >> 1 & 1), current: bits&4 != 0, changed: now.Add(-time.Hour)}
+				w := workload{wanted: int32(bits & 1), ready: int32(bits >> 1 & 1), current: bits&4 != 0,
+					changed: now.Add(-time.Hour)}
 				if bits&8 != 0 {
 					w.changed = now
 				}
@@ -177,17 +186,20 @@ func expectState(t *testing.T, p program, pods []corev1.Pod, seen bool) {
 	p.classify(pods, seen, now)
 	ready := states[blocker.WorkloadReady] > 0 || len(pods) == 0 && p.ready > 0 && p.wanted > 0
 	wrong := map[blocker.Workload]bool{
-		blocker.WorkloadReady:    !ready,
-		blocker.WorkloadUnseen:   seen || ready,
-		blocker.WorkloadStopped:  !seen || p.wanted > 0 || len(pods) > 0,
-		blocker.WorkloadStarting: !seen || states[blocker.WorkloadStarting] == 0 && (len(pods) > 0 || p.wanted == 0 || p.changed != now),
+		blocker.WorkloadReady:   !ready,
+		blocker.WorkloadUnseen:  seen || ready,
+		blocker.WorkloadStopped: !seen || p.wanted > 0 || len(pods) > 0,
+		blocker.WorkloadStarting: !seen || states[blocker.WorkloadStarting] == 0 &&
+			(len(pods) > 0 || p.wanted == 0 || p.changed != now),
 		blocker.WorkloadCrashing: !seen || len(pods) == 0 || states[blocker.WorkloadCrashing] != len(pods),
 		blocker.WorkloadUnready:  !seen || ready,
-		blocker.WorkloadDegraded: !seen || states[blocker.WorkloadDegraded] == 0 || states[blocker.WorkloadCrashing]+states[blocker.WorkloadDegraded] != len(pods),
-		blocker.WorkloadAbsent:   true,
+		blocker.WorkloadDegraded: !seen || states[blocker.WorkloadDegraded] == 0 ||
+			states[blocker.WorkloadCrashing]+states[blocker.WorkloadDegraded] != len(pods),
+		blocker.WorkloadAbsent: true,
 	}
 	if wrong[p.state] {
-		t.Errorf("%d wanted, %d ready, current %v, seen %v, pods %v: the state is %v", p.wanted, p.ready, p.current, seen, states, p.state)
+		t.Errorf("%d wanted, %d ready, current %v, seen %v, pods %v: the state is %v", p.wanted, p.ready, p.current, seen,
+			states, p.state)
 	}
 	if ready && p.state != blocker.WorkloadReady {
 		t.Errorf("a ready workload is called %v", p.state)

@@ -53,7 +53,8 @@ func (s *sighting) evidence() []blocker.Evidence {
 		all = append(all, blocker.Evidence{Source: blocker.FromWorkload, Text: s.offText(p)})
 	}
 	if s.state == blocker.WorkloadAbsent && len(s.off) == 0 {
-		all = append(all, blocker.Evidence{Source: blocker.FromList, Text: "no workload and no pod runs " + s.controller.Name})
+		all = append(all, blocker.Evidence{Source: blocker.FromList,
+			Text: "no workload and no pod runs " + s.controller.Name})
 	}
 	all = append(all, s.standbyEvidence(), s.leaseEvidence())
 	if s.uninstalled != "" {
@@ -94,23 +95,26 @@ func (s *sighting) standbyEvidence() blocker.Evidence {
 	if s.standby == nil {
 		return blocker.Evidence{}
 	}
-	return blocker.Evidence{Source: blocker.FromLease, Text: fmt.Sprintf("Lease %s/%s: held by %q, which is no replica: %s acts once this Lease is deleted",
-		s.standby.Namespace, s.standby.Name, leaseHolder(*s.standby), s.controller.Name)}
+	return blocker.Evidence{Source: blocker.FromLease,
+		Text: fmt.Sprintf("Lease %s/%s: held by %q, which is no replica: %s acts once this Lease is deleted",
+			s.standby.Namespace, s.standby.Name, leaseHolder(*s.standby), s.controller.Name)}
 }
 
 // leaseEvidence says who holds the Lease, or held it last.
 func (s *sighting) leaseEvidence() blocker.Evidence {
 	if s.lease == nil {
 		if s.leftLease != nil {
-			return blocker.Evidence{Source: blocker.FromLease, Text: fmt.Sprintf("Lease %s/%s ended at %s, and counts for nothing: %s runs without leader election",
-				s.leftLease.Namespace, s.leftLease.Name, blocker.Time(leaseEnd(*s.leftLease)), s.main())}
+			return blocker.Evidence{Source: blocker.FromLease,
+				Text: fmt.Sprintf("Lease %s/%s ended at %s, and counts for nothing: %s runs without leader election",
+					s.leftLease.Namespace, s.leftLease.Name, blocker.Time(leaseEnd(*s.leftLease)), s.main())}
 		}
 		if s.leaseState == blocker.LeaseAbsent && len(s.controller.Leases) > 0 && s.standby == nil {
 			return blocker.Evidence{Source: blocker.FromList, Text: "no Lease of " + s.controller.Name + " exists"}
 		}
 		return blocker.Evidence{}
 	}
-	text := fmt.Sprintf("Lease %s/%s: held by %q until %s", s.lease.Namespace, s.lease.Name, leaseHolder(*s.lease), blocker.Time(leaseEnd(*s.lease)))
+	text := fmt.Sprintf("Lease %s/%s: held by %q until %s", s.lease.Namespace, s.lease.Name, leaseHolder(*s.lease),
+		blocker.Time(leaseEnd(*s.lease)))
 	switch s.leaseState {
 	case blocker.LeaseExpired:
 		text += ", which is past, though not for long"
@@ -157,7 +161,8 @@ func (f Finder) next(s sighting) string {
 	case s.isSwitchedOff():
 		return cluster.Steps(s.onStep(s.off[0]))
 	case s.standsBy():
-		return cluster.Comments("once the loops of kube-controller-manager are off, delete the Lease that keeps "+s.controller.Name+" on standby",
+		return cluster.Comments("once the loops of kube-controller-manager are off, delete the Lease that keeps "+
+			s.controller.Name+" on standby",
 			f.Commands.Kubectl(s.standby.Namespace, "delete", "lease", s.standby.Name))
 	case main == nil, s.state == blocker.WorkloadStopped && s.leadsElsewhere(main):
 		return f.nextWithoutProgram(s)
@@ -219,7 +224,8 @@ func installStep(controller families.Controller, driver string) string {
 	if driver != "" {
 		return cluster.Steps("install driver " + driver + " again, with its " + controller.Name + ", so that it cleans up")
 	}
-	return cluster.Steps("install " + controller.Name + " again" + usually(controller.Namespaces) + ", so that it cleans up")
+	return cluster.Steps("install " + controller.Name + " again" + usually(controller.Namespaces) +
+		", so that it cleans up")
 }
 
 func usually(namespaces []string) string {
@@ -251,7 +257,8 @@ func leaseHolder(lease coordinationv1.Lease) string { return blocker.LeaseHolder
 
 // isStandby reports whether the Lease is that of deploy/pv-controller/standby, which no replica holds.
 func isStandby(lease coordinationv1.Lease) bool {
-	return lease.Namespace == cluster.ControlPlane && lease.Name == cluster.PVControllerLease && leaseHolder(lease) == cluster.StandbyHolder
+	return lease.Namespace == cluster.ControlPlane && lease.Name == cluster.PVControllerLease &&
+		leaseHolder(lease) == cluster.StandbyHolder
 }
 
 // besideStandby returns the state of a controller beside its standby Lease, which is no sign of life.

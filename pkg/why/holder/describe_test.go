@@ -17,31 +17,34 @@ func newLease(holder string, renewedAgo time.Duration, seconds int32) coordinati
 	return coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lease", CreationTimestamp: at(24 * time.Hour)},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To(seconds), RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-renewedAgo))),
+			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To(seconds),
+			RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-renewedAgo))),
 		},
 	}
 }
 
 func TestLeaseState(t *testing.T) {
-	withoutTimes := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(time.Hour)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("x")}}
+	withoutTimes := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(time.Hour)},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("x")}}
 	for name, tc := range map[string]struct {
 		leases []coordinationv1.Lease
 		want   blocker.LeaseState
 	}{
-		"none":                           {nil, blocker.LeaseAbsent},
-		"renewed just now":               {[]coordinationv1.Lease{newLease("x", time.Second, 15)}, blocker.LeaseHeld},
-		"renewed at its end":             {[]coordinationv1.Lease{newLease("x", 15*time.Second, 15)}, blocker.LeaseHeld},
-		"has run out":                    {[]coordinationv1.Lease{newLease("x", 16*time.Second, 15)}, blocker.LeaseExpired},
-		"has run out once":               {[]coordinationv1.Lease{newLease("x", 30*time.Second, 15)}, blocker.LeaseExpired},
-		"has run out twice":              {[]coordinationv1.Lease{newLease("x", 31*time.Second, 15)}, blocker.LeaseExpiredTwice},
-		"renewed in the future":          {[]coordinationv1.Lease{newLease("x", -time.Hour, 15)}, blocker.LeaseHeld},
-		"released just now":              {[]coordinationv1.Lease{newLease("", 3*time.Second, 1)}, blocker.LeaseExpired},
-		"released 20 s ago":              {[]coordinationv1.Lease{newLease("", 20*time.Second, 1)}, blocker.LeaseExpired},
-		"released long ago":              {[]coordinationv1.Lease{newLease("", time.Minute, 1)}, blocker.LeaseExpiredTwice},
-		"long duration":                  {[]coordinationv1.Lease{newLease("x", time.Minute, 137)}, blocker.LeaseHeld},
-		"without a duration":             {[]coordinationv1.Lease{newLease("x", 20*time.Second, 0)}, blocker.LeaseExpired},
-		"never renewed":                  {[]coordinationv1.Lease{withoutTimes}, blocker.LeaseExpiredTwice},
-		"the freshest of several counts": {[]coordinationv1.Lease{newLease("x", time.Hour, 15), newLease("y", time.Second, 15), newLease("z", time.Minute, 15)}, blocker.LeaseHeld},
+		"none":                  {nil, blocker.LeaseAbsent},
+		"renewed just now":      {[]coordinationv1.Lease{newLease("x", time.Second, 15)}, blocker.LeaseHeld},
+		"renewed at its end":    {[]coordinationv1.Lease{newLease("x", 15*time.Second, 15)}, blocker.LeaseHeld},
+		"has run out":           {[]coordinationv1.Lease{newLease("x", 16*time.Second, 15)}, blocker.LeaseExpired},
+		"has run out once":      {[]coordinationv1.Lease{newLease("x", 30*time.Second, 15)}, blocker.LeaseExpired},
+		"has run out twice":     {[]coordinationv1.Lease{newLease("x", 31*time.Second, 15)}, blocker.LeaseExpiredTwice},
+		"renewed in the future": {[]coordinationv1.Lease{newLease("x", -time.Hour, 15)}, blocker.LeaseHeld},
+		"released just now":     {[]coordinationv1.Lease{newLease("", 3*time.Second, 1)}, blocker.LeaseExpired},
+		"released 20 s ago":     {[]coordinationv1.Lease{newLease("", 20*time.Second, 1)}, blocker.LeaseExpired},
+		"released long ago":     {[]coordinationv1.Lease{newLease("", time.Minute, 1)}, blocker.LeaseExpiredTwice},
+		"long duration":         {[]coordinationv1.Lease{newLease("x", time.Minute, 137)}, blocker.LeaseHeld},
+		"without a duration":    {[]coordinationv1.Lease{newLease("x", 20*time.Second, 0)}, blocker.LeaseExpired},
+		"never renewed":         {[]coordinationv1.Lease{withoutTimes}, blocker.LeaseExpiredTwice},
+		"the freshest of several counts": {[]coordinationv1.Lease{newLease("x", time.Hour, 15),
+			newLease("y", time.Second, 15), newLease("z", time.Minute, 15)}, blocker.LeaseHeld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, lease := leaseState(tc.leases, now)
@@ -63,10 +66,11 @@ func TestLeaseIsFoundByItsHolder(t *testing.T) {
 		driver string
 		want   blocker.LeaseState
 	}{
-		"by the name of the table":         {[]coordinationv1.Lease{named("operator.keda.sh", time.Second)}, "", blocker.LeaseHeld},
-		"by the holder":                    {[]coordinationv1.Lease{named("renamed", time.Second)}, "", blocker.LeaseHeld},
-		"by the holder, run out twice":     {[]coordinationv1.Lease{named("renamed", time.Hour)}, "", blocker.LeaseExpiredTwice},
-		"the name wins":                    {[]coordinationv1.Lease{named("operator.keda.sh", time.Hour), named("other", time.Second)}, "", blocker.LeaseExpiredTwice},
+		"by the name of the table":     {[]coordinationv1.Lease{named("operator.keda.sh", time.Second)}, "", blocker.LeaseHeld},
+		"by the holder":                {[]coordinationv1.Lease{named("renamed", time.Second)}, "", blocker.LeaseHeld},
+		"by the holder, run out twice": {[]coordinationv1.Lease{named("renamed", time.Hour)}, "", blocker.LeaseExpiredTwice},
+		"the name wins": {[]coordinationv1.Lease{named("operator.keda.sh", time.Hour),
+			named("other", time.Second)}, "", blocker.LeaseExpiredTwice},
 		"another sidecar's Lease of a pod": {[]coordinationv1.Lease{named("renamed", time.Second)}, "a.example", blocker.LeaseAbsent},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +106,8 @@ func TestStateBesideStandbyLease(t *testing.T) {
 
 func TestStandbyLeaseIsThatOfPVController(t *testing.T) {
 	for name, want := range map[string]bool{
-		"kube-system/pv-controller standby": true, "kube-system/pv-controller pod_u_exeunt": false, "kube-system/pv-controller ": false,
+		"kube-system/pv-controller standby": true, "kube-system/pv-controller pod_u_exeunt": false,
+		"kube-system/pv-controller ":  false,
 		"other/pv-controller standby": false, "kube-system/kube-controller-manager standby": false,
 	} {
 		place, by, _ := strings.Cut(name, " ")

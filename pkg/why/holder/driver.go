@@ -28,7 +28,8 @@ func (s service) String() string { return enum.Name(s, "unknown", "servesOther",
 // serviceOf says whether the workload serves the driver: by the name in its labels,
 // arguments, environment and directories, else by the holder of a leader Lease.
 // others are the names of other drivers.
-func serviceOf(w workload, controller families.Controller, driver string, leases []coordinationv1.Lease, others []string) service {
+func serviceOf(w workload, controller families.Controller, driver string, leases []coordinationv1.Lease,
+	others []string) service {
 	texts := textsOf(w)
 	if slices.ContainsFunc(texts, func(text string) bool { return namesDriver(text, driver) }) {
 		return servesDriver
@@ -50,11 +51,13 @@ func serviceOf(w workload, controller families.Controller, driver string, leases
 }
 
 // sidecarLeases are what the names of the sidecars' Leases have before the driver's name.
-var sidecarLeases = []string{"", "external-attacher-leader-", "external-snapshotter-leader-", "external-resizer-", "external-health-monitor-leader-"}
+var sidecarLeases = []string{"", "external-attacher-leader-", "external-snapshotter-leader-", "external-resizer-",
+	"external-health-monitor-leader-"}
 
 // isSidecarLease reports whether the Lease is that of a sidecar of the driver.
 func isSidecarLease(name, driver string) bool {
-	return slices.ContainsFunc(sidecarLeases, func(prefix string) bool { return strings.EqualFold(name, prefix+families.SanitizedDriver(driver)) })
+	return slices.ContainsFunc(sidecarLeases,
+		func(prefix string) bool { return strings.EqualFold(name, prefix+families.SanitizedDriver(driver)) })
 }
 
 // isOtherLease reports whether the Lease is that of a sidecar of another driver: of a
@@ -147,5 +150,6 @@ func isAlphanumeric(b byte) bool {
 func namesAnyDriver(text string) bool {
 	key, value, _ := strings.Cut(strings.TrimLeft(text, "-"), "=")
 	key = strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
-	return value != "" && !strings.Contains(value, "$") && slices.Contains([]string{"drivername", "csidrivername", "provisionername"}, key)
+	return value != "" && !strings.Contains(value, "$") &&
+		slices.Contains([]string{"drivername", "csidrivername", "provisionername"}, key)
 }

@@ -87,16 +87,18 @@ func TestServiceOfWorkload(t *testing.T) {
 }
 
 func TestSwitchedOffLoop(t *testing.T) {
-	off := program{workload: workload{kind: "Pod", name: "kube-controller-manager-node-1", pod: &corev1.Pod{}, spec: corev1.PodSpec{NodeName: "node-1"}}}
+	off := program{workload: workload{kind: "Pod", name: "kube-controller-manager-node-1", pod: &corev1.Pod{},
+		spec: corev1.PodSpec{NodeName: "node-1"}}}
 	held := newLease("node-1_0123", time.Second, 15)
 	foreign := newLease("node-2_0123", time.Second, 15)
 	for name, tc := range map[string]struct {
 		sighting sighting
 		want     bool
 	}{
-		"no program has it off":          {sighting{state: blocker.WorkloadAbsent, leaseState: blocker.LeaseAbsent}, false},
-		"off, no Lease":                  {sighting{off: []program{off}, state: blocker.WorkloadAbsent, leaseState: blocker.LeaseAbsent}, true},
-		"off, Lease has run out twice":   {sighting{off: []program{off}, state: blocker.WorkloadAbsent, leaseState: blocker.LeaseExpiredTwice, lease: &foreign}, true},
+		"no program has it off": {sighting{state: blocker.WorkloadAbsent, leaseState: blocker.LeaseAbsent}, false},
+		"off, no Lease":         {sighting{off: []program{off}, state: blocker.WorkloadAbsent, leaseState: blocker.LeaseAbsent}, true},
+		"off, Lease has run out twice": {sighting{off: []program{off}, state: blocker.WorkloadAbsent,
+			leaseState: blocker.LeaseExpiredTwice, lease: &foreign}, true},
 		"off, and it holds the Lease":    {sighting{off: []program{off}, state: blocker.WorkloadAbsent, leaseState: blocker.LeaseHeld, lease: &held}, true},
 		"off, another holds the Lease":   {sighting{off: []program{off}, state: blocker.WorkloadAbsent, leaseState: blocker.LeaseHeld, lease: &foreign}, false},
 		"off, Leases not seen":           {sighting{off: []program{off}, state: blocker.WorkloadAbsent}, false},
@@ -114,7 +116,8 @@ func TestSwitchedOffLoop(t *testing.T) {
 
 func TestBareLeaseNameSaysNothingOfOtherDrivers(t *testing.T) {
 	provisioner := families.Controller{Leases: []string{"{driver}"}}
-	for name, want := range map[string]bool{"painter-lock": false, "a-example": false, "b-example": true, "external-attacher-leader-b-example": true} {
+	for name, want := range map[string]bool{"painter-lock": false, "a-example": false, "b-example": true,
+		"external-attacher-leader-b-example": true} {
 		if got := isOtherLease(provisioner, name, []string{"b.example"}); got != want {
 			t.Errorf("isOtherLease(%q) = %v, want %v", name, got, want)
 		}

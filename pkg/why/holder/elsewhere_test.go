@@ -26,8 +26,10 @@ func TestNextStepNamesClusterOfController(t *testing.T) {
 		if !known {
 			t.Fatalf("%s is in no family", finalizer)
 		}
-		got := holder.Finder{Reader: clustertest.NewReader(t, clustertest.Objects{}.ServeHTTP)}.Judge(t.Context(), namespace, finalizer, family, "")
-		if got.Verdict != blocker.Unknown || !strings.Contains(got.Next, want) || strings.Contains(got.Next, "control plane") != strings.Contains(want, "control plane") {
+		got := holder.Finder{Reader: clustertest.NewReader(t, clustertest.Objects{}.ServeHTTP)}.Judge(t.Context(), namespace,
+			finalizer, family, "")
+		if got.Verdict != blocker.Unknown || !strings.Contains(got.Next, want) ||
+			strings.Contains(got.Next, "control plane") != strings.Contains(want, "control plane") {
 			t.Errorf("%s: %v, next %q, want %q", finalizer, got.Verdict, got.Next, want)
 		}
 	}

@@ -29,7 +29,8 @@ type failure struct {
 
 // failure returns the error that one of the controllers reports for the object now, or nil,
 // and whether the events of the object were seen.
-func (f Finder) failure(ctx context.Context, object *unstructured.Unstructured, controllers []families.Controller, driver string) (*failure, bool) {
+func (f Finder) failure(ctx context.Context, object *unstructured.Unstructured, controllers []families.Controller,
+	driver string) (*failure, bool) {
 	events, seen := cluster.EventsOf(ctx, f.Reader, object.GetKind(), object)
 	asked := deletionAsked(object)
 	for _, controller := range controllers {
@@ -71,7 +72,8 @@ func eventFailure(events []corev1.Event, controller families.Controller, driver 
 	if latest == nil || now.Sub(cluster.EventTime(*latest)) > FreshError {
 		return nil
 	}
-	text := fmt.Sprintf("%s of %s, %s, last at %s: %s", latest.Reason, cluster.Component(latest), terminal.Times(latest.Count),
+	text := fmt.Sprintf("%s of %s, %s, last at %s: %s", latest.Reason, cluster.Component(latest),
+		terminal.Times(latest.Count),
 		blocker.Time(cluster.EventTime(*latest)), quoted(latest.Message))
 	return &failure{evidence: blocker.Evidence{Source: blocker.FromEvent, Text: text}, since: firstTime(latest)}
 }
@@ -103,7 +105,8 @@ func isSuccess(event, failed *corev1.Event, controller families.Controller, driv
 	if !cluster.EventTime(*event).After(cluster.EventTime(*failed)) {
 		return false
 	}
-	return slices.Contains(controller.SuccessReasons, event.Reason) && controller.MaySend(cluster.Component(event), driver) ||
+	return slices.Contains(controller.SuccessReasons, event.Reason) &&
+		controller.MaySend(cluster.Component(event), driver) ||
 		event.Type == corev1.EventTypeNormal && cluster.Component(event) == cluster.Component(failed)
 }
 
@@ -117,7 +120,8 @@ func firstTime(event *corev1.Event) time.Time {
 // conditionFailure returns the condition of the object that says that its deletion fails,
 // or nil. Conditions from before the deletion say nothing of it. A condition without a status, as of
 // Argo CD, is not taken back once the error is gone: it counts for as long as an event does.
-func conditionFailure(object *unstructured.Unstructured, controller families.Controller, asked, now time.Time) *failure {
+func conditionFailure(object *unstructured.Unstructured, controller families.Controller, asked,
+	now time.Time) *failure {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, value := range conditions {
 		fields, _ := value.(map[string]any)
@@ -133,7 +137,8 @@ func conditionFailure(object *unstructured.Unstructured, controller families.Con
 			text = "condition " + kind
 		}
 		text += fmt.Sprintf(" since %s: %s", blocker.Time(at), quoted(textField(fields, "message")))
-		return &failure{blocker.Evidence{Source: blocker.FromCondition, Text: text}, at, !hasStatus && now.Sub(at) > FreshError}
+		return &failure{blocker.Evidence{Source: blocker.FromCondition, Text: text}, at, !hasStatus &&
+			now.Sub(at) > FreshError}
 	}
 	return nil
 }

@@ -26,15 +26,19 @@ func syncFailed(step string, ago time.Duration) []corev1.Event {
 }
 
 func TestEventsOfAnotherProgramTellNothing(t *testing.T) {
-	withReasons := families.Controller{EventSources: []string{"painter"}, ErrorReasons: []string{"CleanupFailed"}, SuccessReasons: []string{"Cleaned"}}
+	withReasons := families.Controller{EventSources: []string{"painter"}, ErrorReasons: []string{"CleanupFailed"},
+		SuccessReasons: []string{"Cleaned"}}
 	for name, tc := range map[string]struct {
 		controller families.Controller
 		events     []corev1.Event // oldest first
 		want       bool
 	}{
-		"success of another program":    {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Cleaned", "other", time.Minute)}, true},
-		"failure of another program":    {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "other", time.Minute)}, false},
-		"failure of an unknown program": {families.Controller{ErrorReasons: []string{"CleanupFailed"}}, []corev1.Event{newEvent("Warning", "CleanupFailed", "other", time.Minute)}, true},
+		"success of another program": {withReasons,
+			[]corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute),
+				newEvent("Normal", "Cleaned", "other", time.Minute)}, true},
+		"failure of another program": {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "other", time.Minute)}, false},
+		"failure of an unknown program": {families.Controller{ErrorReasons: []string{"CleanupFailed"}},
+			[]corev1.Event{newEvent("Warning", "CleanupFailed", "other", time.Minute)}, true},
 	} {
 		if got := eventFailure(tc.events, tc.controller, "a.example", now.Add(-5*time.Minute), now); (got != nil) != tc.want {
 			t.Errorf("%s: the failure is %+v, want one: %v", name, got, tc.want)
@@ -43,7 +47,8 @@ func TestEventsOfAnotherProgramTellNothing(t *testing.T) {
 }
 
 func TestEventFailure(t *testing.T) {
-	withReasons := families.Controller{EventSources: []string{"painter"}, ErrorReasons: []string{"CleanupFailed"}, SuccessReasons: []string{"Cleaned"}}
+	withReasons := families.Controller{EventSources: []string{"painter"}, ErrorReasons: []string{"CleanupFailed"},
+		SuccessReasons: []string{"Cleaned"}}
 	anyWarning := families.Controller{EventSources: []string{"painter-{driver}"}}
 	asked := now.Add(-5 * time.Minute)
 	for name, tc := range map[string]struct {
@@ -51,13 +56,17 @@ func TestEventFailure(t *testing.T) {
 		events     []corev1.Event // oldest first
 		want       bool
 	}{
-		"none":                            {withReasons, nil, false},
-		"failed cleanup":                  {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", time.Minute)}, true},
-		"failed cleanup 11 min ago":       {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 11*time.Minute)}, false},
-		"failed cleanup of two hours ago": {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Hour), newEvent("Normal", "Cleaned", "painter", time.Hour)}, false},
-		"success since":                   {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Cleaned", "painter", time.Minute)}, false},
-		"normal event since":              {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Painted", "painter", time.Minute)}, false},
-		"normal event of another program": {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Painted", "other", time.Minute)}, true},
+		"none":                      {withReasons, nil, false},
+		"failed cleanup":            {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", time.Minute)}, true},
+		"failed cleanup 11 min ago": {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 11*time.Minute)}, false},
+		"failed cleanup of two hours ago": {withReasons,
+			[]corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Hour), newEvent("Normal", "Cleaned", "painter", time.Hour)}, false},
+		"success since": {withReasons,
+			[]corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Cleaned", "painter", time.Minute)}, false},
+		"normal event since": {withReasons,
+			[]corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Painted", "painter", time.Minute)}, false},
+		"normal event of another program": {withReasons,
+			[]corev1.Event{newEvent("Warning", "CleanupFailed", "painter", 2*time.Minute), newEvent("Normal", "Painted", "other", time.Minute)}, true},
 		"normal event of the same second": {withReasons, []corev1.Event{newEvent("Warning", "CleanupFailed", "painter", time.Minute), newEvent("Normal", "Painting", "painter", time.Minute)}, true},
 		"failed again after a success":    {withReasons, []corev1.Event{newEvent("Normal", "Cleaned", "painter", 2*time.Minute), newEvent("Warning", "CleanupFailed", "painter", time.Minute)}, true},
 		"creation before the deletion":    {withReasons, syncFailed("ensure", 6*time.Minute), false},
@@ -106,7 +115,8 @@ func TestConditionFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
-				"type": tc.kind, "status": tc.status, "reason": tc.reason, "message": "m", "lastTransitionTime": now.Add(-tc.ago).Format(time.RFC3339),
+				"type": tc.kind, "status": tc.status, "reason": tc.reason, "message": "m",
+				"lastTransitionTime": now.Add(-tc.ago).Format(time.RFC3339),
 			}}}}}
 			if got := conditionFailure(object, controller, asked, now); (got != nil) != tc.want || got != nil && got.stale {
 				t.Errorf("the failure is %+v, want one: %v", got, tc.want)

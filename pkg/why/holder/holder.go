@@ -64,9 +64,10 @@ func (f Finder) Look(ctx context.Context, controller families.Controller, driver
 	if controller.InAPIServer {
 		return f.apiServer(controller)
 	}
-	return cluster.Remember(f.Reader, fmt.Sprintf("controller %+v beside %s", controller, driver), func(r *cluster.Reader) Finding {
-		return Finder{Reader: r, Commands: f.Commands}.look(ctx, controller, driver)
-	})
+	return cluster.Remember(f.Reader, fmt.Sprintf("controller %+v beside %s", controller, driver),
+		func(r *cluster.Reader) Finding {
+			return Finder{Reader: r, Commands: f.Commands}.look(ctx, controller, driver)
+		})
 }
 
 func (f Finder) look(ctx context.Context, controller families.Controller, driver string) Finding {
@@ -90,10 +91,11 @@ func (f Finder) look(ctx context.Context, controller families.Controller, driver
 // apiServer returns the finding of a controller in the API server, which has answered.
 func (f Finder) apiServer(controller families.Controller) Finding {
 	return Finding{
-		State:    blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseAbsent},
-		Holder:   controller.Name + " in the API server",
-		Evidence: []blocker.Evidence{{Source: blocker.FromWorkload, Text: controller.Name + " runs in the API server, which answers"}},
-		Next:     cluster.Steps("wait: " + controller.Name + " runs in the API server, whose log says more"),
+		State:  blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseAbsent},
+		Holder: controller.Name + " in the API server",
+		Evidence: []blocker.Evidence{{Source: blocker.FromWorkload,
+			Text: controller.Name + " runs in the API server, which answers"}},
+		Next: cluster.Steps("wait: " + controller.Name + " runs in the API server, whose log says more"),
 	}
 }
 
@@ -129,12 +131,14 @@ func (f Finder) removalCommand(object *unstructured.Unstructured, resource, fina
 	if err != nil { // texts always have a JSON form
 		return ""
 	}
-	return f.Commands.Kubectl(object.GetNamespace(), "patch", resource, object.GetName(), "--type=json", "-p", string(patch))
+	return f.Commands.Kubectl(object.GetNamespace(), "patch", resource, object.GetName(), "--type=json", "-p",
+		string(patch))
 }
 
 // ResourceOf returns the resource of the object as kubectl takes it, with its group.
 func (f Finder) ResourceOf(object *unstructured.Unstructured) string {
-	if ref, found := f.Reader.Find(object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()); found {
+	if ref, found := f.Reader.Find(object.GetAPIVersion(), object.GetKind(), object.GetNamespace(),
+		object.GetName()); found {
 		return ref.Resource.GroupResource().String()
 	}
 	gvk := object.GroupVersionKind()

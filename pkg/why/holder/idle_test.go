@@ -24,7 +24,8 @@ import (
 func sidecar(args ...string) *appsv1.Deployment {
 	d := pvController(1)
 	d.Namespace, d.Name = "storage", "csi"
-	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "p", Image: "r/csi-provisioner:v6.3.0", Args: append([]string{"--csi-address=/run/csi.example.com/csi.sock"}, args...)}}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "p", Image: "r/csi-provisioner:v6.3.0",
+		Args: append([]string{"--csi-address=/run/csi.example.com/csi.sock"}, args...)}}
 	return d
 }
 
@@ -46,7 +47,8 @@ func TestReadyPodWithStaleLeaseIsUnknown(t *testing.T) {
 			lease := &coordinationv1.Lease{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com"},
 				Spec: coordinationv1.LeaseSpec{
-					HolderIdentity: ptr.To("csi-0"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-tc.renewed))),
+					HolderIdentity: ptr.To("csi-0"), LeaseDurationSeconds: ptr.To[int32](15),
+					RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-tc.renewed))),
 				},
 			}
 			objects := clustertest.Objects{"deployments": {sidecar(tc.args...)}, "leases": {lease}}
@@ -54,7 +56,8 @@ func TestReadyPodWithStaleLeaseIsUnknown(t *testing.T) {
 				"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": "v", "uid": "u", "finalizers": []any{string(finalizer.External)}},
 			}}
 			family, _ := families.Find(string(finalizer.External), "PersistentVolume", "")
-			got := holder.Finder{Reader: clustertest.NewReader(t, objects.ServeHTTP)}.Judge(t.Context(), volume, string(finalizer.External), family, "csi.example.com")
+			got := holder.Finder{Reader: clustertest.NewReader(t, objects.ServeHTTP)}.Judge(t.Context(), volume,
+				string(finalizer.External), family, "csi.example.com")
 			if got.Verdict != tc.verdict || !strings.Contains(fmt.Sprint(got.Evidence), tc.text) {
 				t.Errorf("%v %v, want %v with %q in %v", got.Verdict, got.Reason, tc.verdict, tc.text, got.Evidence)
 			}
@@ -67,12 +70,14 @@ func TestReadyPodWithStaleLeaseIsUnknown(t *testing.T) {
 
 // An old Deployment that was stopped is not to be started beside the program that leads.
 func TestStoppedWorkloadIsNotStartedBesideLeader(t *testing.T) {
-	for holds, want := range map[string]string{"elsewhere": "wait for external-provisioner, whose leader is elsewhere", "csi-0": "start Deployment storage/csi again"} {
+	for holds, want := range map[string]string{"elsewhere": "wait for external-provisioner, whose leader is elsewhere",
+		"csi-0": "start Deployment storage/csi again"} {
 		deployment := sidecar("--leader-election")
 		deployment.Spec.Replicas, deployment.Status.ReadyReplicas = ptr.To[int32](0), 0
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com"},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holds, LeaseDurationSeconds: ptr.To[int32](60), RenewTime: ptr.To(metav1.NewMicroTime(time.Now()))},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holds, LeaseDurationSeconds: ptr.To[int32](60),
+				RenewTime: ptr.To(metav1.NewMicroTime(time.Now()))},
 		}
 		family, _ := families.Find(string(finalizer.External), "PersistentVolume", "")
 		reader := clustertest.NewReader(t, clustertest.Objects{"deployments": {deployment}, "leases": {lease}}.ServeHTTP)
@@ -87,7 +92,8 @@ func TestStoppedWorkloadIsNotStartedBesideLeader(t *testing.T) {
 func TestMissingSidecarIsInstalledWithItsDriver(t *testing.T) {
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("csi-0"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("csi-0"), LeaseDurationSeconds: ptr.To[int32](15),
+			RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Hour)))},
 	}
 	family, _ := families.Find(string(finalizer.External), "PersistentVolume", "")
 	reader := clustertest.NewReader(t, clustertest.Objects{"leases": {lease}}.ServeHTTP)

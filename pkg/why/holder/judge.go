@@ -14,9 +14,11 @@ import (
 
 // Judge returns the blocker of a finalizer that the family's controllers remove from the
 // object. driver is the name of the CSI driver of the object, or "".
-func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, finalizer string, family families.Family, driver string) blocker.Blocker {
+func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, finalizer string, family families.Family,
+	driver string) blocker.Blocker {
 	finding := f.LookAll(ctx, family.Controllers(), driver)
-	if isTraceless(finding.State) && !finding.State.Uninstalled && !family.Controller.ControlPlane && family.Controller.RunsIn == "" && len(family.Alternatives) == 0 {
+	if isTraceless(finding.State) && !finding.State.Uninstalled && !family.Controller.ControlPlane &&
+		family.Controller.RunsIn == "" && len(family.Alternatives) == 0 {
 		finding = f.withGoneWebhook(ctx, finding, object, finalizer)
 	}
 	found, seen := f.failure(ctx, object, family.Controllers(), driver)
@@ -30,7 +32,8 @@ func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, fi
 	if reason == blocker.ControllerGone && !finding.StandsBy { // else it acts once its Lease is deleted
 		finding.Next = strings.TrimSuffix(finding.Next+"\n"+f.RemovalStep(object, finalizer, family.Force), "\n")
 	}
-	finding.Since = max(finding.Since, blocker.Time(deletionAsked(object))) // nothing blocks a deletion before it was asked for
+	finding.Since = max(finding.Since,
+		blocker.Time(deletionAsked(object))) // nothing blocks a deletion before it was asked for
 	return blocker.Blocker{
 		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: reason, Verdict: verdict,
 		Holder: finding.Holder, Since: finding.Since, Evidence: finding.Evidence, Next: finding.Next,
@@ -80,7 +83,8 @@ func (f Finder) withFailure(finding Finding, object *unstructured.Unstructured, 
 		return finding
 	}
 	finding.Since = blocker.Time(found.since)
-	repair := cluster.Steps("resolve the error that "+strings.TrimSuffix(finding.Holder, unseen)+" reports: "+found.evidence.Text,
+	repair := cluster.Steps("resolve the error that "+strings.TrimSuffix(finding.Holder, unseen)+" reports: "+
+		found.evidence.Text,
 		f.Commands.Kubectl(object.GetNamespace(), "describe", f.ResourceOf(object), object.GetName()))
 	finding.Next = repair + "\n" + finding.Next
 	return finding

@@ -32,11 +32,13 @@ func TestControllersOfOneFamily(t *testing.T) {
 			reason, verdict := blocker.JudgeController(got)
 			firstReason, firstVerdict := blocker.JudgeController(first)
 			secondReason, secondVerdict := blocker.JudgeController(second)
-			if acts := firstReason == blocker.ControllerActs || secondReason == blocker.ControllerActs; acts != (reason == blocker.ControllerActs) {
+			if acts := firstReason == blocker.ControllerActs ||
+				secondReason == blocker.ControllerActs; acts != (reason == blocker.ControllerActs) {
 				t.Errorf("%+v and %+v: %v", first, second, reason)
 			}
 			installed := !isTraceless(second) || second.Uninstalled
-			if proven := firstVerdict == blocker.Stuck && (secondVerdict == blocker.Stuck || !installed); proven != (verdict == blocker.Stuck) {
+			if proven := firstVerdict == blocker.Stuck && (secondVerdict == blocker.Stuck ||
+				!installed); proven != (verdict == blocker.Stuck) {
 				t.Errorf("%+v and %+v: %v", first, second, verdict)
 			}
 			if reason == blocker.ControllerGone && (firstReason != reason || installed && secondReason != reason) {
@@ -49,17 +51,20 @@ func TestControllersOfOneFamily(t *testing.T) {
 func TestAlternativeWithoutTraceIsNoController(t *testing.T) {
 	gone := blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseAbsent}
 	traceless := blocker.ControllerState{Workload: blocker.WorkloadAbsent, Lease: blocker.LeaseAbsent}
-	if reason, _ := blocker.JudgeController(joined([]Finding{{State: gone}, {State: traceless}}).State); reason != blocker.ControllerGone {
+	if reason, _ := blocker.JudgeController(joined([]Finding{{State: gone}, {State: traceless}}).
+		State); reason != blocker.ControllerGone {
 		t.Errorf("the reason is %v, want ControllerGone", reason)
 	}
-	if reason, _ := blocker.JudgeController(joined([]Finding{{State: traceless}, {State: gone}}).State); reason != blocker.ControllerUnseen {
+	if reason, _ := blocker.JudgeController(joined([]Finding{{State: traceless}, {State: gone}}).
+		State); reason != blocker.ControllerUnseen {
 		t.Errorf("the reason is %v, want ControllerUnseen: the usual controller may run outside", reason)
 	}
 }
 
 // The replicas that stand by act once their Lease is deleted: that is the next step if all others are gone.
 func TestControllerOnStandbyComesFirst(t *testing.T) {
-	standby := Finding{State: besideStandby(blocker.WorkloadReady, blocker.LeaseAbsent), StandsBy: true, Next: "delete the Lease"}
+	standby := Finding{State: besideStandby(blocker.WorkloadReady, blocker.LeaseAbsent), StandsBy: true,
+		Next: "delete the Lease"}
 	for _, usual := range allStates() {
 		reason, verdict := blocker.JudgeController(usual)
 		got := joined([]Finding{{State: usual, Next: "start it"}, standby})
@@ -119,7 +124,8 @@ func TestAllowsChange(t *testing.T) {
 
 func TestRunsManager(t *testing.T) {
 	w := withCommandAndImage("/manager", "registry.example/painter:v1")
-	for manager, want := range map[string]bool{"manager": true, "painter": true, "kubectl-edit": false, "": false, "sweeper": false} {
+	for manager, want := range map[string]bool{"manager": true, "painter": true, "kubectl-edit": false, "": false,
+		"sweeper": false} {
 		if got := runsManager(w, families.Manager{Name: manager}); got != want {
 			t.Errorf("runsManager(%q) = %v, want %v", manager, got, want)
 		}

@@ -26,7 +26,8 @@ func fittingContainers(controller families.Controller, w workload) []corev1.Cont
 			fitting = append(fitting, container)
 		}
 	}
-	if len(fitting) == 0 && (controller.HasLabels(w.labels) || controller.HasLabels(w.podLabels) || hasName(controller, w)) {
+	if len(fitting) == 0 && (controller.HasLabels(w.labels) || controller.HasLabels(w.podLabels) ||
+		hasName(controller, w)) {
 		return all
 	}
 	return fitting

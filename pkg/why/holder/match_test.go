@@ -13,7 +13,8 @@ import (
 
 func TestFittingContainers(t *testing.T) {
 	controller := families.Controller{
-		Name: "painter", Images: []string{"painter"}, Commands: []string{"painter"}, Labels: map[string]string{"app": "painter"}, Namespaces: []string{"paint"},
+		Name: "painter", Images: []string{"painter"}, Commands: []string{"painter"},
+		Labels: map[string]string{"app": "painter"}, Namespaces: []string{"paint"},
 	}
 	helper := corev1.Container{Name: "helper", Image: "registry.example/helper:v1"}
 	for name, tc := range map[string]struct {
@@ -30,13 +31,16 @@ func TestFittingContainers(t *testing.T) {
 		"sidecar that is an init container": {workload{spec: corev1.PodSpec{InitContainers: []corev1.Container{
 			{Name: "c", Image: "painter", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
 		}}}, []string{"c"}},
-		"init container":             {workload{spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: "c", Image: "painter"}}}}, nil},
-		"label of the workload":      {workload{labels: controller.Labels, spec: corev1.PodSpec{Containers: []corev1.Container{helper}}}, []string{"helper"}},
-		"label of the pods":          {workload{podLabels: controller.Labels, spec: corev1.PodSpec{Containers: []corev1.Container{helper}}}, []string{"helper"}},
-		"name in its namespace":      {workload{name: "painter", namespace: "paint", spec: corev1.PodSpec{Containers: []corev1.Container{helper}}}, []string{"helper"}},
-		"name in another namespace":  {workload{name: "painter", namespace: "other", spec: corev1.PodSpec{Containers: []corev1.Container{helper}}}, nil},
-		"pod of the name":            {workload{name: "painter", namespace: "paint", pod: &corev1.Pod{}, spec: corev1.PodSpec{Containers: []corev1.Container{helper}}}, nil},
-		"image wins over the labels": {workload{labels: controller.Labels, spec: corev1.PodSpec{Containers: []corev1.Container{helper, {Name: "c", Image: "painter"}}}}, []string{"c"}},
+		"init container":        {workload{spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: "c", Image: "painter"}}}}, nil},
+		"label of the workload": {workload{labels: controller.Labels, spec: corev1.PodSpec{Containers: []corev1.Container{helper}}}, []string{"helper"}},
+		"label of the pods":     {workload{podLabels: controller.Labels, spec: corev1.PodSpec{Containers: []corev1.Container{helper}}}, []string{"helper"}},
+		"name in its namespace": {workload{name: "painter", namespace: "paint",
+			spec: corev1.PodSpec{Containers: []corev1.Container{helper}}}, []string{"helper"}},
+		"name in another namespace": {workload{name: "painter", namespace: "other", spec: corev1.PodSpec{Containers: []corev1.Container{helper}}}, nil},
+		"pod of the name": {workload{name: "painter", namespace: "paint", pod: &corev1.Pod{},
+			spec: corev1.PodSpec{Containers: []corev1.Container{helper}}}, nil},
+		"image wins over the labels": {workload{labels: controller.Labels,
+			spec: corev1.PodSpec{Containers: []corev1.Container{helper, {Name: "c", Image: "painter"}}}}, []string{"c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -74,12 +78,14 @@ func TestProvisionerIsFoundByItsName(t *testing.T) {
 		"by its image":               {"rancher.io/local-path", set("rancher/local-path-provisioner:v0.0.31"), true},
 		"image, set to another name": {"rancher.io/local-path", set("rancher/local-path-provisioner:v0.0.31", "--provisioner-name=other.io/path"), false},
 		"image, set to its name":     {"other.io/path", set("rancher/local-path-provisioner:v0.0.31", "--provisioner-name=other.io/path"), true},
-		"by a variable":              {"cluster.local/nfs", set("r/nfs-subdir-external-provisioner:v4", "PROVISIONER_NAME=cluster.local/nfs", "NFS_PATH=/data"), true},
-		"by an argument":             {"example.com/nfs", set("r/x", "-provisioner=example.com/nfs"), true},
-		"a program that names it":    {"example.com/nfs", set("r/x", "--storage-class-of=example.com/nfs"), false},
-		"another provisioner":        {"example.com/nfs", set("r/x", "PROVISIONER_NAME=example.com/other"), false},
+		"by a variable": {"cluster.local/nfs", set("r/nfs-subdir-external-provisioner:v4",
+			"PROVISIONER_NAME=cluster.local/nfs", "NFS_PATH=/data"), true},
+		"by an argument":          {"example.com/nfs", set("r/x", "-provisioner=example.com/nfs"), true},
+		"a program that names it": {"example.com/nfs", set("r/x", "--storage-class-of=example.com/nfs"), false},
+		"another provisioner":     {"example.com/nfs", set("r/x", "PROVISIONER_NAME=example.com/other"), false},
 	} {
-		if got := len(fittingContainers(families.Provisioner(tc.provisioner), withContainers(tc.container))) == 1; got != tc.want {
+		if got := len(fittingContainers(families.Provisioner(tc.provisioner),
+			withContainers(tc.container))) == 1; got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}

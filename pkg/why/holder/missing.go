@@ -13,8 +13,10 @@ import (
 // The kinds of what an installation needs.
 var needKinds = []cluster.Ref{
 	{Kind: "CustomResourceDefinition", Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}},
-	{Kind: "ValidatingWebhookConfiguration", Resource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}},
-	{Kind: "MutatingWebhookConfiguration", Resource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}},
+	{Kind: "ValidatingWebhookConfiguration", Resource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io",
+		Version: "v1", Resource: "validatingwebhookconfigurations"}},
+	{Kind: "MutatingWebhookConfiguration", Resource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io",
+		Version: "v1", Resource: "mutatingwebhookconfigurations"}},
 }
 
 // missingNeed returns a sentence about something that every installation of the controller
@@ -23,7 +25,8 @@ func (f Finder) missingNeed(ctx context.Context, controller families.Controller)
 	for _, name := range controller.Needs {
 		objects, seen := f.need(ctx, name)
 		if len(objects) == 0 && seen {
-			return "no definition and no webhook configuration " + name + " exists, which every installation of " + controller.Name + " has"
+			return "no definition and no webhook configuration " + name + " exists, which every installation of " +
+				controller.Name + " has"
 		}
 		for _, object := range objects {
 			if namespace := f.goneNamespace(ctx, object); namespace != "" {
@@ -64,7 +67,8 @@ func (f Finder) goneNamespace(ctx context.Context, object *unstructured.Unstruct
 // the conversion of a definition calls.
 func serviceNamespaces(object *unstructured.Unstructured) []string {
 	var namespaces []string
-	if namespace, found, _ := unstructured.NestedString(object.Object, "spec", "conversion", "webhook", "clientConfig", "service", "namespace"); found {
+	if namespace, found, _ := unstructured.NestedString(object.Object, "spec", "conversion", "webhook", "clientConfig",
+		"service", "namespace"); found {
 		namespaces = append(namespaces, namespace)
 	}
 	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")

@@ -24,7 +24,8 @@ type server struct {
 
 // selects reports whether the Service selects the pods of the workload.
 func (s server) selects(w workload) bool {
-	return len(s.selector) > 0 && s.namespace == w.namespace && labels.SelectorFromSet(s.selector).Matches(labels.Set(w.podLabels))
+	return len(s.selector) > 0 && s.namespace == w.namespace &&
+		labels.SelectorFromSet(s.selector).Matches(labels.Set(w.podLabels))
 }
 
 // webhookServers returns the Services of the webhooks for the group of the object, or for a
@@ -39,7 +40,8 @@ func (f Finder) webhookServers(ctx context.Context, object *unstructured.Unstruc
 	}
 	var servers []server
 	for _, name := range services {
-		if service, presence := cluster.Get(ctx, f.Reader, cluster.Services, name.Namespace, name.Name); presence == cluster.Present {
+		if service, presence := cluster.Get(ctx, f.Reader, cluster.Services, name.Namespace,
+			name.Name); presence == cluster.Present {
 			servers = append(servers, server{service.Namespace, service.Spec.Selector})
 		}
 	}
@@ -60,7 +62,8 @@ func isCustom(group string) bool {
 // withGoneWebhook marks the controller as uninstalled if its own webhooks call Services in
 // namespaces that do not exist. Policy engines have webhooks for many groups: those count not.
 // All webhooks have to be seen, for one that was not may call a living Service.
-func (f Finder) withGoneWebhook(ctx context.Context, finding Finding, object *unstructured.Unstructured, finalizer string) Finding {
+func (f Finder) withGoneWebhook(ctx context.Context, finding Finding, object *unstructured.Unstructured,
+	finalizer string) Finding {
 	ref, found := f.Reader.Find(object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName())
 	webhooks, seen := f.webhooks(ctx)
 	if !found || !seen {
@@ -82,7 +85,8 @@ func (f Finder) withGoneWebhook(ctx context.Context, finding Finding, object *un
 	}
 	finding.State.Uninstalled = true
 	finding.Evidence = append(slices.Clone(finding.Evidence), blocker.Evidence{
-		Source: blocker.FromList, Text: "a webhook for the group calls Service " + services[0].String() + ", whose namespace does not exist",
+		Source: blocker.FromList, Text: "a webhook for the group calls Service " + services[0].String() +
+			", whose namespace does not exist",
 	})
 	return finding
 }
@@ -184,7 +188,8 @@ func (f Finder) accountsWithRights(ctx context.Context, object *unstructured.Uns
 	roles, _ := cluster.List(ctx, f.Reader, cluster.ClusterRoles, cluster.Selection{})
 	var fitting []string
 	for _, role := range roles {
-		if slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return allowsChange(rule, gvk.Group, ref.Resource.Resource) }) {
+		if slices.ContainsFunc(role.Rules,
+			func(rule rbacv1.PolicyRule) bool { return allowsChange(rule, gvk.Group, ref.Resource.Resource) }) {
 			fitting = append(fitting, role.Name)
 		}
 	}
@@ -207,7 +212,8 @@ func (f Finder) accountsWithRights(ctx context.Context, object *unstructured.Uns
 // their finalizers. The core group "" has no operators of its own.
 func allowsChange(rule rbacv1.PolicyRule, group, resource string) bool {
 	return group != "" && slices.Contains(rule.APIGroups, group) &&
-		containsAnyOf(rule.Resources, resource, resource+"/finalizers", "*") && containsAnyOf(rule.Verbs, "update", "patch", "*")
+		containsAnyOf(rule.Resources, resource, resource+"/finalizers", "*") &&
+		containsAnyOf(rule.Verbs, "update", "patch", "*")
 }
 
 func containsAnyOf(list []string, wanted ...string) bool {

@@ -37,7 +37,8 @@ type sighting struct {
 // sight looks for the controller's workloads, pods and Leases.
 func (f Finder) sight(ctx context.Context, controller families.Controller, driver string) sighting {
 	leases, leasesSeen := f.leases(ctx, controller)
-	s := sighting{controller: controller, driver: driver, now: cluster.ListedAt(ctx, f.Reader, cluster.Leases, cluster.Selection{})}
+	s := sighting{controller: controller, driver: driver, now: cluster.ListedAt(ctx, f.Reader, cluster.Leases,
+		cluster.Selection{})}
 	candidates, maybes := f.candidates(ctx, &s, leases)
 	if leasesSeen && len(candidates) == 0 && f.isOnlyProgram(ctx, &s, maybes, leases) {
 		maybes[0].serves = true
@@ -67,7 +68,8 @@ func (f Finder) leases(ctx context.Context, controller families.Controller) ([]c
 // isInScope reports whether the namespace may have the controller. Control planes of other
 // clusters run in namespaces of their own.
 func isInScope(controller families.Controller, namespace string) bool {
-	return !controller.ControlPlane || namespace == metav1.NamespaceSystem || slices.Contains(controller.Namespaces, namespace)
+	return !controller.ControlPlane || namespace == metav1.NamespaceSystem ||
+		slices.Contains(controller.Namespaces, namespace)
 }
 
 // candidates returns the programs of the controller; and, beside a driver, those of which
@@ -80,7 +82,8 @@ func (f Finder) candidates(ctx context.Context, s *sighting, leases []coordinati
 	s.seen = seen
 	fitting := fittingPrograms(s.controller, workloads)
 	chosen, maybes = f.narrow(ctx, s, fitting, leases)
-	if !s.controller.ControlPlane && slices.ContainsFunc(chosen, func(p program) bool { return p.ready > 0 && p.wanted > 0 }) {
+	if !s.controller.ControlPlane && slices.ContainsFunc(chosen,
+		func(p program) bool { return p.ready > 0 && p.wanted > 0 }) {
 		return chosen, maybes
 	}
 	pods, seen := f.pods(ctx, s.controller)
@@ -124,7 +127,8 @@ func lonePrograms(controller families.Controller, programs []program, pods []cor
 // narrow drops the programs that serve another driver, or that have the controller's loop
 // switched off. Where the driver has a Lease, a program of which nothing tells the driver
 // counts only in the namespace of that Lease, and one beside the Lease of another driver not.
-func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leases []coordinationv1.Lease) (chosen, maybes []program) {
+func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program,
+	leases []coordinationv1.Lease) (chosen, maybes []program) {
 	s.off = nil
 	if s.driver == "" || len(fitting) == 0 {
 		for _, p := range fitting {
@@ -154,23 +158,28 @@ func (f Finder) narrow(ctx context.Context, s *sighting, fitting []program, leas
 // only driver in the cluster: everything was listed, the driver has no Lease elsewhere, and
 // the program leads by no Lease of another name.
 func (f Finder) isOnlyProgram(ctx context.Context, s *sighting, maybes []program, leases []coordinationv1.Lease) bool {
-	if !s.seen || len(maybes) != 1 || !f.isOnlyDriver(ctx, s.driver) || len(leaseNamespaces(s.controller, s.driver, leases)) > 0 {
+	if !s.seen || len(maybes) != 1 || !f.isOnlyDriver(ctx, s.driver) ||
+		len(leaseNamespaces(s.controller, s.driver, leases)) > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(leases, func(lease coordinationv1.Lease) bool {
-		return lease.Namespace == maybes[0].namespace && isHeldBy(lease, maybes[0].workload) && !isSidecarLease(lease.Name, s.driver)
+		return lease.Namespace == maybes[0].namespace && isHeldBy(lease, maybes[0].workload) &&
+			!isSidecarLease(lease.Name, s.driver)
 	})
 }
 
 // isOnlyDriver reports whether the driver is registered, and no other is.
 func (f Finder) isOnlyDriver(ctx context.Context, driver string) bool {
 	drivers, seen := cluster.List(ctx, f.Reader, cluster.CSIDrivers, cluster.Selection{})
-	_, classesSeen := cluster.List(ctx, f.Reader, cluster.StorageClasses, cluster.Selection{}) // programs that name another driver are known by them
-	return seen && classesSeen && len(drivers) == 1 && families.SanitizedDriver(drivers[0].Name) == families.SanitizedDriver(driver)
+	_, classesSeen := cluster.List(ctx, f.Reader, cluster.StorageClasses,
+		cluster.Selection{}) // programs that name another driver are known by them
+	return seen && classesSeen && len(drivers) == 1 &&
+		families.SanitizedDriver(drivers[0].Name) == families.SanitizedDriver(driver)
 }
 
 // hasOtherLease reports whether the namespace has a Lease of another driver's sidecar.
-func hasOtherLease(controller families.Controller, namespace string, leases []coordinationv1.Lease, others []string) bool {
+func hasOtherLease(controller families.Controller, namespace string, leases []coordinationv1.Lease,
+	others []string) bool {
 	return slices.ContainsFunc(leases, func(lease coordinationv1.Lease) bool {
 		return lease.Namespace == namespace && isOtherLease(controller, lease.Name, others)
 	})
@@ -259,7 +268,8 @@ func (s *sighting) addMaybes(ctx context.Context, r *cluster.Reader, maybes []pr
 	switch {
 	case other.isAlive() && len(maybes) == 1 && len(s.programs) == 0 && s.leaseState == blocker.LeaseAbsent:
 		s.state, s.programs, s.guessed = other.state, maybes, true
-	case other.isAlive() || slices.Contains([]blocker.Workload{blocker.WorkloadUnready, blocker.WorkloadDegraded, blocker.WorkloadUnseen}, other.state):
+	case other.isAlive() || slices.Contains([]blocker.Workload{blocker.WorkloadUnready, blocker.WorkloadDegraded,
+		blocker.WorkloadUnseen}, other.state):
 		s.state = blocker.WorkloadUnready
 	}
 }

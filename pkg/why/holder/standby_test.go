@@ -31,7 +31,8 @@ func loopsPod(flag string) *corev1.Pod {
 		Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{
 			{Name: "kube-controller-manager", Image: "r/kube-controller-manager:v1.36.3", Command: []string{"kube-controller-manager", flag}},
 		}},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 }
 
@@ -42,7 +43,8 @@ func pvController(replicas int32) *appsv1.Deployment {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "exeunt-system", Name: "pv-controller"},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "r/exeunt/pv-controller:v1"}}}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "r/exeunt/pv-controller:v1"}}}},
 		},
 		Status: appsv1.DeploymentStatus{ReadyReplicas: replicas},
 	}
@@ -51,7 +53,8 @@ func pvController(replicas int32) *appsv1.Deployment {
 func heldLease(name, by string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, CreationTimestamp: metav1.Now()},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &by, LeaseDurationSeconds: ptr.To[int32](60), RenewTime: ptr.To(metav1.NowMicro())},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &by, LeaseDurationSeconds: ptr.To[int32](60),
+			RenewTime: ptr.To(metav1.NowMicro())},
 	}
 }
 
@@ -82,10 +85,13 @@ func TestStandbyLeaseIsNoSignOfLife(t *testing.T) {
 		verdict blocker.Verdict
 		release bool // the next step is to delete the Lease
 	}{
-		"loops off":                          {[]metav1.Object{loopsPod(loopsOff)}, 2, []metav1.Object{leader, standby}, blocker.Stuck, true},
-		"loops off, the Lease has run out":   {[]metav1.Object{loopsPod(loopsOff)}, 2, []metav1.Object{leader, standbyLease(t, 30*day)}, blocker.Stuck, true},
-		"loops off, a replica leads":         {[]metav1.Object{loopsPod(loopsOff)}, 2, []metav1.Object{leader, heldLease("pv-controller", "pv-controller-5f-x_u_exeunt")}, blocker.Waiting, false},
-		"loops off, another Lease is led":    {[]metav1.Object{loopsPod(loopsOff)}, 2, []metav1.Object{leader, standby, inNamespace("elsewhere", heldLease("pv-controller", "pv-controller-5f-x_u_exeunt"))}, blocker.Waiting, false},
+		"loops off":                        {[]metav1.Object{loopsPod(loopsOff)}, 2, []metav1.Object{leader, standby}, blocker.Stuck, true},
+		"loops off, the Lease has run out": {[]metav1.Object{loopsPod(loopsOff)}, 2, []metav1.Object{leader, standbyLease(t, 30*day)}, blocker.Stuck, true},
+		"loops off, a replica leads": {[]metav1.Object{loopsPod(loopsOff)}, 2,
+			[]metav1.Object{leader, heldLease("pv-controller", "pv-controller-5f-x_u_exeunt")}, blocker.Waiting, false},
+		"loops off, another Lease is led": {[]metav1.Object{loopsPod(loopsOff)}, 2,
+			[]metav1.Object{leader, standby, inNamespace("elsewhere",
+				heldLease("pv-controller", "pv-controller-5f-x_u_exeunt"))}, blocker.Waiting, false},
 		"loops off, pv-controller stopped":   {[]metav1.Object{loopsPod(loopsOff)}, 0, []metav1.Object{leader, standby}, blocker.Stuck, false},
 		"loops on":                           {[]metav1.Object{loopsPod("--controllers=*")}, 2, []metav1.Object{leader, standby}, blocker.Waiting, false},
 		"loops of a process without a pod":   {nil, 2, []metav1.Object{leader, standby}, blocker.Unknown, true},
@@ -98,7 +104,8 @@ func TestStandbyLeaseIsNoSignOfLife(t *testing.T) {
 			if got.Verdict != tc.verdict {
 				t.Errorf("verdict %v (%v), want %v: %v", got.Verdict, got.Reason, tc.verdict, got.Evidence)
 			}
-			if release := strings.Contains(got.Next, "kubectl delete lease pv-controller -n kube-system"); release != tc.release {
+			if release := strings.Contains(got.Next,
+				"kubectl delete lease pv-controller -n kube-system"); release != tc.release {
 				t.Errorf("next step deletes the Lease: %t, want %t:\n%s", release, tc.release, got.Next)
 			}
 			if tc.release && strings.Contains(got.Next, "last resort") {
@@ -127,5 +134,6 @@ func judgeClaim(t *testing.T, objects clustertest.Objects) blocker.Blocker {
 	if !known {
 		t.Fatal("pvc-protection is in no family")
 	}
-	return holder.Finder{Reader: clustertest.NewReader(t, objects.ServeHTTP)}.Judge(t.Context(), claim, string(finalizer.ClaimProtection), family, "")
+	return holder.Finder{Reader: clustertest.NewReader(t, objects.ServeHTTP)}.Judge(t.Context(), claim,
+		string(finalizer.ClaimProtection), family, "")
 }

@@ -61,7 +61,8 @@ func readWorkloads(ctx context.Context, r *cluster.Reader) ([]workload, bool) {
 	return all, first && second && third
 }
 
-func newWorkload(kind string, meta metav1.ObjectMeta, selector *metav1.LabelSelector, template corev1.PodTemplateSpec) workload {
+func newWorkload(kind string, meta metav1.ObjectMeta, selector *metav1.LabelSelector,
+	template corev1.PodTemplateSpec) workload {
 	return workload{
 		kind: kind, namespace: meta.Namespace, name: meta.Name, labels: meta.Labels, podLabels: template.Labels,
 		annotations: template.Annotations, selector: selector, spec: template.Spec, changed: meta.CreationTimestamp.Time,

@@ -23,7 +23,8 @@ func (o *observation) observeEvents(ctx context.Context, e chain.Explorer) {
 	o.state.EventsUnseen = !seen
 	if event := teardownFailure(events, e.Reader().Now()); event != nil {
 		o.state.ReportsError = true
-		o.add(blocker.FromEvent, "%s (%s, last at %s): %s", event.Reason, terminal.Times(event.Count), blocker.Time(cluster.EventTime(*event)), event.Message)
+		o.add(blocker.FromEvent, "%s (%s, last at %s): %s", event.Reason, terminal.Times(event.Count),
+			blocker.Time(cluster.EventTime(*event)), event.Message)
 	}
 }
 
@@ -50,7 +51,8 @@ func teardownFailure(events []corev1.Event, now time.Time) *corev1.Event {
 // could not be stopped. A failed probe or preStop hook does not keep a pod, nor does a volume
 // that cannot be attached or mounted, whose message names "unmounted volumes".
 func isTeardownFailure(event corev1.Event) bool {
-	if event.Type != corev1.EventTypeWarning || cluster.Component(&event) != kubelet || slices.Contains(notTeardown, event.Reason) {
+	if event.Type != corev1.EventTypeWarning || cluster.Component(&event) != kubelet ||
+		slices.Contains(notTeardown, event.Reason) {
 		return false
 	}
 	text := strings.ReplaceAll(strings.ToLower(event.Reason+" "+event.Message), "unmounted volumes", "")

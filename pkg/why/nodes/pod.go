@@ -103,7 +103,9 @@ func (o *observation) observeNode(ctx context.Context, e chain.Explorer) {
 		}
 		o.signAt(ready.LastHeartbeatTime.Time)
 		o.signAt(ready.LastTransitionTime.Time)
-		o.add(blocker.FromCondition, "%s", strings.TrimSuffix(fmt.Sprintf("condition Ready of node %s is %s since %s: %s", name, ready.Status, blocker.Time(ready.LastTransitionTime.Time), ready.Message), ": "))
+		o.add(blocker.FromCondition, "%s",
+			strings.TrimSuffix(fmt.Sprintf("condition Ready of node %s is %s since %s: %s", name, ready.Status,
+				blocker.Time(ready.LastTransitionTime.Time), ready.Message), ": "))
 	}
 }
 
@@ -114,7 +116,8 @@ func readyCondition(node *corev1.Node) corev1.NodeCondition {
 			return condition
 		}
 	}
-	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Message: "the kubelet has never reported"}
+	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
+		Message: "the kubelet has never reported"}
 }
 
 func (o *observation) observeLease(ctx context.Context, e chain.Explorer) {
@@ -125,7 +128,8 @@ func (o *observation) observeLease(ctx context.Context, e chain.Explorer) {
 	case cluster.Absent:
 		o.state.Lease = blocker.LeaseAbsent
 	case cluster.Present:
-		o.state.Lease = blocker.JudgeLease(lease, cluster.GotAt(ctx, e.Reader(), cluster.Leases, corev1.NamespaceNodeLease, o.pod.Spec.NodeName))
+		o.state.Lease = blocker.JudgeLease(lease, cluster.GotAt(ctx, e.Reader(), cluster.Leases, corev1.NamespaceNodeLease,
+			o.pod.Spec.NodeName))
 		renewed := "never"
 		if lease.Spec.RenewTime != nil {
 			renewed = blocker.Time(lease.Spec.RenewTime.Time)
@@ -165,10 +169,12 @@ func (o *observation) askedAt() time.Time {
 }
 
 // blocker returns the blocker of the pod: the node if it is the node's fault, else the pod.
-func (o *observation) blocker(e chain.Explorer, object *unstructured.Unstructured, reason blocker.Reason, verdict blocker.Verdict) blocker.Blocker {
+func (o *observation) blocker(e chain.Explorer, object *unstructured.Unstructured, reason blocker.Reason,
+	verdict blocker.Verdict) blocker.Blocker {
 	found := blocker.Blocker{
 		Object: cluster.ObjectOf(object), Reason: reason, Verdict: verdict, Evidence: o.evidence,
-		Holder: "kubelet of node " + o.pod.Spec.NodeName, Since: blocker.Time(o.askedAt()), Next: o.next(e.Commands(), reason),
+		Holder: "kubelet of node " + o.pod.Spec.NodeName, Since: blocker.Time(o.askedAt()),
+		Next: o.next(e.Commands(), reason),
 	}
 	if reason == blocker.NodeGone || reason == blocker.NodeUnreachable {
 		found.Object = blocker.Object{Kind: "Node", Name: o.pod.Spec.NodeName}
@@ -180,7 +186,8 @@ func (o *observation) blocker(e chain.Explorer, object *unstructured.Unstructure
 	if reason == blocker.NodeUnreachable && o.node != nil {
 		found.Object.UID = string(o.node.UID)
 	}
-	if last := o.lastResort(e.Commands(), reason); last != "" && verdict == blocker.Stuck && !o.state.CollectorAlive { // not while somebody may act
+	if last := o.lastResort(e.Commands(), reason); last != "" && verdict == blocker.Stuck &&
+		!o.state.CollectorAlive { // not while somebody may act
 		found.Next += "\n" + last
 	}
 	return found
@@ -202,7 +209,8 @@ func (o *observation) next(commands cluster.Commands, reason blocker.Reason) str
 		}
 		return cluster.Steps(sentence, commands.Kubectl(namespace, "get", "pod", name, "-o", "wide"))
 	default:
-		return cluster.Steps("look at the events of the pod and at the log of the kubelet of node "+node, commands.Kubectl(namespace, "describe", "pod", name))
+		return cluster.Steps("look at the events of the pod and at the log of the kubelet of node "+node,
+			commands.Kubectl(namespace, "describe", "pod", name))
 	}
 }
 
@@ -215,7 +223,8 @@ func (o *observation) lastResort(commands cluster.Commands, reason blocker.Reaso
 	switch reason {
 	case blocker.NodeUnreachable:
 		return cluster.LastResort("only if you saw that the machine is switched off: this detaches its disks, and a machine that runs writes to them",
-			commands.Kubectl("", "taint", "node", o.pod.Spec.NodeName, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
+			commands.Kubectl("", "taint", "node", o.pod.Spec.NodeName,
+				"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
 	case blocker.NodeGone:
 		return cluster.LastResort("only if you saw that the machine is switched off: its processes may still write to volumes",
 			commands.Kubectl(o.pod.Namespace, "delete", "pod", o.pod.Name, "--force", "--grace-period=0"))

@@ -46,7 +46,8 @@ func newWithoutNodes(t *testing.T, renewed time.Duration) withoutNodes {
 			code, answer = http.StatusOK, corev1.EventList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 		case name == "kube-controller-manager" && renewed >= 0:
 			code, answer = http.StatusOK, coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: ptr.To("node-1"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: &metav1.MicroTime{Time: time.Now().Add(-renewed)},
+				HolderIdentity: ptr.To("node-1"), LeaseDurationSeconds: ptr.To[int32](15),
+				RenewTime: &metav1.MicroTime{Time: time.Now().Add(-renewed)},
 			}}
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -75,7 +76,8 @@ func TestPodOfGoneNodeWaitsForLivingCollector(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: "shop", Name: "db-0", DeletionTimestamp: &metav1.Time{Time: time.Now().Add(-tc.ended)}, DeletionGracePeriodSeconds: ptr.To[int64](30),
+					Namespace: "shop", Name: "db-0", DeletionTimestamp: &metav1.Time{Time: time.Now().Add(-tc.ended)},
+					DeletionGracePeriodSeconds: ptr.To[int64](30),
 				},
 				Spec: corev1.PodSpec{NodeName: "gone"},
 			}

@@ -11,7 +11,8 @@ import (
 func Blocking[T metav1.Object](objects []T, owner types.UID) []T {
 	var found []T
 	for _, object := range objects {
-		if slices.ContainsFunc(object.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return blocks(ref) && ref.UID == owner }) {
+		if slices.ContainsFunc(object.GetOwnerReferences(),
+			func(ref metav1.OwnerReference) bool { return blocks(ref) && ref.UID == owner }) {
 			found = append(found, object)
 		}
 	}
@@ -22,7 +23,8 @@ func Blocking[T metav1.Object](objects []T, owner types.UID) []T {
 func Referring[T metav1.Object](objects []T, owner types.UID) []T {
 	var found []T
 	for _, object := range objects {
-		if slices.ContainsFunc(object.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner }) {
+		if slices.ContainsFunc(object.GetOwnerReferences(),
+			func(ref metav1.OwnerReference) bool { return ref.UID == owner }) {
 			found = append(found, object)
 		}
 	}
@@ -31,7 +33,8 @@ func Referring[T metav1.Object](objects []T, owner types.UID) []T {
 
 // IsForeground reports whether the object is being deleted in the foreground.
 func IsForeground(object metav1.Object) bool {
-	return object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents)
+	return object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(),
+		metav1.FinalizerDeleteDependents)
 }
 
 // Cycle returns the objects that wait for the object with the UID and for which it waits,
@@ -53,7 +56,8 @@ func Cycle[T metav1.Object](objects []T, uid types.UID) []T {
 
 // ReferenceTo returns the index of the object's owner reference to the owner, or -1.
 func ReferenceTo(object metav1.Object, owner types.UID) int {
-	return slices.IndexFunc(object.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return blocks(ref) && ref.UID == owner })
+	return slices.IndexFunc(object.GetOwnerReferences(),
+		func(ref metav1.OwnerReference) bool { return blocks(ref) && ref.UID == owner })
 }
 
 func blocks(ref metav1.OwnerReference) bool {

@@ -24,7 +24,8 @@ func world(count, edges, foreground int) []*metav1.PartialObjectMetadata {
 	for i := range count {
 		for j := range count {
 			if edges>>(i*count+j)&1 != 0 {
-				objects[j].OwnerReferences = append(objects[j].OwnerReferences, metav1.OwnerReference{UID: uid(i), BlockOwnerDeletion: new(true)})
+				objects[j].OwnerReferences = append(objects[j].OwnerReferences,
+					metav1.OwnerReference{UID: uid(i), BlockOwnerDeletion: new(true)})
 			}
 		}
 	}
@@ -52,7 +53,8 @@ func TestCycleIsWhatNeverGoes(t *testing.T) {
 		for edges := range 512 {
 			objects := world(3, edges, foreground)
 			left := collect(objects)
-			inCycle := slices.ContainsFunc(objects, func(o *metav1.PartialObjectMetadata) bool { return owners.Cycle(objects, o.UID) != nil })
+			inCycle := slices.ContainsFunc(objects,
+				func(o *metav1.PartialObjectMetadata) bool { return owners.Cycle(objects, o.UID) != nil })
 			if inCycle != (len(left) > 0) {
 				t.Errorf("edges %b, foreground %b: a cycle is %v, and %d objects never go", edges, foreground, inCycle, len(left))
 			}

@@ -16,20 +16,23 @@ func TestDecide(t *testing.T) {
 		reason  blocker.Reason
 		verdict blocker.Verdict
 	}{
-		"within the grace period":              {podend.State{WithinGrace: true, Node: podend.NodeReady}, blocker.GracePeriod, blocker.Waiting},
-		"within the grace period, node gone":   {podend.State{WithinGrace: true, Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
-		"node just gone, collector alive":      {podend.State{WithinGrace: true, Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Waiting},
-		"node just gone, collector not seen":   {podend.State{WithinGrace: true, Node: podend.NodeAbsent, CollectorUnseen: true}, blocker.NodeGone, blocker.Unknown},
-		"past the grace period, no collector":  {podend.State{Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
-		"just past it, collector alive":        {podend.State{JustEnded: true, Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Waiting},
-		"long past it, collector alive":        {podend.State{Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Unknown},
-		"just past it, collector not seen":     {podend.State{JustEnded: true, Node: podend.NodeAbsent, CollectorUnseen: true}, blocker.NodeGone, blocker.Unknown},
-		"long past it, collector not seen":     {podend.State{Node: podend.NodeAbsent, CollectorUnseen: true}, blocker.NodeGone, blocker.Unknown},
-		"just past it, no collector":           {podend.State{JustEnded: true, Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
-		"kubelet alive and slow":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld}, blocker.KubeletStopping, blocker.Waiting},
-		"kubelet alive, events not seen":       {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, EventsUnseen: true}, blocker.KubeletStopping, blocker.Unknown},
-		"kubelet cannot unmount":               {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld, ReportsError: true}, blocker.KubeletStopping, blocker.Stuck},
-		"node not ready, kubelet long silent":  {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseExpiredTwice, SilentLong: true}, blocker.NodeUnreachable, blocker.Stuck},
+		"within the grace period":             {podend.State{WithinGrace: true, Node: podend.NodeReady}, blocker.GracePeriod, blocker.Waiting},
+		"within the grace period, node gone":  {podend.State{WithinGrace: true, Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
+		"node just gone, collector alive":     {podend.State{WithinGrace: true, Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Waiting},
+		"node just gone, collector not seen":  {podend.State{WithinGrace: true, Node: podend.NodeAbsent, CollectorUnseen: true}, blocker.NodeGone, blocker.Unknown},
+		"past the grace period, no collector": {podend.State{Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
+		"just past it, collector alive":       {podend.State{JustEnded: true, Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Waiting},
+		"long past it, collector alive":       {podend.State{Node: podend.NodeAbsent, CollectorAlive: true}, blocker.NodeGone, blocker.Unknown},
+		"just past it, collector not seen":    {podend.State{JustEnded: true, Node: podend.NodeAbsent, CollectorUnseen: true}, blocker.NodeGone, blocker.Unknown},
+		"long past it, collector not seen":    {podend.State{Node: podend.NodeAbsent, CollectorUnseen: true}, blocker.NodeGone, blocker.Unknown},
+		"just past it, no collector":          {podend.State{JustEnded: true, Node: podend.NodeAbsent}, blocker.NodeGone, blocker.Stuck},
+		"kubelet alive and slow":              {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld}, blocker.KubeletStopping, blocker.Waiting},
+		"kubelet alive, events not seen": {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld,
+			EventsUnseen: true}, blocker.KubeletStopping, blocker.Unknown},
+		"kubelet cannot unmount": {podend.State{Node: podend.NodeReady, Lease: blocker.LeaseHeld,
+			ReportsError: true}, blocker.KubeletStopping, blocker.Stuck},
+		"node not ready, kubelet long silent": {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseExpiredTwice,
+			SilentLong: true}, blocker.NodeUnreachable, blocker.Stuck},
 		"node not ready, perhaps a reboot":     {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseExpiredTwice}, blocker.NodeUnreachable, blocker.Unknown},
 		"node not ready, no Lease, reboot":     {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseAbsent}, blocker.NodeUnreachable, blocker.Unknown},
 		"node not ready, kubelet reports":      {podend.State{Node: podend.NodeNotReady, Lease: blocker.LeaseHeld}, blocker.NodeUnreachable, blocker.Unknown},
@@ -53,7 +56,8 @@ func TestPodIsStuckOnlyWithEvidence(t *testing.T) {
 		for lease := blocker.LeaseUnseen; lease <= blocker.LeaseExpiredTwice; lease++ {
 			for bits := range 256 {
 				s := podend.State{
-					KubeletFinished: bits&1 != 0, WithinGrace: bits&2 != 0, ReportsError: bits&4 != 0, CollectorAlive: bits&8 != 0, EventsUnseen: bits&16 != 0,
+					KubeletFinished: bits&1 != 0, WithinGrace: bits&2 != 0, ReportsError: bits&4 != 0, CollectorAlive: bits&8 != 0,
+					EventsUnseen:    bits&16 != 0,
 					CollectorUnseen: bits&32 != 0, JustEnded: bits&64 != 0, SilentLong: bits&128 != 0, Node: node, Lease: lease,
 				}
 				expectEvidence(t, s)
@@ -67,7 +71,8 @@ func expectEvidence(t *testing.T, s podend.State) {
 	reason, verdict, keeps := podend.Decide(s)
 	silent := s.SilentLong && (s.Lease == blocker.LeaseExpiredTwice || s.Lease == blocker.LeaseAbsent)
 	mayCollect := s.CollectorAlive || s.CollectorUnseen
-	proof := s.Node == podend.NodeAbsent && !mayCollect || s.Node == podend.NodeNotReady && silent || s.ReportsError && !s.WithinGrace
+	proof := s.Node == podend.NodeAbsent && !mayCollect || s.Node == podend.NodeNotReady && silent || s.ReportsError &&
+		!s.WithinGrace
 	if verdict == blocker.Stuck && !proof {
 		t.Errorf("%+v is called stuck: %v", s, reason)
 	}
@@ -78,7 +83,8 @@ func expectEvidence(t *testing.T, s podend.State) {
 	if s.Node == podend.NodeAbsent && keeps && (verdict == blocker.Waiting) != collects {
 		t.Errorf("%+v is called %v, and its collector is alive and due: %v", s, verdict, collects)
 	}
-	if verdict == blocker.Waiting && !s.WithinGrace && !collects && s.Lease != blocker.LeaseHeld && s.Node != podend.NodeReady {
+	if verdict == blocker.Waiting && !s.WithinGrace && !collects && s.Lease != blocker.LeaseHeld &&
+		s.Node != podend.NodeReady {
 		t.Errorf("%+v is called waiting, and no kubelet was seen alive", s)
 	}
 }

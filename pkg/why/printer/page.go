@@ -139,7 +139,8 @@ func sentenceWords(comment string) []string {
 }
 
 // shellReserved are the reserved words of a shell.
-var shellReserved = []string{"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function", "coproc", "time", "in", "read"}
+var shellReserved = []string{"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac",
+	"select", "function", "coproc", "time", "in", "read"}
 
 // incomplete writes what was not seen. Many missing rights are one line unless wide.
 func (p page) incomplete(b *strings.Builder, sentences []string) {
@@ -153,7 +154,8 @@ func (p page) incomplete(b *strings.Builder, sentences []string) {
 	}
 	merge := !p.wide && len(kinds) > few
 	if merge {
-		text := fmt.Sprintf("%s%d kinds: %s; grant them, or the ClusterRole of deploy/viewer; -o wide shows each rule", prefix, len(kinds), strings.Join(kinds, ", "))
+		text := fmt.Sprintf("%s%d kinds: %s; grant them, or the ClusterRole of deploy/viewer; -o wide shows each rule",
+			prefix, len(kinds), strings.Join(kinds, ", "))
 		b.WriteString(p.wrap("", "  ", "incomplete: "+terminal.Printable(text)))
 	}
 	for _, sentence := range sentences {

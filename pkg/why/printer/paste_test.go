@@ -15,14 +15,18 @@ import (
 
 func TestPastedStepsRunWholeCommands(t *testing.T) {
 	commands := cluster.Commands{Context: "a context with a long name", Server: "https://control-plane.example.com:6443"}
-	keep := commands.Kubectl("", "patch", "pv", "pvc-0aa6ba6a-c5c4-44c3-8a1a-3e6cf8c85a1e", "-p", `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
+	keep := commands.Kubectl("", "patch", "pv", "pvc-0aa6ba6a-c5c4-44c3-8a1a-3e6cf8c85a1e", "-p",
+		`{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
 	forget := commands.Kubectl("", "delete", "pv", "pvc-0aa6ba6a-c5c4-44c3-8a1a-3e6cf8c85a1e")
 	for name, next := range map[string]string{
-		"a command":          cluster.Steps("look", commands.Kubectl("shop", "describe", "pvc", "data")),
-		"a last resort":      cluster.Steps("look", commands.Kubectl("", "get", "pv")) + "\n" + cluster.LastResort("the disk stays in storage unless you delete it", keep, forget),
+		"a command": cluster.Steps("look", commands.Kubectl("shop", "describe", "pvc", "data")),
+		"a last resort": cluster.Steps("look", commands.Kubectl("", "get", "pv")) + "\n" +
+			cluster.LastResort("the disk stays in storage unless you delete it", keep, forget),
 		"a message":          cluster.Steps("mend what the driver's error says: the volume isn't \"ready\" (code 3); kubectl delete pv --all & echo `id` $(id) <x> | cat\\"),
 		"words of the shell": cluster.LastResort("wait until the pod is gone, or do nothing while others use it for a time, then give it up if all is done in time, case by case, or read on and select others", keep),
-		"a pipe":             cluster.LastResort("what the finalizer protects is not known", commands.Kubectl("", "get", "namespace", "shop", "-o", "go-template={}")+" | "+commands.Kubectl("", "replace", "--raw=/x", "-f", "-")),
+		"a pipe": cluster.LastResort("what the finalizer protects is not known",
+			commands.Kubectl("", "get", "namespace", "shop", "-o", "go-template={}")+" | "+
+				commands.Kubectl("", "replace", "--raw=/x", "-f", "-")),
 	} {
 		t.Run(name, func(t *testing.T) { printertest.ExpectSafePaste(t, next) })
 	}
@@ -70,11 +74,13 @@ func TestTextsOfTablesArePastedSafely(t *testing.T) {
 func TestSecretIsNeverShownWithItsValues(t *testing.T) {
 	commands := cluster.Commands{}
 	for _, resource := range []string{"secrets", "secret"} {
-		if got, want := commands.Show("shop", resource, "password", "--show-managed-fields"), "kubectl describe "+resource+" password -n shop"; got != want {
+		if got, want := commands.Show("shop", resource, "password", "--show-managed-fields"),
+			"kubectl describe "+resource+" password -n shop"; got != want {
 			t.Errorf("Show(%s) = %s, want %s", resource, got, want)
 		}
 	}
-	if got := commands.Show("shop", "secrets.example.com", "password"); got != "kubectl get secrets.example.com password -o yaml -n shop" {
+	if got := commands.Show("shop", "secrets.example.com",
+		"password"); got != "kubectl get secrets.example.com password -o yaml -n shop" {
 		t.Errorf("another kind is shown by %s", got)
 	}
 }

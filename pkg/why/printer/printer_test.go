@@ -25,14 +25,19 @@ var volume = blocker.Report{
 	Verdict: blocker.Stuck,
 	Blockers: []blocker.Blocker{
 		{
-			Object: blocker.Object{Kind: "PersistentVolume", Name: "pv", UID: "1"}, Reason: blocker.DriverRefuses, Verdict: blocker.Stuck,
-			Finalizer: "external-provisioner.volume.kubernetes.io/finalizer", Holder: "csi.example.com", Since: "2026-01-01T10:00:00Z",
-			Evidence: []blocker.Evidence{{Source: blocker.FromEvent, Text: "VolumeFailedDelete: rpc error: code = FailedPrecondition desc = the volume has snapshots, delete them first"}},
-			Next:     "# the driver says why\nkubectl describe persistentvolume pv --context 'a context with a long name and spaces' -o jsonpath='{.status}'",
+			Object: blocker.Object{Kind: "PersistentVolume", Name: "pv", UID: "1"}, Reason: blocker.DriverRefuses,
+			Verdict:   blocker.Stuck,
+			Finalizer: "external-provisioner.volume.kubernetes.io/finalizer", Holder: "csi.example.com",
+			Since: "2026-01-01T10:00:00Z",
+			Evidence: []blocker.Evidence{{Source: blocker.FromEvent,
+				Text: "VolumeFailedDelete: rpc error: code = FailedPrecondition desc = the volume has snapshots, delete them first"}},
+			Next: "# the driver says why\nkubectl describe persistentvolume pv --context 'a context with a long name and spaces' -o jsonpath='{.status}'",
 		},
 		{
-			Object: blocker.Object{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, Reason: blocker.ClaimExists, Verdict: blocker.Waiting,
-			Blockers: []blocker.Blocker{{Object: blocker.Object{Kind: "Pod", Namespace: "shop", Name: "db-0"}, Reason: blocker.PodUsesClaim, Verdict: blocker.Waiting, Next: "delete the pod"}},
+			Object: blocker.Object{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, Reason: blocker.ClaimExists,
+			Verdict: blocker.Waiting,
+			Blockers: []blocker.Blocker{{Object: blocker.Object{Kind: "Pod", Namespace: "shop", Name: "db-0"},
+				Reason: blocker.PodUsesClaim, Verdict: blocker.Waiting, Next: "delete the pod"}},
 		},
 	},
 	Incomplete: []string{"no right to list leases"},
@@ -69,7 +74,8 @@ func TestReportIsTreeOf80Columns(t *testing.T) {
 func expectNarrow(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		if width := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > 80 && !strings.Contains(line, "kubectl ") {
+		if width := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > 80 &&
+			!strings.Contains(line, "kubectl ") {
 			t.Errorf("%d columns: %s", width, line)
 		}
 	}
@@ -112,7 +118,8 @@ func TestTextFromClusterCannotControlTerminal(t *testing.T) {
 	hostile := "\x1b[2J\u009b31m\u202eevil\u2066\x7f\U000e0001"
 	report := blocker.Report{
 		Object: blocker.Object{Kind: hostile, Name: hostile}, Verdict: blocker.Unknown, Incomplete: []string{hostile},
-		Blockers: []blocker.Blocker{{Finalizer: hostile, Holder: hostile, Since: hostile, Next: hostile, Evidence: []blocker.Evidence{{Source: blocker.Source(hostile), Text: hostile}}}},
+		Blockers: []blocker.Blocker{{Finalizer: hostile, Holder: hostile, Since: hostile, Next: hostile,
+			Evidence: []blocker.Evidence{{Source: blocker.Source(hostile), Text: hostile}}}},
 	}.Normalized()
 	for format := printer.Text; format <= printer.Name; format++ {
 		var out strings.Builder
@@ -143,22 +150,27 @@ func TestColorsAreOnlyAroundVerdicts(t *testing.T) {
 func TestManyBlockersAreCutOff(t *testing.T) {
 	report := blocker.Report{Object: blocker.Object{Kind: "Namespace", Name: "n"}, Verdict: blocker.Waiting}
 	for i := range 25 {
-		report.Blockers = append(report.Blockers, blocker.Blocker{Object: blocker.Object{Kind: "Pod", Name: fmt.Sprint(i)}, Reason: blocker.ContentRemains, Verdict: blocker.Waiting})
+		report.Blockers = append(report.Blockers, blocker.Blocker{Object: blocker.Object{Kind: "Pod", Name: fmt.Sprint(i)},
+			Reason: blocker.ContentRemains, Verdict: blocker.Waiting})
 	}
 	var out, wide strings.Builder
 	_ = printer.Printer{Out: &out}.Report(report, now)
 	_ = printer.Printer{Out: &wide, Format: printer.Wide}.Report(report, now)
-	if !strings.Contains(out.String(), "... and 5 more, -o wide shows all") || strings.Contains(out.String(), "Pod 20") || !strings.Contains(wide.String(), "Pod 24") {
+	if !strings.Contains(out.String(), "... and 5 more, -o wide shows all") || strings.Contains(out.String(), "Pod 20") ||
+		!strings.Contains(wide.String(), "Pod 24") {
 		t.Errorf("the text is\n%s\nand wide\n%s", out.String(), wide.String())
 	}
 }
 
 func TestSurveyIsGroupedByRoot(t *testing.T) {
-	survey := why.Survey{Incomplete: []string{"no right to list a; grant x", "no right to list b; grant x", "no right to list c; grant x", "no right to list d; grant x", "slow"}}
+	survey := why.Survey{Incomplete: []string{"no right to list a; grant x", "no right to list b; grant x",
+		"no right to list c; grant x", "no right to list d; grant x", "slow"}}
 	for i := range 8 {
 		survey.Items = append(survey.Items, blocker.Report{
-			Object: blocker.Object{Kind: "PersistentVolume", Name: fmt.Sprintf("pvc-%d-%s", i, strings.Repeat("long", 20))}, Verdict: blocker.Stuck,
-			Blockers: []blocker.Blocker{{Reason: blocker.DriverMissing, Holder: "csi.example.com", Verdict: blocker.Stuck, Since: "2026-01-01T09:00:00Z", Next: "install the driver"}},
+			Object:  blocker.Object{Kind: "PersistentVolume", Name: fmt.Sprintf("pvc-%d-%s", i, strings.Repeat("long", 20))},
+			Verdict: blocker.Stuck,
+			Blockers: []blocker.Blocker{{Reason: blocker.DriverMissing, Holder: "csi.example.com", Verdict: blocker.Stuck,
+				Since: "2026-01-01T09:00:00Z", Next: "install the driver"}},
 		})
 	}
 	var out strings.Builder
@@ -166,13 +178,15 @@ func TestSurveyIsGroupedByRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectNarrow(t, out.String())
-	for _, want := range []string{"stuck DriverMissing: csi.example.com, 8 objects\n", "  3h\n", "... and 3 more", "next: install the driver", "no right to list 4 kinds: a, b, c, d;", "incomplete: slow"} {
+	for _, want := range []string{"stuck DriverMissing: csi.example.com, 8 objects\n", "  3h\n", "... and 3 more",
+		"next: install the driver", "no right to list 4 kinds: a, b, c, d;", "incomplete: slow"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
 		}
 	}
 	out.Reset()
-	if err := (printer.Printer{Out: &out, Format: printer.Name}).Survey(survey, now); err != nil || strings.Count(out.String(), "persistentvolume/pvc-") != 8 {
+	if err := (printer.Printer{Out: &out, Format: printer.Name}).Survey(survey, now); err != nil ||
+		strings.Count(out.String(), "persistentvolume/pvc-") != 8 {
 		t.Errorf("the names are %q, %v", out.String(), err)
 	}
 }
@@ -192,11 +206,14 @@ func TestEmptySurveyTellsWhatWasUnseen(t *testing.T) {
 // A name without its namespace would be that of another object.
 func TestNamesOfSeveralNamespacesAreRefused(t *testing.T) {
 	waits := func(namespace string) blocker.Report {
-		return blocker.Report{Verdict: blocker.Waiting, Object: blocker.Object{Kind: "Pod", Namespace: namespace, Name: "pod"}}
+		return blocker.Report{Verdict: blocker.Waiting, Object: blocker.Object{Kind: "Pod", Namespace: namespace,
+			Name: "pod"}}
 	}
 	for namespaces, refused := range map[[2]string]bool{{"a", "a"}: false, {"a", "b"}: true, {"a", ""}: false} {
 		var out strings.Builder
-		err := printer.Printer{Out: &out, Format: printer.Name}.Survey(why.Survey{Items: []blocker.Report{waits(namespaces[0]), waits(namespaces[1])}}, time.Now())
+		err := printer.Printer{Out: &out,
+			Format: printer.Name}.Survey(why.Survey{Items: []blocker.Report{waits(namespaces[0]), waits(namespaces[1])}},
+			time.Now())
 		if (err != nil) != refused || refused && out.Len() > 0 {
 			t.Errorf("%v: %v, printed %q", namespaces, err, &out)
 		}

@@ -20,7 +20,8 @@ func (p page) survey(survey why.Survey) string {
 	var b strings.Builder
 	switch {
 	case len(survey.Items) == 0 && survey.Younger > 0:
-		b.WriteString(p.wrap("", "  ", "nothing that was seen has waited for "+duration.HumanDuration(survey.OlderThan)+" or longer"))
+		b.WriteString(p.wrap("", "  ", "nothing that was seen has waited for "+duration.HumanDuration(survey.OlderThan)+
+			" or longer"))
 	case len(survey.Items) == 0 && len(survey.Incomplete) == 0:
 		b.WriteString("nothing waits for its deletion\n")
 	case len(survey.Items) == 0:
@@ -49,9 +50,11 @@ func waits(n int) string {
 
 func (p page) group(b *strings.Builder, group why.Group) {
 	if group.Root == nil {
-		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s: %s", p.paint(group.Verdict), terminal.Count(len(group.Items), "object")+" without a known blocker")))
+		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s: %s", p.paint(group.Verdict),
+			terminal.Count(len(group.Items), "object")+" without a known blocker")))
 	} else {
-		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s %s: %s, %s", p.paint(group.Verdict), group.Root.Reason, terminal.Printable(holder(*group.Root)), terminal.Count(len(group.Items), "object"))))
+		b.WriteString(p.wrap("", "  ", fmt.Sprintf("%s %s: %s, %s", p.paint(group.Verdict), group.Root.Reason,
+			terminal.Printable(holder(*group.Root)), terminal.Count(len(group.Items), "object"))))
 	}
 	for i, item := range group.Items {
 		if left := len(group.Items) - i; !p.wide && i == shownObjects && left > 1 {

@@ -108,7 +108,8 @@ func (r *Resolver) manifest(content map[string]any) ([]cluster.Ref, error) {
 	case object.GetName() == "":
 		return nil, fmt.Errorf("a manifest of kind %s has no name", gvk.Kind)
 	case r.Enforced && object.GetNamespace() != "" && object.GetNamespace() != r.Namespace:
-		return nil, fmt.Errorf("%s %s is in namespace %s, and --namespace is %s", gvk.Kind, object.GetName(), object.GetNamespace(), r.Namespace)
+		return nil, fmt.Errorf("%s %s is in namespace %s, and --namespace is %s", gvk.Kind, object.GetName(),
+			object.GetNamespace(), r.Namespace)
 	}
 	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) { // an older version of the kind

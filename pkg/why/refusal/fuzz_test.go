@@ -13,13 +13,15 @@ import (
 // Any message has a known kind, quoted names are part of the message, and messages of other
 // codes never say that an object is damaged.
 func FuzzClassify(f *testing.F) {
-	f.Add(`Internal error occurred: failed calling webhook "x.example.com": Post "https://svc.ns.svc:443/x?timeout=10s"`, int32(500), "InternalError", "svc")
+	f.Add(`Internal error occurred: failed calling webhook "x.example.com": Post "https://svc.ns.svc:443/x?timeout=10s"`,
+		int32(500), "InternalError", "svc")
 	f.Add("ValidatingAdmissionPolicy 'p' with binding 'b' denied request", int32(422), "Invalid", "")
 	f.Add("no matching prefix found", int32(500), "", "ns")
 	f.Add(`webhook "`, int32(-1), "", "'")
 	f.Fuzz(func(t *testing.T, message string, code int32, reason, service string) {
 		kind := Classify(metav1.Status{Message: message, Code: code, Reason: metav1.StatusReason(reason)})
-		known := []Kind{Unclear, WebhookUnreachable, WebhookDenies, PolicyDenies, NoDryRun, SchemaViolated, Damaged, ConversionFails}
+		known := []Kind{Unclear, WebhookUnreachable, WebhookDenies, PolicyDenies, NoDryRun, SchemaViolated, Damaged,
+			ConversionFails}
 		if !slices.Contains(known, kind) || kind == Damaged && code != 500 {
 			t.Errorf("kind of %q with code %d = %v", message, code, kind)
 		}

@@ -34,7 +34,8 @@ const (
 
 // String returns the name of the value.
 func (k Kind) String() string {
-	return enum.Name(k, "unclear", "webhookUnreachable", "webhookDenies", "policyDenies", "noDryRun", "schemaViolated", "damaged", "conversionFails")
+	return enum.Name(k, "unclear", "webhookUnreachable", "webhookDenies", "policyDenies", "noDryRun", "schemaViolated",
+		"damaged", "conversionFails")
 }
 
 // Classify returns why the request failed.
@@ -91,7 +92,8 @@ func Webhook(message string) string {
 
 // Calls reports whether the message quotes a call of the service.
 func Calls(message, namespace, service string) bool {
-	return strings.Contains(message, "\"https://"+service+"."+namespace+".svc:") || strings.Contains(message, "\"https://"+service+"."+namespace+".svc/")
+	return strings.Contains(message, "\"https://"+service+"."+namespace+".svc:") ||
+		strings.Contains(message, "\"https://"+service+"."+namespace+".svc/")
 }
 
 // isDamaged reports whether the message says that stored bytes cannot be decrypted or
@@ -124,4 +126,5 @@ var damage = []string{
 }
 
 // outage is what an error of a key service says.
-var outage = []string{"rpc error", "connection refused", "context deadline exceeded", "Unavailable", "no such file or directory"}
+var outage = []string{"rpc error", "connection refused", "context deadline exceeded", "Unavailable",
+	"no such file or directory"}

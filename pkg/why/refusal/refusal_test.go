@@ -56,7 +56,8 @@ func TestNamesInMessages(t *testing.T) {
 func hook(change func(*refusal.Hook)) refusal.Hook {
 	h := refusal.Hook{Rules: []admissionv1.RuleWithOperations{{
 		Operations: []admissionv1.OperationType{admissionv1.Update},
-		Rule:       admissionv1.Rule{APIGroups: []string{"ex.io"}, APIVersions: []string{"v1"}, Resources: []string{"widgets"}},
+		Rule: admissionv1.Rule{APIGroups: []string{"ex.io"}, APIVersions: []string{"v1"},
+			Resources: []string{"widgets"}},
 	}}}
 	change(&h)
 	return h
@@ -64,7 +65,8 @@ func hook(change func(*refusal.Hook)) refusal.Hook {
 
 func TestMustAnswer(t *testing.T) {
 	write := refusal.Write{
-		Operation: admissionv1.Update, Resource: schema.GroupVersionResource{Group: "ex.io", Version: "v1", Resource: "widgets"},
+		Operation: admissionv1.Update, Resource: schema.GroupVersionResource{Group: "ex.io", Version: "v1",
+			Resource: "widgets"},
 		Namespaced: true, HasNamespace: true, Labels: labels.Set{"app": "a"}, NamespaceLabels: labels.Set{"team": "x"},
 	}
 	selector := func(key, value string) *metav1.LabelSelector {
@@ -100,7 +102,8 @@ func TestMustAnswer(t *testing.T) {
 }
 
 func TestConfigurationsAreExemptFromWebhooks(t *testing.T) {
-	write := refusal.Write{Operation: admissionv1.Update, Resource: admissionv1.SchemeGroupVersion.WithResource("validatingwebhookconfigurations")}
+	write := refusal.Write{Operation: admissionv1.Update,
+		Resource: admissionv1.SchemeGroupVersion.WithResource("validatingwebhookconfigurations")}
 	all := hook(func(h *refusal.Hook) {
 		h.Rules[0].APIGroups, h.Rules[0].APIVersions, h.Rules[0].Resources = []string{"*"}, []string{"*"}, []string{"*"}
 	})
@@ -118,7 +121,8 @@ func TestPolicyThatReadsRequest(t *testing.T) {
 		"!request.dryRun":                                 true,
 		"request.options.fieldManager == 'operator'":      true,
 	} {
-		spec := &admissionv1.ValidatingAdmissionPolicySpec{Variables: []admissionv1.Variable{{Name: "v", Expression: expression}}}
+		spec := &admissionv1.ValidatingAdmissionPolicySpec{Variables: []admissionv1.Variable{{Name: "v",
+			Expression: expression}}}
 		if got := refusal.DependsOnRequest(spec); got != want {
 			t.Errorf("DependsOnRequest(%q) = %v, want %v", expression, got, want)
 		}

@@ -48,7 +48,8 @@ func (h Hook) MustAnswer(w Write) bool {
 // say. Its denial counts whatever its failurePolicy.
 func (h Hook) Sees(w Write) bool {
 	exempt := w.Resource.Group == admissionv1.GroupName // such objects are never sent to webhooks
-	if exempt || !slices.ContainsFunc(h.Rules, func(rule admissionv1.RuleWithOperations) bool { return w.isCovered(rule, h.MatchPolicy) }) {
+	if exempt || !slices.ContainsFunc(h.Rules,
+		func(rule admissionv1.RuleWithOperations) bool { return w.isCovered(rule, h.MatchPolicy) }) {
 		return false
 	}
 	return w.isSelected(h.NamespaceSelector, h.ObjectSelector)
@@ -155,5 +156,6 @@ func (w Write) matches(m *admissionv1.MatchResources) bool {
 		return named && w.isCovered(rule.RuleWithOperations, m.MatchPolicy)
 	}
 	included := len(m.ResourceRules) == 0 || slices.ContainsFunc(m.ResourceRules, covers)
-	return included && !slices.ContainsFunc(m.ExcludeResourceRules, covers) && w.isSelected(m.NamespaceSelector, m.ObjectSelector)
+	return included && !slices.ContainsFunc(m.ExcludeResourceRules, covers) &&
+		w.isSelected(m.NamespaceSelector, m.ObjectSelector)
 }

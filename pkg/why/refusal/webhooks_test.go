@@ -15,7 +15,8 @@ import (
 func widgetRule(names ...string) admissionv1.NamedRuleWithOperations {
 	return admissionv1.NamedRuleWithOperations{ResourceNames: names, RuleWithOperations: admissionv1.RuleWithOperations{
 		Operations: []admissionv1.OperationType{admissionv1.Update},
-		Rule:       admissionv1.Rule{APIGroups: []string{"ex.io"}, APIVersions: []string{"v1"}, Resources: []string{"widgets"}},
+		Rule: admissionv1.Rule{APIGroups: []string{"ex.io"}, APIVersions: []string{"v1"},
+			Resources: []string{"widgets"}},
 	}}
 }
 
@@ -59,7 +60,8 @@ func policyCases() map[string]policyCase {
 
 func TestPolicyThatMayRefuse(t *testing.T) {
 	write := refusal.Write{
-		Operation: admissionv1.Update, Resource: schema.GroupVersionResource{Group: "ex.io", Version: "v1", Resource: "widgets"}, Name: "w",
+		Operation: admissionv1.Update, Resource: schema.GroupVersionResource{Group: "ex.io", Version: "v1",
+			Resource: "widgets"}, Name: "w",
 		Namespaced: true, HasNamespace: true, Labels: labels.Set{"app": "a"}, NamespaceLabels: labels.Set{"team": "x"},
 	}
 	for name, tc := range policyCases() {
@@ -78,10 +80,12 @@ func TestPolicyThatMayRefuse(t *testing.T) {
 
 func TestPoliciesAreExemptFromPolicies(t *testing.T) {
 	everything := &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{"*"}, Rule: admissionv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*"}},
+		Operations: []admissionv1.OperationType{"*"}, Rule: admissionv1.Rule{APIGroups: []string{"*"},
+			APIVersions: []string{"*"}, Resources: []string{"*"}},
 	}}}}
 	for resource, want := range map[string]bool{
-		"validatingadmissionpolicies": false, "mutatingadmissionpolicybindings": false, "validatingwebhookconfigurations": true,
+		"validatingadmissionpolicies": false, "mutatingadmissionpolicybindings": false,
+		"validatingwebhookconfigurations": true,
 	} {
 		write := refusal.Write{Operation: admissionv1.Update, Resource: admissionv1.SchemeGroupVersion.WithResource(resource)}
 		if got := (refusal.Bound{Constraints: everything}).MayRefuse(write); got != want {

@@ -36,10 +36,13 @@ func explainAttachment(ctx context.Context, e chain.Explorer, object *unstructur
 }
 
 // judgeAttachment returns why the volume stays attached.
-func judgeAttachment(ctx context.Context, e chain.Explorer, attachment *storagev1.VolumeAttachment) (volume.Judgment, holder.Finding, []blocker.Evidence) {
-	finding := look(ctx, e, attacherPrefix+attachment.Spec.Attacher, "VolumeAttachment", attachmentGroup, attachment.Spec.Attacher)
+func judgeAttachment(ctx context.Context, e chain.Explorer,
+	attachment *storagev1.VolumeAttachment) (volume.Judgment, holder.Finding, []blocker.Evidence) {
+	finding := look(ctx, e, attacherPrefix+attachment.Spec.Attacher, "VolumeAttachment", attachmentGroup,
+		attachment.Spec.Attacher)
 	node, presence := cluster.Get(ctx, e.Reader(), cluster.Nodes, "", attachment.Spec.NodeName)
-	facts := []blocker.Evidence{evidence(blocker.FromField, "VolumeAttachment %s attaches the volume to node %s", attachment.Name, attachment.Spec.NodeName)}
+	facts := []blocker.Evidence{evidence(blocker.FromField, "VolumeAttachment %s attaches the volume to node %s",
+		attachment.Name, attachment.Spec.NodeName)}
 	s := volume.AttachmentState{Deleting: attachment.DeletionTimestamp != nil, Attacher: finding.State}
 	switch {
 	case presence == cluster.Absent:
@@ -51,7 +54,8 @@ func judgeAttachment(ctx context.Context, e chain.Explorer, attachment *storagev
 	}
 	if failed := attachment.Status.DetachError; failed != nil {
 		s.Error = (failed.Time.IsZero() || isRecent(e.Reader(), failed.Time.Time)) && volume.IsRefusal(failed.Message)
-		facts = append(facts, evidence(blocker.FromField, "status.detachError of %s: %s", blocker.Time(failed.Time.Time), failed.Message))
+		facts = append(facts, evidence(blocker.FromField, "status.detachError of %s: %s", blocker.Time(failed.Time.Time),
+			failed.Message))
 	}
 	return volume.Attachment(s), finding, facts
 }
@@ -59,7 +63,8 @@ func judgeAttachment(ctx context.Context, e chain.Explorer, attachment *storagev
 func nodeEvidence(node *corev1.Node) blocker.Evidence {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
-			return evidence(blocker.FromCondition, "node %s: Ready is %s since %s", node.Name, condition.Status, blocker.Time(condition.LastTransitionTime.Time))
+			return evidence(blocker.FromCondition, "node %s: Ready is %s since %s", node.Name, condition.Status,
+				blocker.Time(condition.LastTransitionTime.Time))
 		}
 	}
 	return evidence(blocker.FromField, "node %s exists", node.Name)
@@ -67,14 +72,17 @@ func nodeEvidence(node *corev1.Node) blocker.Evidence {
 
 // attachmentText sets the next step of a blocker of an attachment. pods are pods on the node
 // that use the volume.
-func attachmentText(e chain.Explorer, b blocker.Blocker, attachment *storagev1.VolumeAttachment, pods []corev1.Pod) blocker.Blocker {
+func attachmentText(e chain.Explorer, b blocker.Blocker, attachment *storagev1.VolumeAttachment,
+	pods []corev1.Pod) blocker.Blocker {
 	commands, node := e.Commands(), attachment.Spec.NodeName
 	switch b.Reason {
 	case blocker.VolumeAttached:
 		b.Holder = "the attach/detach controller of kube-controller-manager, and the attacher of " + attachment.Spec.Attacher
-		b.Next = cluster.Steps("the volume is detached once no pod on the node uses it", commands.Kubectl("", "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node))
+		b.Next = cluster.Steps("the volume is detached once no pod on the node uses it",
+			commands.Kubectl("", "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node))
 	case blocker.DetachFailed:
-		b.Next = cluster.Steps("the driver cannot detach the volume from node "+node+": mend what its error says. The attacher retries",
+		b.Next = cluster.Steps("the driver cannot detach the volume from node "+node+
+			": mend what its error says. The attacher retries",
 			commands.Kubectl("", "describe", "volumeattachment", attachment.Name))
 	case blocker.NodeGone:
 		b.Object = blocker.Object{Kind: "Node", Name: node}
@@ -87,9 +95,11 @@ func attachmentText(e chain.Explorer, b blocker.Blocker, attachment *storagev1.V
 			deletions = append(deletions, commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name))
 		}
 		deletions = append(deletions, commands.Kubectl("", "delete", "volumeattachment", attachment.Name))
-		b.Next = cluster.Steps("find out whether the machine of node "+node+" runs: if so, start its kubelet again, which ends the use of the volume",
+		b.Next = cluster.Steps("find out whether the machine of node "+node+
+			" runs: if so, start its kubelet again, which ends the use of the volume",
 			commands.Kubectl("", "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node)) + "\n" +
-			cluster.LastResort("only if you saw that the machine is switched off: a machine that runs writes to the volume", deletions...)
+			cluster.LastResort("only if you saw that the machine is switched off: a machine that runs writes to the volume",
+				deletions...)
 	default: // the finding has the next step of controllers
 	}
 	return b
@@ -113,11 +123,13 @@ func (c *volumeChain) isAttachedBy(spec storagev1.VolumeAttachmentSpec) bool {
 		return *name == c.typed.Name
 	}
 	inline, own := spec.Source.InlineVolumeSpec, c.typed.Spec.CSI
-	return inline != nil && inline.CSI != nil && own != nil && inline.CSI.Driver == own.Driver && inline.CSI.VolumeHandle == own.VolumeHandle
+	return inline != nil && inline.CSI != nil && own != nil && inline.CSI.Driver == own.Driver &&
+		inline.CSI.VolumeHandle == own.VolumeHandle
 }
 
 // attachedTo returns a blocker for each attachment, with what keeps the attachment.
-func (c *volumeChain) attachedTo(ctx context.Context, attachments []storagev1.VolumeAttachment, name string) []blocker.Blocker {
+func (c *volumeChain) attachedTo(ctx context.Context, attachments []storagev1.VolumeAttachment,
+	name string) []blocker.Blocker {
 	var all []blocker.Blocker
 	for i := range attachments {
 		all = append(all, c.attached(ctx, &attachments[i], name))
@@ -125,9 +137,11 @@ func (c *volumeChain) attachedTo(ctx context.Context, attachments []storagev1.Vo
 	return all
 }
 
-func (c *volumeChain) attached(ctx context.Context, attachment *storagev1.VolumeAttachment, name string) blocker.Blocker {
+func (c *volumeChain) attached(ctx context.Context, attachment *storagev1.VolumeAttachment,
+	name string) blocker.Blocker {
 	judgment, finding, facts := judgeAttachment(ctx, c, attachment)
-	object := blocker.Object{Kind: "VolumeAttachment", Group: attachmentGroup, Name: attachment.Name, UID: string(attachment.UID)}
+	object := blocker.Object{Kind: "VolumeAttachment", Group: attachmentGroup, Name: attachment.Name,
+		UID: string(attachment.UID)}
 	pods := c.podsOn(ctx, attachment.Spec.NodeName)
 	b := blocker.Blocker{
 		Object: object, Finalizer: name, Reason: blocker.VolumeAttached, Verdict: min(judgment.Verdict, blocker.Unknown),

@@ -94,7 +94,8 @@ func (c *claimChain) pods(ctx context.Context) []blocker.Blocker {
 	b := c.Finalizer(ctx, c.object, name)
 	text := "no pod uses the claim"
 	if len(unscheduled) > 0 {
-		text = "no scheduled pod uses the claim; pods that do not count, because no node has them: " + strings.Join(unscheduled, ", ")
+		text = "no scheduled pod uses the claim; pods that do not count, because no node has them: " +
+			strings.Join(unscheduled, ", ")
 	}
 	b.Evidence = append([]blocker.Evidence{evidence(blocker.FromList, "%s", text)}, b.Evidence...)
 	return []blocker.Blocker{b}
@@ -103,7 +104,8 @@ func (c *claimChain) pods(ctx context.Context) []blocker.Blocker {
 func (c *claimChain) podsUnseen() blocker.Blocker {
 	b := c.blocker(string(finalizer.ClaimProtection))
 	b.Reason, b.Verdict = blocker.PodUsesClaim, blocker.Unknown
-	b.Evidence = []blocker.Evidence{evidence(blocker.FromList, "the pods of namespace %s could not be listed", c.typed.Namespace)}
+	b.Evidence = []blocker.Evidence{evidence(blocker.FromList, "the pods of namespace %s could not be listed",
+		c.typed.Namespace)}
 	b.Next = c.Commands().Kubectl(c.typed.Namespace, "get", "pods")
 	return b
 }
@@ -114,8 +116,9 @@ func podBlocker(ctx context.Context, e chain.Explorer, pod *corev1.Pod, name str
 		Object:    blocker.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
 		Finalizer: name, Reason: blocker.PodUsesClaim, Verdict: blocker.Waiting,
 		Holder: "pod " + pod.Namespace + "/" + pod.Name, Since: askedAt(pod),
-		Evidence: []blocker.Evidence{evidence(blocker.FromField, "spec.volumes of the pod names the claim; the pod is %s on node %s", pod.Status.Phase, pod.Spec.NodeName)},
-		Next:     nextOfPod(ctx, e, pod),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField,
+			"spec.volumes of the pod names the claim; the pod is %s on node %s", pod.Status.Phase, pod.Spec.NodeName)},
+		Next: nextOfPod(ctx, e, pod),
 	}
 	if pod.DeletionTimestamp == nil {
 		return b
@@ -131,11 +134,13 @@ func podBlocker(ctx context.Context, e chain.Explorer, pod *corev1.Pod, name str
 
 // clones explains the finalizer of a claim that other claims are cloned from.
 func (c *claimChain) clones(ctx context.Context) []blocker.Blocker {
-	claims, seen := cluster.List(ctx, c.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{Namespace: c.typed.Namespace})
+	claims, seen := cluster.List(ctx, c.Reader(), cluster.PersistentVolumeClaims,
+		cluster.Selection{Namespace: c.typed.Namespace})
 	want := storage.DataSource{Kind: storage.SourceClaim, Namespace: c.typed.Namespace, Name: c.typed.Name}
 	users := waitingClaims(claims, want)
 	finding := look(ctx, c, string(finalizer.CloneSource), "PersistentVolumeClaim", "", c.driver(ctx))
-	s := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No, Users: finding.State, Remover: finding.State}
+	s := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No, Users: finding.State,
+		Remover: finding.State}
 	facts := []blocker.Evidence{evidence(blocker.FromList, "no claim that is cloned from this claim waits for its volume")}
 	if len(users) > 0 {
 		facts = claimFacts(users)
@@ -147,7 +152,8 @@ func (c *claimChain) clones(ctx context.Context) []blocker.Blocker {
 	case len(users) > 0 && b.Reason == blocker.CloneRunning:
 		return claimsThatWait(ctx, c, b, users, "wait until the clone has its volume", "this gives the clone up")
 	case len(users) > 0 && b.Reason == blocker.ControllerFails:
-		b.Next = mendOrGiveUp(c, "the clone cannot be made: mend what the error says; the clone is retried", "this gives the clone up", &users[0])
+		b.Next = mendOrGiveUp(c, "the clone cannot be made: mend what the error says; the clone is retried",
+			"this gives the clone up", &users[0])
 	}
 	return []blocker.Blocker{b}
 }
@@ -172,16 +178,20 @@ func waitingClaims(claims []corev1.PersistentVolumeClaim, source storage.DataSou
 func claimFacts(claims []corev1.PersistentVolumeClaim) []blocker.Evidence {
 	var facts []blocker.Evidence
 	for i := range claims {
-		facts = append(facts, evidence(blocker.FromField, "claim %s/%s is %s and has this object as its data source", claims[i].Namespace, claims[i].Name, claims[i].Status.Phase))
+		facts = append(facts, evidence(blocker.FromField, "claim %s/%s is %s and has this object as its data source",
+			claims[i].Namespace, claims[i].Name, claims[i].Status.Phase))
 	}
 	return facts
 }
 
 // provisioningFails reports whether the volume of the first claim cannot be created now.
-func (s subject[T]) provisioningFails(ctx context.Context, claims []corev1.PersistentVolumeClaim, facts *[]blocker.Evidence) volume.Fact {
+func (s subject[T]) provisioningFails(ctx context.Context, claims []corev1.PersistentVolumeClaim,
+	facts *[]blocker.Evidence) volume.Fact {
 	events, seen := cluster.EventsOf(ctx, s.Reader(), "PersistentVolumeClaim", &claims[0])
-	last := lastOf(sentBy(events, append(provisioners(), binders()...), driverOfClaim(ctx, s, &claims[0])), "ProvisioningFailed", "ProvisioningSucceeded")
-	failed := last != nil && last.Reason == "ProvisioningFailed" && isRecent(s.Reader(), cluster.EventTime(*last)) && volume.IsRefusal(last.Message)
+	last := lastOf(sentBy(events, append(provisioners(), binders()...), driverOfClaim(ctx, s, &claims[0])),
+		"ProvisioningFailed", "ProvisioningSucceeded")
+	failed := last != nil && last.Reason == "ProvisioningFailed" && isRecent(s.Reader(), cluster.EventTime(*last)) &&
+		volume.IsRefusal(last.Message)
 	if last != nil {
 		*facts = append(*facts, evidence(blocker.FromEvent, "%s", eventText(*last)))
 	}
@@ -192,10 +202,12 @@ func (s subject[T]) provisioningFails(ctx context.Context, claims []corev1.Persi
 func nextOfPod(ctx context.Context, e chain.Explorer, pod *corev1.Pod) string {
 	commands := e.Commands()
 	if pod.DeletionTimestamp != nil {
-		return cluster.Steps("the pod is being deleted. See what it waits for", commands.Exeunt(pod.Namespace, "why", "pod/"+pod.Name))
+		return cluster.Steps("the pod is being deleted. See what it waits for",
+			commands.Exeunt(pod.Namespace, "why", "pod/"+pod.Name))
 	}
 	return cluster.Steps(sentenceOfPod(ctx, e, pod), commands.Kubectl(pod.Namespace, "get", "pod", pod.Name)) + "\n" +
-		cluster.LastResort("the claim goes with the pod, and with policy Delete its data", commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name))
+		cluster.LastResort("the claim goes with the pod, and with policy Delete its data",
+			commands.Kubectl(pod.Namespace, "delete", "pod", pod.Name))
 }
 
 // sentenceOfPod says how the use of the claim ends.
@@ -210,9 +222,11 @@ func sentenceOfPod(ctx context.Context, e chain.Explorer, pod *corev1.Pod) strin
 	case !createsPods(owner):
 		return fmt.Sprintf("%s %s owns the pod and creates no pods: delete the pod, which goes only after its owner otherwise", owner.Kind, owner.Name)
 	case isOwnerEnding(ctx, e, pod.Namespace, owner):
-		return fmt.Sprintf("%s %s, which owns the pod, is deleted and creates no pod again: the pod goes next, or delete it", owner.Kind, owner.Name)
+		return fmt.Sprintf("%s %s, which owns the pod, is deleted and creates no pod again: the pod goes next, or delete it",
+			owner.Kind, owner.Name)
 	}
-	return fmt.Sprintf("stop the workload that owns the pod first, %s %s, or it creates the pod again", owner.Kind, owner.Name)
+	return fmt.Sprintf("stop the workload that owns the pod first, %s %s, or it creates the pod again", owner.Kind,
+		owner.Name)
 }
 
 // podCreators are the kinds of Kubernetes that create a pod again. A node does for static pods.
@@ -268,9 +282,12 @@ func podBlockers(ctx context.Context, e chain.Explorer, pods []*corev1.Pod, name
 	}
 	commands, namespace := e.Commands(), finished[0].Namespace
 	b.Holder = fmt.Sprintf("%d pods of namespace %s", len(finished), namespace)
-	b.Evidence = []blocker.Evidence{evidence(blocker.FromField, "spec.volumes of %d pods that have finished names the claim: %s", len(finished), strings.Join(names, ", "))}
-	b.Next = cluster.Steps("these pods have finished, and count until they are deleted", commands.Kubectl(namespace, append([]string{"get", "pods"}, names...)...)) + "\n" +
-		cluster.LastResort("the claim goes with the last of the pods, and with policy Delete its data", commands.Kubectl(namespace, append([]string{"delete", "pods"}, names...)...))
+	b.Evidence = []blocker.Evidence{evidence(blocker.FromField,
+		"spec.volumes of %d pods that have finished names the claim: %s", len(finished), strings.Join(names, ", "))}
+	b.Next = cluster.Steps("these pods have finished, and count until they are deleted",
+		commands.Kubectl(namespace, append([]string{"get", "pods"}, names...)...)) + "\n" +
+		cluster.LastResort("the claim goes with the last of the pods, and with policy Delete its data",
+			commands.Kubectl(namespace, append([]string{"delete", "pods"}, names...)...))
 	return append(all, b)
 }
 

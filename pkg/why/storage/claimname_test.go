@@ -18,7 +18,8 @@ func TestClaimCreatedAgainIsNotTheVolumes(t *testing.T) {
 	}
 	reader := answering(t, claim)
 	for uid, has := range map[types.UID]bool{"old": false, "new": true} {
-		v := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: uid}}}
+		v := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "shop",
+			Name: "data", UID: uid}}}
 		c := &volumeChain{subject: subject[corev1.PersistentVolume]{Explorer: readerOnly{reader: reader}, typed: v}}
 		relation := c.readClaim(t.Context())
 		if (c.claim != nil) != has || (relation == storage.ClaimGone) == has {

@@ -60,14 +60,16 @@ func kindState(unresolved bool) volume.Journal {
 }
 
 // serverOf returns who provisions for the driver: the provisioner of Exeunt or another.
-func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, driver string) (volume.Server, []blocker.Evidence) {
+func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding,
+	driver string) (volume.Server, []blocker.Evidence) {
 	leases, _ := cluster.List(ctx, e.Reader(), cluster.Leases, cluster.Selection{})
 	now := cluster.ListedAt(ctx, e.Reader(), cluster.Leases, cluster.Selection{})
 	leader := volume.LeaderUnseen
 	var facts []blocker.Evidence
 	for i := range leases {
 		lease := &leases[i]
-		if !strings.EqualFold(lease.Name, families.SanitizedDriver(driver)) || blocker.JudgeLease(lease, now) != blocker.LeaseHeld {
+		if !strings.EqualFold(lease.Name, families.SanitizedDriver(driver)) ||
+			blocker.JudgeLease(lease, now) != blocker.LeaseHeld {
 			continue
 		}
 		if name := "Lease " + lease.Namespace + "/" + lease.Name; !hasEvidenceOf(finding, name) {
@@ -88,5 +90,6 @@ func serverOf(ctx context.Context, e chain.Explorer, finding holder.Finding, dri
 
 // hasEvidenceOf reports whether the evidence of the finding begins with the name.
 func hasEvidenceOf(finding holder.Finding, name string) bool {
-	return slices.ContainsFunc(finding.Evidence, func(e blocker.Evidence) bool { return strings.HasPrefix(e.Text, name+": ") })
+	return slices.ContainsFunc(finding.Evidence,
+		func(e blocker.Evidence) bool { return strings.HasPrefix(e.Text, name+": ") })
 }

@@ -48,7 +48,8 @@ func binders() []families.Controller {
 // program says tells nothing of theirs.
 func sentBy(events []corev1.Event, controllers []families.Controller, driver string) []corev1.Event {
 	return slices.DeleteFunc(slices.Clone(events), func(event corev1.Event) bool {
-		return !slices.ContainsFunc(controllers, func(c families.Controller) bool { return c.MaySend(cluster.Component(&event), driver) })
+		return !slices.ContainsFunc(controllers,
+			func(c families.Controller) bool { return c.MaySend(cluster.Component(&event), driver) })
 	})
 }
 
@@ -96,15 +97,18 @@ func (c *volumeChain) unclaimed(ctx context.Context) blocker.Blocker {
 	name := string(finalizer.External)
 	finding := look(ctx, c, name, "PersistentVolume", "", c.driver)
 	server, facts := serverOf(ctx, c, finding, c.driver)
-	judgment := volume.RemoveUnclaimed(volume.UnclaimedState{Server: server, Feature: featureOf(finding), Provisioner: finding.State})
+	judgment := volume.RemoveUnclaimed(volume.UnclaimedState{Server: server, Feature: featureOf(finding),
+		Provisioner: finding.State})
 	b := judged(c.blocker(name), judgment, finding)
 	if judgment.Reason != blocker.PhaseNotReclaimed {
 		return b
 	}
 	b.Evidence = slices.Concat([]blocker.Evidence{
-		evidence(blocker.FromField, "status.phase is %s, and spec.claimRef names no claim by UID: %s", c.typed.Status.Phase, releasedOnly),
+		evidence(blocker.FromField, "status.phase is %s, and spec.claimRef names no claim by UID: %s", c.typed.Status.Phase,
+			releasedOnly),
 	}, facts, b.Evidence)
-	b.Next = cluster.Steps("note the handle of the disk, which stays in storage. Then run the provisioner of Exeunt for "+c.driver+", or set the policy Retain: either removes the finalizer",
+	b.Next = cluster.Steps("note the handle of the disk, which stays in storage. Then run the provisioner of Exeunt for "+
+		c.driver+", or set the policy Retain: either removes the finalizer",
 		c.Commands().Kubectl("", "get", "pv", c.typed.Name, "-o", "yaml")) + "\n" + c.giveDiskUp()
 	return b
 }
@@ -141,7 +145,9 @@ func (c *volumeChain) late(ctx context.Context) (loss string, found []blocker.Bl
 	b := judged(c.blocker(""), judgment, finding)
 	b.Holder = "the provisioner of Exeunt for " + c.driver
 	b.Evidence = slices.Concat([]blocker.Evidence{
-		evidence(blocker.FromField, "the volume was deleted without the finalizer %s, and the API server accepts no new finalizer now", finalizer.External),
+		evidence(blocker.FromField,
+			"the volume was deleted without the finalizer %s, and the API server accepts no new finalizer now",
+			finalizer.External),
 	}, facts, b.Evidence)
 	b.Next = cluster.Steps("find out whether the data is still wanted, and note the handle of the disk. If the disk is to go, run provisioner and pv-controller of Exeunt before the claim goes: they delete the disk after the claim",
 		c.Commands().Kubectl("", "get", "pv", c.typed.Name, "-o", "yaml"))

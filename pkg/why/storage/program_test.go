@@ -37,7 +37,8 @@ func (e explorer) Holders() holder.Finder     { return holder.Finder{Reader: e.r
 func (e explorer) Commands() cluster.Commands { return cluster.Commands{} }
 
 func (e explorer) Finalizer(_ context.Context, object *unstructured.Unstructured, name string) blocker.Blocker {
-	return blocker.Blocker{Object: cluster.ObjectOf(object), Finalizer: name, Reason: blocker.ControllerActs, Verdict: blocker.Waiting}
+	return blocker.Blocker{Object: cluster.ObjectOf(object), Finalizer: name, Reason: blocker.ControllerActs,
+		Verdict: blocker.Waiting}
 }
 
 func (e explorer) Explain(ctx context.Context, object *unstructured.Unstructured) []blocker.Blocker {
@@ -49,12 +50,14 @@ func provisioner(image, identity string) (coordinationv1.Lease, appsv1.Deploymen
 	labels := map[string]string{"app": "controller"}
 	return coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com"},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &identity, LeaseDurationSeconds: ptr.To[int32](60), RenewTime: &metav1.MicroTime{Time: time.Now()}},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &identity, LeaseDurationSeconds: ptr.To[int32](60),
+				RenewTime: &metav1.MicroTime{Time: time.Now()}},
 		}, appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "controller"},
 			Spec: appsv1.DeploymentSpec{
 				Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
-				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}},
 			},
 			Status: appsv1.DeploymentStatus{ReadyReplicas: 1},
 		}
@@ -72,7 +75,8 @@ func provisionedBy(t *testing.T, image, identity string) explorer {
 	}
 	claim := corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "1"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "1"},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "v"},
 	}
 	return explorer{reader: clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
 		var answer any = corev1.PersistentVolumeList{ListMeta: version} // an empty list of any kind
@@ -92,7 +96,8 @@ func provisionedBy(t *testing.T, image, identity string) explorer {
 }
 
 // newVolume returns a volume of the driver with policy Delete.
-func newVolume(phase corev1.PersistentVolumePhase, claim string, finalizers ...finalizer.Name) *corev1.PersistentVolume {
+func newVolume(phase corev1.PersistentVolumePhase, claim string,
+	finalizers ...finalizer.Name) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "v", DeletionTimestamp: &metav1.Time{Time: time.Now()}},
 		Spec: corev1.PersistentVolumeSpec{
@@ -111,7 +116,8 @@ func newVolume(phase corev1.PersistentVolumePhase, claim string, finalizers ...f
 }
 
 const (
-	stockImage, ownImage       = "registry.k8s.io/sig-storage/csi-provisioner:v6.3.0", "example.com/exeunt/provisioner:v0.1.0"
+	stockImage, ownImage = "registry.k8s.io/sig-storage/csi-provisioner:v6.3.0",
+		"example.com/exeunt/provisioner:v0.1.0"
 	stockIdentity, ownIdentity = "controller-0", "controller-0_uid_exeunt"
 )
 
@@ -135,18 +141,21 @@ func stockCases() map[string]stockCase {
 	retried.Status.Message = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
 	recycled.Status.Message = "No recycler plugin found for the volume!"
 	return map[string]stockCase{
-		"available, csi-provisioner":      {available, stockImage, stockIdentity, blocker.Stuck, blocker.PhaseNotReclaimed, `patch pv v -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'`, false},
-		"available, unknown version":      {available, "csi-provisioner@sha256:01", stockIdentity, blocker.Unknown, blocker.PhaseNotReclaimed, "Retain", false},
-		"available, ours":                 {available, ownImage, ownIdentity, blocker.Waiting, blocker.ControllerActs, "", false},
-		"available, no provisioner":       {available, "", "", blocker.Unknown, blocker.ControllerUnseen, "", false},
-		"failed, csi-provisioner":         {failed, stockImage, stockIdentity, blocker.Stuck, blocker.PhaseNotReclaimed, "If not, run the provisioner of Exeunt for csi.example.com", false},
-		"failed, in progress":             {retried, stockImage, stockIdentity, blocker.Stuck, blocker.PhaseNotReclaimed, "&& kubectl delete pv v", false},
-		"failed, no recycler":             {recycled, stockImage, stockIdentity, blocker.Stuck, blocker.PhaseNotReclaimed, "Retain", false},
-		"failed, no recycler, ours":       {recycled, ownImage, ownIdentity, blocker.Waiting, blocker.DriverDeletes, "wait", false},
-		"failed, no provisioner":          {failed, "", "", blocker.Unknown, blocker.PhaseNotReclaimed, "Retain", false},
-		"no finalizer, csi-provisioner":   {late, stockImage, stockIdentity, blocker.Stuck, blocker.TooLateToProtect, "the disk stays in storage, and no", false},
-		"no finalizer, no provisioner":    {late, "", "", blocker.Unknown, blocker.TooLateToProtect, "the disk stays in storage unless", false},
-		"no finalizer, ours":              {late, ownImage, ownIdentity, blocker.Waiting, blocker.ClaimExists, "without pv-controller the disk stays in storage", true},
+		"available, csi-provisioner": {available, stockImage, stockIdentity, blocker.Stuck, blocker.PhaseNotReclaimed,
+			`patch pv v -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'`, false},
+		"available, unknown version": {available, "csi-provisioner@sha256:01", stockIdentity, blocker.Unknown, blocker.PhaseNotReclaimed, "Retain", false},
+		"available, ours":            {available, ownImage, ownIdentity, blocker.Waiting, blocker.ControllerActs, "", false},
+		"available, no provisioner":  {available, "", "", blocker.Unknown, blocker.ControllerUnseen, "", false},
+		"failed, csi-provisioner": {failed, stockImage, stockIdentity, blocker.Stuck, blocker.PhaseNotReclaimed,
+			"If not, run the provisioner of Exeunt for csi.example.com", false},
+		"failed, in progress":           {retried, stockImage, stockIdentity, blocker.Stuck, blocker.PhaseNotReclaimed, "&& kubectl delete pv v", false},
+		"failed, no recycler":           {recycled, stockImage, stockIdentity, blocker.Stuck, blocker.PhaseNotReclaimed, "Retain", false},
+		"failed, no recycler, ours":     {recycled, ownImage, ownIdentity, blocker.Waiting, blocker.DriverDeletes, "wait", false},
+		"failed, no provisioner":        {failed, "", "", blocker.Unknown, blocker.PhaseNotReclaimed, "Retain", false},
+		"no finalizer, csi-provisioner": {late, stockImage, stockIdentity, blocker.Stuck, blocker.TooLateToProtect, "the disk stays in storage, and no", false},
+		"no finalizer, no provisioner":  {late, "", "", blocker.Unknown, blocker.TooLateToProtect, "the disk stays in storage unless", false},
+		"no finalizer, ours": {late, ownImage, ownIdentity, blocker.Waiting, blocker.ClaimExists,
+			"without pv-controller the disk stays in storage", true},
 		"with finalizer, csi-provisioner": {protected, stockImage, stockIdentity, blocker.Waiting, blocker.ClaimExists, "delete pvc data", true},
 		"with finalizer, no provisioner":  {protected, "", "", blocker.Waiting, blocker.ClaimExists, "delete pvc data", true},
 	}
@@ -164,7 +173,8 @@ func TestOnlyOurProvisionerEndsDeletionsThatStockLeaves(t *testing.T) {
 			for _, one := range found {
 				next += one.Next + "\n"
 			}
-			if got := blocker.Worst(found); got != tc.verdict || !slices.ContainsFunc(found, func(b blocker.Blocker) bool { return b.Reason == tc.reason && b.Verdict == tc.verdict }) {
+			if got := blocker.Worst(found); got != tc.verdict || !slices.ContainsFunc(found,
+				func(b blocker.Blocker) bool { return b.Reason == tc.reason && b.Verdict == tc.verdict }) {
 				t.Errorf("the verdict is %v, want %v with %v: %+v", got, tc.verdict, tc.reason, found)
 			}
 			if !strings.Contains(next, tc.next) || strings.Contains(next, "deletes the data") != tc.deletes {
@@ -176,7 +186,8 @@ func TestOnlyOurProvisionerEndsDeletionsThatStockLeaves(t *testing.T) {
 
 // The message of a Failed volume of a driver is that of another program, and is never renewed.
 func TestMessageOfFailedVolumeIsAnErrorOfPluginsOnly(t *testing.T) {
-	for driver, want := range map[string]blocker.Reason{"csi.example.com": blocker.DriverDeletes, "": blocker.DriverRefuses} {
+	for driver, want := range map[string]blocker.Reason{"csi.example.com": blocker.DriverDeletes,
+		"": blocker.DriverRefuses} {
 		v := newVolume(corev1.VolumeFailed, "former")
 		v.Status.Message = "host_path deleter only supports /tmp/.+"
 		if driver == "" {
@@ -199,17 +210,22 @@ func TestMessageOfFailedVolumeIsAnErrorOfPluginsOnly(t *testing.T) {
 func TestFinishedPodsAreOneBlockerWithOneCommand(t *testing.T) {
 	var pods []*corev1.Pod
 	for i := range 12 {
-		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("job-%d", i)}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}})
+		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("job-%d", i)},
+			Status: corev1.PodStatus{Phase: corev1.PodSucceeded}})
 	}
-	running := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	running := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 	found := podBlockers(t.Context(), commandsOnly{}, append(pods, running), "f")
-	if len(found) != 2 || found[0].Object.Name != "web" || strings.Count(found[1].Next, "kubectl delete pods job-0 job-1 ") != 1 || !strings.Contains(found[1].Next, "job-11 -n shop") || strings.Contains(found[1].Next, "web") {
+	if len(found) != 2 || found[0].Object.Name != "web" || strings.Count(found[1].Next,
+		"kubectl delete pods job-0 job-1 ") != 1 || !strings.Contains(found[1].Next, "job-11 -n shop") ||
+		strings.Contains(found[1].Next, "web") {
 		t.Errorf("the blockers are %+v", found)
 	}
 	for _, one := range found {
 		paste.ExpectSafe(t, one.Next)
 	}
-	if alone := podBlockers(t.Context(), commandsOnly{}, pods[:1], "f"); len(alone) != 1 || alone[0].Holder != "pod shop/job-0" {
+	if alone := podBlockers(t.Context(), commandsOnly{}, pods[:1], "f"); len(alone) != 1 ||
+		alone[0].Holder != "pod shop/job-0" {
 		t.Errorf("one finished pod is %+v", alone)
 	}
 }
@@ -228,7 +244,9 @@ func TestMissingProvisionerIsThatOfItsDriver(t *testing.T) {
 		t.Fatalf("the blockers are %+v", found)
 	}
 	next := found[0].Next
-	if !strings.Contains(next, "disk disk ") || !strings.Contains(next, "driver csi.example.com") || !strings.Contains(next, "\nkubectl get csidriver csi.example.com\n") || !strings.Contains(found[0].Holder, "csi.example.com") {
+	if !strings.Contains(next, "disk disk ") || !strings.Contains(next, "driver csi.example.com") ||
+		!strings.Contains(next, "\nkubectl get csidriver csi.example.com\n") ||
+		!strings.Contains(found[0].Holder, "csi.example.com") {
 		t.Errorf("holder %q, next step %q", found[0].Holder, next)
 	}
 	seen := map[string]bool{}

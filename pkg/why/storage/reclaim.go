@@ -80,7 +80,8 @@ func (r *reclaimed) observe(ctx context.Context) {
 // observeFailure reads the errors of the deletion. Of a Failed volume the message is an error of
 // an in-tree plugin, which is repeated: no provisioner of a CSI driver writes the phase.
 func (r *reclaimed) observeFailure(ctx context.Context) {
-	if v := r.typed; v.Status.Phase == corev1.VolumeFailed && v.Status.Message != "" && volume.IsRefusal(v.Status.Message) {
+	if v := r.typed; v.Status.Phase == corev1.VolumeFailed && v.Status.Message != "" &&
+		volume.IsRefusal(v.Status.Message) {
 		if r.driver == "" && r.external == "" {
 			r.state.Error = volume.Yes
 		}
@@ -88,7 +89,8 @@ func (r *reclaimed) observeFailure(ctx context.Context) {
 	}
 	events, seen := cluster.EventsOf(ctx, r.Reader(), "PersistentVolume", r.typed)
 	last := lastOf(sentBy(events, r.deleters(), r.driver), "VolumeFailedDelete", "VolumeDelete")
-	failed := last != nil && last.Reason == "VolumeFailedDelete" && isRecent(r.Reader(), cluster.EventTime(*last)) && volume.IsRefusal(last.Message)
+	failed := last != nil && last.Reason == "VolumeFailedDelete" && isRecent(r.Reader(), cluster.EventTime(*last)) &&
+		volume.IsRefusal(last.Message)
 	r.state.Error = max(r.state.Error, volume.FactOf(failed, seen))
 	if last != nil {
 		r.failure = append(r.failure, evidence(blocker.FromEvent, "%s", eventText(*last)))
@@ -124,7 +126,8 @@ type secretRef struct{ namespace, name string }
 
 // secretOf returns the secret that the volume names for its deletion.
 func secretOf(v *corev1.PersistentVolume) secretRef {
-	return secretRef{v.Annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"], v.Annotations["volume.kubernetes.io/provisioner-deletion-secret-name"]}
+	return secretRef{v.Annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"],
+		v.Annotations["volume.kubernetes.io/provisioner-deletion-secret-name"]}
 }
 
 // observe reads whether the secret exists, and not what it holds.
@@ -157,7 +160,8 @@ func (c *volumeChain) plugin(ctx context.Context) []blocker.Blocker {
 	if finalizer.Has(c.typed.Finalizers, finalizer.InTree) {
 		name = string(finalizer.InTree)
 	}
-	r := &reclaimed{volumeChain: c, finalizer: name, finding: look(ctx, c, string(finalizer.InTree), "PersistentVolume", "", "")}
+	r := &reclaimed{volumeChain: c, finalizer: name, finding: look(ctx, c, string(finalizer.InTree), "PersistentVolume",
+		"", "")}
 	r.observeFailure(ctx)
 	judgment := volume.Plugin(volume.PluginState{
 		Missing: c.typed.Status.Phase == corev1.VolumeFailed && volume.SaysPluginMissing(c.typed.Status.Message),
@@ -176,7 +180,8 @@ func (c *volumeChain) externally(ctx context.Context) []blocker.Blocker {
 	r.observeFailure(ctx)
 	b := r.blockerOf(volume.Plugin(volume.PluginState{External: true, Error: r.state.Error, Controller: r.finding.State}))
 	b.Evidence = append([]blocker.Evidence{
-		evidence(blocker.FromField, "annotation %s is %s, which deletes the disk: Kubernetes does not", storage.AnnDynamicallyProvisioned, c.external),
+		evidence(blocker.FromField, "annotation %s is %s, which deletes the disk: Kubernetes does not",
+			storage.AnnDynamicallyProvisioned, c.external),
 	}, b.Evidence...)
 	return r.keepForClaim(ctx, []blocker.Blocker{b})
 }
@@ -215,8 +220,10 @@ func (r *reclaimed) nodeGone(b *blocker.Blocker) {
 	b.Holder = "the administrator of the node of the volume"
 	b.Evidence = append(b.Evidence, evidence(blocker.FromList,
 		"the provisioner runs with --node-deployment, on each node for the volumes of that node, and no node fits spec.nodeAffinity of the volume"))
-	b.Next = cluster.Steps("bring the node of the volume back", r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "jsonpath={.spec.nodeAffinity}"))
-	if last := r.Holders().RemovalStep(r.object, r.finalizer, "only if the node never comes back: its disk is not deleted, and no object tells of it any more"); last != "" {
+	b.Next = cluster.Steps("bring the node of the volume back",
+		r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "jsonpath={.spec.nodeAffinity}"))
+	if last := r.Holders().RemovalStep(r.object, r.finalizer,
+		"only if the node never comes back: its disk is not deleted, and no object tells of it any more"); last != "" {
 		b.Next += "\n" + last
 	}
 }

@@ -28,7 +28,8 @@ func oneNode(t *testing.T, name string) *cluster.Reader {
 	t.Helper()
 	node := corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady,
+			Status: corev1.ConditionTrue}}},
 	}
 	return answering(t, corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.Node{node}})
 }
@@ -68,8 +69,9 @@ func TestVolumeOfGoneNodeIsNotDeleted(t *testing.T) {
 				}}}},
 			}}}
 			r := &reclaimed{
-				volumeChain: &volumeChain{subject: subject[corev1.PersistentVolume]{readerOnly{reader: oneNode(t, tc.node)}, nil, v}},
-				finding:     holder.Finding{Containers: tc.containers},
+				volumeChain: &volumeChain{subject: subject[corev1.PersistentVolume]{readerOnly{reader: oneNode(t, tc.node)}, nil,
+					v}},
+				finding: holder.Finding{Containers: tc.containers},
 			}
 			r.observeNode(t.Context())
 			if r.state.Node != tc.want {

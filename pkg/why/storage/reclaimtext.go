@@ -26,7 +26,8 @@ func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
 	case blocker.DriverRefuses:
 		b.Evidence = append(r.failure, b.Evidence...)
 		b.Since = r.failedSince
-		b.Next = cluster.Steps("mend what the error of "+r.provisionerOf()+" says. The deletion is retried", commands.Kubectl("", "describe", "pv", name)) + r.orKeep()
+		b.Next = cluster.Steps("mend what the error of "+r.provisionerOf()+" says. The deletion is retried",
+			commands.Kubectl("", "describe", "pv", name)) + r.orKeep()
 	case blocker.DriverMissing:
 		b.Evidence = append(r.failure, b.Evidence...)
 		if r.driver != "" && !strings.Contains(b.Holder, r.driver) { // several drivers have such a provisioner
@@ -35,13 +36,15 @@ func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
 		b.Next = r.nextForMissingDriver(b.Next)
 	case blocker.DriverDeletes:
 		b.Evidence = append(r.failure, b.Evidence...)
-		b.Next = cluster.Steps("wait: "+r.provisionerOf()+" is asked to delete the disk, and reports no error", nonEmpty(b.Next)...) + r.orKeep()
+		b.Next = cluster.Steps("wait: "+r.provisionerOf()+" is asked to delete the disk, and reports no error",
+			nonEmpty(b.Next)...) + r.orKeep()
 	case blocker.HandleShared:
 		r.shared(&b)
 	case blocker.SecretMissing:
 		b.Holder = "the administrator of secret " + r.secret.namespace + "/" + r.secret.name
 		b.Evidence = []blocker.Evidence{r.noSecret()}
-		b.Next = cluster.Steps("create the secret again, with the credentials that the driver needs", commands.Kubectl(r.secret.namespace, "create", "secret", "generic", r.secret.name, "--from-env-file=FILE"))
+		b.Next = cluster.Steps("create the secret again, with the credentials that the driver needs",
+			commands.Kubectl(r.secret.namespace, "create", "secret", "generic", r.secret.name, "--from-env-file=FILE"))
 	case blocker.JournalEntry:
 		r.journal(&b)
 	case blocker.NodeGone:
@@ -53,7 +56,8 @@ func (r *reclaimed) blockerOf(judgment volume.Judgment) blocker.Blocker {
 	default: // the finding says all
 	}
 	if b.Next == "" {
-		b.Next = cluster.Steps("look for the provisioner of "+r.provisionerOf(), commands.Kubectl("", "get", "csidriver"), commands.Kubectl("", "describe", "pv", name))
+		b.Next = cluster.Steps("look for the provisioner of "+r.provisionerOf(), commands.Kubectl("", "get", "csidriver"),
+			commands.Kubectl("", "describe", "pv", name))
 	}
 	return b
 }
@@ -71,11 +75,14 @@ func (r *reclaimed) nextForMissingDriver(next string) string {
 			r.Commands().Kubectl("", "get", "pv", r.typed.Name)) + "\n" + next
 	}
 	if r.driver == "" {
-		return cluster.Steps("no plugin can delete "+r.dataText()+", which stays in storage until somebody deletes it there. Find out whether the data is still wanted, and note its place",
+		return cluster.Steps("no plugin can delete "+r.dataText()+
+			", which stays in storage until somebody deletes it there. Find out whether the data is still wanted, and note its place",
 			r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()
 	}
-	return cluster.Steps(r.diskText()+" waits for the provisioner of driver "+r.driver+", which deletes the disk with its data once it runs",
-		r.Commands().Kubectl("", "get", "csidriver", r.driver)) + "\n" + cmp.Or(next, cluster.Steps("install the driver again, with its provisioner"))
+	return cluster.Steps(r.diskText()+" waits for the provisioner of driver "+r.driver+
+		", which deletes the disk with its data once it runs",
+		r.Commands().Kubectl("", "get", "csidriver", r.driver)) + "\n" +
+		cmp.Or(next, cluster.Steps("install the driver again, with its provisioner"))
 }
 
 // dataText names what an in-tree plugin deletes.
@@ -101,17 +108,21 @@ func (r *reclaimed) journal(b *blocker.Blocker) {
 	uid := string(r.typed.Spec.ClaimRef.UID)
 	for _, one := range r.entries {
 		if !one.unresolved {
-			b.Evidence = append(b.Evidence, evidence(blocker.FromLease, "Lease %s has an open entry for claim UID %s", one.lease, uid))
+			b.Evidence = append(b.Evidence, evidence(blocker.FromLease, "Lease %s has an open entry for claim UID %s", one.lease,
+				uid))
 			continue
 		}
-		b.Evidence = append(b.Evidence, evidence(blocker.FromLease, "Lease %s has an unresolved entry for claim UID %s: %s", one.lease, uid, one.reason))
+		b.Evidence = append(b.Evidence, evidence(blocker.FromLease, "Lease %s has an unresolved entry for claim UID %s: %s",
+			one.lease, uid, one.reason))
 	}
-	b.Next = cluster.Steps("the provisioner ends the entry, then deletes the disk", r.Commands().Exeunt("", "journal", "list"))
+	b.Next = cluster.Steps("the provisioner ends the entry, then deletes the disk",
+		r.Commands().Exeunt("", "journal", "list"))
 }
 
 func (r *reclaimed) featureOff(b *blocker.Blocker) {
 	for _, container := range r.finding.Containers {
-		b.Evidence = append(b.Evidence, evidence(blocker.FromWorkload, "%s runs %s", container.Workload, strings.Join(append([]string{container.Image}, container.Args...), " ")))
+		b.Evidence = append(b.Evidence, evidence(blocker.FromWorkload, "%s runs %s", container.Workload,
+			strings.Join(append([]string{container.Image}, container.Args...), " ")))
 	}
 	b.Next = cluster.Steps("run csi-provisioner v5.0 or later, or the provisioner of Exeunt, without HonorPVReclaimPolicy=false: it removes the finalizer once the disk is deleted",
 		r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "jsonpath={.spec.csi.volumeHandle}"))
@@ -120,7 +131,8 @@ func (r *reclaimed) featureOff(b *blocker.Blocker) {
 // tooLate returns the blocker of a volume that only the provisioner of Exeunt reclaims.
 func (r *reclaimed) tooLate(judgment volume.Judgment, facts []blocker.Evidence) blocker.Blocker {
 	b := judged(r.blocker(r.finalizer), judgment, r.finding)
-	b.Evidence = append([]blocker.Evidence{evidence(blocker.FromField, "annotation %s is %s", reclaim.Annotation, reclaim.AnnotationPending)}, append(facts, b.Evidence...)...)
+	b.Evidence = append([]blocker.Evidence{evidence(blocker.FromField, "annotation %s is %s", reclaim.Annotation,
+		reclaim.AnnotationPending)}, append(facts, b.Evidence...)...)
 	b.Next = cluster.Steps("find out whether the data is still wanted. If so, set the policy Retain, and take the annotation off: the disk stays in storage. If not, run the provisioner of Exeunt for "+r.driver+" again: it deletes the disk",
 		r.Commands().Kubectl("", "get", "pv", r.typed.Name, "-o", "yaml")) + "\n" + r.giveDiskUp()
 	return b

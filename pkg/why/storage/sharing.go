@@ -53,7 +53,8 @@ func (r *reclaimed) sameDisk() blocker.Evidence {
 	others := make([]string, len(r.sharing))
 	for i := range r.sharing {
 		other := &r.sharing[i]
-		others[i] = fmt.Sprintf("%s (phase %s, policy %s)", other.Name, other.Status.Phase, other.Spec.PersistentVolumeReclaimPolicy)
+		others[i] = fmt.Sprintf("%s (phase %s, policy %s)", other.Name, other.Status.Phase,
+			other.Spec.PersistentVolumeReclaimPolicy)
 	}
 	return evidence(blocker.FromList, "PersistentVolume %s has the same disk", strings.Join(others, ", "))
 }
@@ -77,7 +78,8 @@ func (r *reclaimed) keepForOthers(sentence string) string {
 	}
 	names := strings.Join(others, ", ")
 	return cluster.Steps(sentence, show) + "\n" +
-		cluster.Comments("first set Retain on "+names+", otherwise the disk is deleted for "+names+". Then give this volume up", append(keeps, retain(commands, r.typed.Name))...)
+		cluster.Comments("first set Retain on "+names+", otherwise the disk is deleted for "+names+
+			". Then give this volume up", append(keeps, retain(commands, r.typed.Name))...)
 }
 
 // retain returns the command that sets the policy Retain.
@@ -95,7 +97,8 @@ func (r *reclaimed) orKeep() string {
 
 // keepsDisk reports whether nothing deletes the disk of the volume now.
 func keepsDisk(v *corev1.PersistentVolume) bool {
-	return v.Status.Phase == corev1.VolumeBound || v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+	return v.Status.Phase == corev1.VolumeBound ||
+		v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
 // unchecked returns as evidence for a blocker what only the provisioner of Exeunt checks before it
@@ -109,13 +112,15 @@ func (r *reclaimed) unchecked(reason blocker.Reason) []blocker.Evidence {
 		if reason != blocker.HandleShared {
 			all = append(all, r.sameDisk())
 		}
-		all = append(all, evidence(blocker.FromList, "csi-provisioner does not check this: the data of PersistentVolume %s is deleted, too", r.othersOnDisk()))
+		all = append(all, evidence(blocker.FromList,
+			"csi-provisioner does not check this: the data of PersistentVolume %s is deleted, too", r.othersOnDisk()))
 	}
 	if r.state.Secret == volume.SecretMissing || r.state.Secret == volume.SecretMissingMaybe {
 		if reason != blocker.SecretMissing {
 			all = append(all, r.noSecret())
 		}
-		all = append(all, evidence(blocker.FromField, "csi-provisioner does not check this: the driver is called without the secret"))
+		all = append(all, evidence(blocker.FromField,
+			"csi-provisioner does not check this: the driver is called without the secret"))
 	}
 	if len(all) > 0 {
 		all = append(all, r.served...)
@@ -125,5 +130,6 @@ func (r *reclaimed) unchecked(reason blocker.Reason) []blocker.Evidence {
 
 // noSecret returns as evidence that the secret of the deletion does not exist.
 func (r *reclaimed) noSecret() blocker.Evidence {
-	return evidence(blocker.FromField, "secret %s/%s, which the annotations of the volume name, does not exist", r.secret.namespace, r.secret.name)
+	return evidence(blocker.FromField, "secret %s/%s, which the annotations of the volume name, does not exist",
+		r.secret.namespace, r.secret.name)
 }

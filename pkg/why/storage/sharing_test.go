@@ -32,7 +32,8 @@ func onDisk(server volume.Server, other corev1.PersistentVolume) *reclaimed {
 func newOther(phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy) corev1.PersistentVolume {
 	return corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "b"},
-		Spec:       corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: policy}, Status: corev1.PersistentVolumeStatus{Phase: phase},
+		Spec:       corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: policy},
+		Status:     corev1.PersistentVolumeStatus{Phase: phase},
 	}
 }
 
@@ -49,14 +50,17 @@ func TestSharedDiskIsGivenUpOnlyIfTheOtherVolumeKeepsIt(t *testing.T) {
 		"failed, Delete":    {newOther(corev1.VolumeFailed, deletes), false},
 		"available, Delete": {newOther(corev1.VolumeAvailable, deletes), false},
 	} {
-		for _, judgment := range []volume.Judgment{{Reason: blocker.HandleShared}, {Reason: blocker.DriverDeletes}, {Reason: blocker.DriverRefuses}} {
+		for _, judgment := range []volume.Judgment{{Reason: blocker.HandleShared}, {Reason: blocker.DriverDeletes},
+			{Reason: blocker.DriverRefuses}} {
 			t.Run(name+", "+judgment.Reason.String(), func(t *testing.T) {
 				found := onDisk(volume.ServerOther, tc.other).blockerOf(judgment)
 				lines := strings.Split(found.Next, "\n")
-				if got := slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "kubectl patch ") }); got != tc.pasted {
+				if got := slices.ContainsFunc(lines,
+					func(line string) bool { return strings.HasPrefix(line, "kubectl patch ") }); got != tc.pasted {
 					t.Errorf("pasted, the next step patches: %v, want %v:\n%s", got, tc.pasted, found.Next)
 				}
-				if strings.Contains(found.Next, "first set Retain on b") == tc.pasted || !slices.Contains(lines, "kubectl get pv a b") {
+				if strings.Contains(found.Next, "first set Retain on b") == tc.pasted ||
+					!slices.Contains(lines, "kubectl get pv a b") {
 					t.Errorf("the next step is:\n%s", found.Next)
 				}
 			})
@@ -65,7 +69,8 @@ func TestSharedDiskIsGivenUpOnlyIfTheOtherVolumeKeepsIt(t *testing.T) {
 }
 
 func TestEvidenceSaysWhatOtherProvisionersDoNotCheck(t *testing.T) {
-	for server, want := range map[volume.Server]bool{volume.ServerOurs: false, volume.ServerOther: true, volume.ServerUnseen: true, volume.ServerGone: true} {
+	for server, want := range map[volume.Server]bool{volume.ServerOurs: false, volume.ServerOther: true,
+		volume.ServerUnseen: true, volume.ServerGone: true} {
 		for _, reason := range []blocker.Reason{blocker.HandleShared, blocker.DriverDeletes} {
 			r := onDisk(server, newOther(corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete))
 			r.state.Secret, r.secret = volume.SecretMissing, secretRef{"kube-system", "credentials"}
@@ -82,7 +87,8 @@ func TestEvidenceSaysWhatOtherProvisionersDoNotCheck(t *testing.T) {
 					t.Errorf("server %v, %v: evidence has %q: %v, want %v:\n%s", server, reason, sentence, !want, want, text)
 				}
 			}
-			if sharing := strings.Count(text, "PersistentVolume b (phase Released, policy Delete) has the same disk\n"); want && sharing != 1 {
+			if sharing := strings.Count(text, "PersistentVolume b (phase Released, policy Delete) has the same disk\n"); want &&
+				sharing != 1 {
 				t.Errorf("server %v, %v: the other volume is named %d times:\n%s", server, reason, sharing, text)
 			}
 		}
@@ -90,10 +96,12 @@ func TestEvidenceSaysWhatOtherProvisionersDoNotCheck(t *testing.T) {
 }
 
 func TestReclaimKnowsWhoServes(t *testing.T) {
-	for holderIdentity, want := range map[string]volume.Server{"pod_uid_exeunt": volume.ServerOurs, "pod-0": volume.ServerOther} {
+	for holderIdentity, want := range map[string]volume.Server{"pod_uid_exeunt": volume.ServerOurs,
+		"pod-0": volume.ServerOther} {
 		lease := coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-example-com"},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holderIdentity, LeaseDurationSeconds: ptr.To[int32](60), RenewTime: &metav1.MicroTime{Time: time.Now()}},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holderIdentity, LeaseDurationSeconds: ptr.To[int32](60),
+				RenewTime: &metav1.MicroTime{Time: time.Now()}},
 		}
 		reader := clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
 			version := metav1.ListMeta{ResourceVersion: "7"}
@@ -108,8 +116,10 @@ func TestReclaimKnowsWhoServes(t *testing.T) {
 		})
 		v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 		r := &reclaimed{
-			volumeChain: &volumeChain{subject: subject[corev1.PersistentVolume]{readerOnly{reader: reader}, &unstructured.Unstructured{}, v}, driver: "csi.example.com"},
-			finding:     holder.Finding{State: blocker.ControllerState{Workload: blocker.WorkloadReady, Lease: blocker.LeaseHeld}},
+			volumeChain: &volumeChain{subject: subject[corev1.PersistentVolume]{readerOnly{reader: reader},
+				&unstructured.Unstructured{}, v}, driver: "csi.example.com"},
+			finding: holder.Finding{State: blocker.ControllerState{Workload: blocker.WorkloadReady,
+				Lease: blocker.LeaseHeld}},
 		}
 		r.observe(t.Context())
 		if r.state.Server != want || len(r.served) != 1 {

@@ -57,7 +57,8 @@ const (
 )
 
 // read reads an object of the group.
-func (k snapshotKinds) read(ctx context.Context, e chain.Explorer, kind, namespace, name string) (*unstructured.Unstructured, cluster.Presence) {
+func (k snapshotKinds) read(ctx context.Context, e chain.Explorer, kind, namespace,
+	name string) (*unstructured.Unstructured, cluster.Presence) {
 	mapping, err := e.Reader().Mapper().RESTMapping(schema.GroupKind{Group: k.group, Kind: kind})
 	switch {
 	case meta.IsNoMatchError(err):
@@ -66,12 +67,14 @@ func (k snapshotKinds) read(ctx context.Context, e chain.Explorer, kind, namespa
 		e.Reader().Note("could not find the kind %s.%s: %v", kind, k.group, err)
 		return nil, cluster.Unseen
 	}
-	object, presence, _ := e.Reader().Live(ctx, cluster.Ref{Resource: mapping.Resource, Kind: kind, Namespace: namespace, Name: name})
+	object, presence, _ := e.Reader().Live(ctx, cluster.Ref{Resource: mapping.Resource, Kind: kind, Namespace: namespace,
+		Name: name})
 	return object, presence
 }
 
 // explainSnapshot returns what the deletion of a snapshot waits for.
-func (k snapshotKinds) explainSnapshot(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
+func (k snapshotKinds) explainSnapshot(ctx context.Context, e chain.Explorer,
+	object *unstructured.Unstructured) []blocker.Blocker {
 	var all []blocker.Blocker
 	for _, name := range object.GetFinalizers() {
 		switch name {
@@ -89,7 +92,8 @@ func (k snapshotKinds) explainSnapshot(ctx context.Context, e chain.Explorer, ob
 }
 
 // explainBound explains the finalizer that keeps a snapshot for its content.
-func (k snapshotKinds) explainBound(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured, name string) []blocker.Blocker {
+func (k snapshotKinds) explainBound(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured,
+	name string) []blocker.Blocker {
 	if found := groupOf(ctx, e, object, name); len(found) > 0 {
 		return found
 	}
@@ -142,15 +146,19 @@ func groupOf(ctx context.Context, e chain.Explorer, object *unstructured.Unstruc
 	}
 	found, presence := grouped.read(ctx, e, grouped.snapshot, object.GetNamespace(), group)
 	b := blocker.Blocker{
-		Object:    blocker.Object{Kind: grouped.snapshot, Group: grouped.group, Namespace: object.GetNamespace(), Name: group},
+		Object: blocker.Object{Kind: grouped.snapshot, Group: grouped.group, Namespace: object.GetNamespace(),
+			Name: group},
 		Finalizer: name, Reason: blocker.SnapshotBound, Since: askedAt(object),
-		Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.volumeGroupSnapshotName is %s, which is %s", group, presence)},
-		Next:     cluster.Steps("a member goes with its group", e.Commands().Kubectl(object.GetNamespace(), "get", grouped.command, group)),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.volumeGroupSnapshotName is %s, which is %s", group,
+			presence)},
+		Next: cluster.Steps("a member goes with its group", e.Commands().
+			Kubectl(object.GetNamespace(), "get", grouped.command, group)),
 	}
 	switch presence {
 	case cluster.Present:
 		b.Verdict = blocker.Waiting
-		b = waitsFor(ctx, e, b, user{found, grouped.command, "a member goes with its group", "this deletes all snapshots of the group"})
+		b = waitsFor(ctx, e, b, user{found, grouped.command, "a member goes with its group",
+			"this deletes all snapshots of the group"})
 	case cluster.Unseen:
 		b.Verdict = blocker.Unknown
 	case cluster.Absent:
@@ -162,8 +170,10 @@ func groupOf(ctx context.Context, e chain.Explorer, object *unstructured.Unstruc
 // restored explains a finalizer that keeps a snapshot while volumes are restored from it.
 func restored(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured, name string) []blocker.Blocker {
 	s := subject[unstructured.Unstructured]{e, object, object}
-	claims, seen := cluster.List(ctx, e.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{Namespace: object.GetNamespace()})
-	users := waitingClaims(claims, storage.DataSource{Kind: storage.SourceSnapshot, Namespace: object.GetNamespace(), Name: object.GetName()})
+	claims, seen := cluster.List(ctx, e.Reader(), cluster.PersistentVolumeClaims,
+		cluster.Selection{Namespace: object.GetNamespace()})
+	users := waitingClaims(claims, storage.DataSource{Kind: storage.SourceSnapshot, Namespace: object.GetNamespace(),
+		Name: object.GetName()})
 	facts := []blocker.Evidence{evidence(blocker.FromList, "no claim waits for a volume from the snapshot")}
 	state := volume.UseState{Used: volume.FactOf(len(users) > 0, seen), Error: volume.No}
 	driver, makers := "", holder.Finding{}
@@ -183,13 +193,15 @@ func restored(ctx context.Context, e chain.Explorer, object *unstructured.Unstru
 	case len(users) > 0 && b.Reason == blocker.SnapshotRunning:
 		return claimsThatWait(ctx, e, b, users, "wait until the claim has its volume", "this gives the claim up")
 	case len(users) > 0 && b.Reason == blocker.ControllerFails:
-		b.Next = mendOrGiveUp(e, "the volume cannot be restored: mend what the error says; it is retried", "this gives the claim up", &users[0])
+		b.Next = mendOrGiveUp(e, "the volume cannot be restored: mend what the error says; it is retried",
+			"this gives the claim up", &users[0])
 	}
 	return []blocker.Blocker{b}
 }
 
 // explainContent returns what the deletion of a content waits for.
-func (k snapshotKinds) explainContent(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
+func (k snapshotKinds) explainContent(ctx context.Context, e chain.Explorer,
+	object *unstructured.Unstructured) []blocker.Blocker {
 	var all []blocker.Blocker
 	for _, name := range object.GetFinalizers() {
 		if name == k.contentFinalizer {
@@ -201,23 +213,28 @@ func (k snapshotKinds) explainContent(ctx context.Context, e chain.Explorer, obj
 	return all
 }
 
-func (k snapshotKinds) contentBlocker(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured, name string) blocker.Blocker {
+func (k snapshotKinds) contentBlocker(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured,
+	name string) blocker.Blocker {
 	driver, _, _ := unstructured.NestedString(object.Object, "spec", "driver")
 	policy, _, _ := unstructured.NestedString(object.Object, "spec", "deletionPolicy")
 	finding := look(ctx, e, name, k.content, k.group, driver)
 	bound, snapshot, facts := k.boundTo(ctx, e, object)
 	failed, failures := k.contentError(ctx, e, object, driver)
-	judgment := volume.Content(volume.ContentState{Bound: bound, Deletes: policy == string(corev1.PersistentVolumeReclaimDelete), Error: failed, Sidecar: finding.State})
-	b := judged(blocker.Blocker{Object: cluster.ObjectOf(object), Finalizer: name, Since: askedAt(object)}, judgment, finding)
+	judgment := volume.Content(volume.ContentState{Bound: bound,
+		Deletes: policy == string(corev1.PersistentVolumeReclaimDelete), Error: failed, Sidecar: finding.State})
+	b := judged(blocker.Blocker{Object: cluster.ObjectOf(object), Finalizer: name, Since: askedAt(object)}, judgment,
+		finding)
 	switch judgment.Reason {
 	case blocker.SnapshotBound:
 		b.Object, b.Holder = snapshot, "the user of "+snapshot.String()
 		b.Evidence = facts
-		b.Next = giveUp(e, "the content goes with its "+k.snapshot, "this gives the snapshot up; the deletion policy of the content is "+policy,
+		b.Next = giveUp(e, "the content goes with its "+k.snapshot,
+			"this gives the snapshot up; the deletion policy of the content is "+policy,
 			snapshot.Namespace, k.command, snapshot.Name)
 	case blocker.DriverRefuses:
 		b.Evidence = append(failures, b.Evidence...)
-		b.Next = cluster.Steps("mend what the error of "+driver+" says, such as a clone that depends on the snapshot. The deletion is retried",
+		b.Next = cluster.Steps("mend what the error of "+driver+
+			" says, such as a clone that depends on the snapshot. The deletion is retried",
 			e.Commands().Kubectl("", "describe", k.command+"content", object.GetName()))
 	default:
 		b.Evidence = append(append(facts, failures...), b.Evidence...)
@@ -226,21 +243,26 @@ func (k snapshotKinds) contentBlocker(ctx context.Context, e chain.Explorer, obj
 }
 
 // boundTo reports whether the snapshot of the content exists and stays.
-func (k snapshotKinds) boundTo(ctx context.Context, e chain.Explorer, content *unstructured.Unstructured) (volume.Fact, blocker.Object, []blocker.Evidence) {
+func (k snapshotKinds) boundTo(ctx context.Context, e chain.Explorer,
+	content *unstructured.Unstructured) (volume.Fact, blocker.Object, []blocker.Evidence) {
 	ref, _, _ := unstructured.NestedStringMap(content.Object, "spec", k.snapshotRef)
-	object := blocker.Object{Kind: k.snapshot, Group: k.group, Namespace: ref["namespace"], Name: ref["name"], UID: ref["uid"]}
+	object := blocker.Object{Kind: k.snapshot, Group: k.group, Namespace: ref["namespace"], Name: ref["name"],
+		UID: ref["uid"]}
 	if ref["uid"] == "" || ref["name"] == "" {
-		return volume.No, object, []blocker.Evidence{evidence(blocker.FromField, "spec.%s names no %s by UID", k.snapshotRef, k.snapshot)}
+		return volume.No, object,
+			[]blocker.Evidence{evidence(blocker.FromField, "spec.%s names no %s by UID", k.snapshotRef, k.snapshot)}
 	}
 	snapshot, presence := k.read(ctx, e, k.snapshot, ref["namespace"], ref["name"])
-	facts := []blocker.Evidence{evidence(blocker.FromField, "%s with UID %s, which spec.%s names, is %s", object, ref["uid"], k.snapshotRef, presence)}
+	facts := []blocker.Evidence{evidence(blocker.FromField, "%s with UID %s, which spec.%s names, is %s", object,
+		ref["uid"], k.snapshotRef, presence)}
 	switch {
 	case presence == cluster.Unseen:
 		return volume.Unseen, object, facts
 	case presence == cluster.Absent || string(snapshot.GetUID()) != ref["uid"]:
 		return volume.No, object, facts
 	case snapshot.GetDeletionTimestamp() != nil:
-		return volume.No, object, append(facts, evidence(blocker.FromField, "the %s was deleted at %s", k.snapshot, askedAt(snapshot)))
+		return volume.No, object, append(facts, evidence(blocker.FromField, "the %s was deleted at %s", k.snapshot,
+			askedAt(snapshot)))
 	}
 	return volume.Yes, object, facts
 }
@@ -261,7 +283,8 @@ func isCreationError(content *unstructured.Unstructured, at time.Time) bool {
 }
 
 // contentError reports whether the deletion of the snapshot in storage fails now.
-func (k snapshotKinds) contentError(ctx context.Context, e chain.Explorer, content *unstructured.Unstructured, driver string) (volume.Fact, []blocker.Evidence) {
+func (k snapshotKinds) contentError(ctx context.Context, e chain.Explorer, content *unstructured.Unstructured,
+	driver string) (volume.Fact, []blocker.Evidence) {
 	var facts []blocker.Evidence
 	failed := false
 	if message, _, _ := unstructured.NestedString(content.Object, "status", "error", "message"); message != "" {
@@ -271,7 +294,8 @@ func (k snapshotKinds) contentError(ctx context.Context, e chain.Explorer, conte
 		facts = append(facts, evidence(blocker.FromField, "status.error of %s: %s", text, message))
 	}
 	events, seen := cluster.EventsOf(ctx, e.Reader(), content.GetKind(), content)
-	last := lastOf(sentBy(events, controllersOf(k.contentFinalizer, k.content, k.group), driver), "SnapshotDeleteError", "GroupSnapshotDeleteError")
+	last := lastOf(sentBy(events, controllersOf(k.contentFinalizer, k.content, k.group), driver), "SnapshotDeleteError",
+		"GroupSnapshotDeleteError")
 	if last != nil {
 		failed = failed || isRecent(e.Reader(), cluster.EventTime(*last)) && volume.IsRefusal(last.Message)
 		facts = append(facts, evidence(blocker.FromEvent, "%s", eventText(*last)))

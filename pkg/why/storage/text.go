@@ -39,7 +39,8 @@ func WaitsSince(object *unstructured.Unstructured) string {
 	}
 	policy, _, _ := unstructured.NestedString(object.Object, "spec", "persistentVolumeReclaimPolicy")
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
-	if policy != string(corev1.PersistentVolumeReclaimDelete) || phase != string(corev1.VolumeReleased) && phase != string(corev1.VolumeFailed) {
+	if policy != string(corev1.PersistentVolumeReclaimDelete) || phase != string(corev1.VolumeReleased) &&
+		phase != string(corev1.VolumeFailed) {
 		return ""
 	}
 	since, _, _ := unstructured.NestedString(object.Object, "status", "lastPhaseTransitionTime")
@@ -80,7 +81,8 @@ func eventText(event corev1.Event) string {
 	if event.Series != nil {
 		count = event.Series.Count
 	}
-	return fmt.Sprintf("%s, %s, last at %s: %s", event.Reason, terminal.Times(count), blocker.Time(cluster.EventTime(event)), event.Message)
+	return fmt.Sprintf("%s, %s, last at %s: %s", event.Reason, terminal.Times(count),
+		blocker.Time(cluster.EventTime(event)), event.Message)
 }
 
 // retained returns the blocker, which blocks nothing, of a volume that its policy keeps.
@@ -104,14 +106,16 @@ func (c *volumeChain) claimed(ctx context.Context) []blocker.Blocker {
 		Object: cluster.ObjectOf(c.claim), Finalizer: c.keeper(), Reason: blocker.ClaimExists, Verdict: blocker.Waiting,
 		Holder: fmt.Sprintf("the user of claim %s/%s", claim.Namespace, claim.Name), Since: askedAt(c.object),
 		Evidence: []blocker.Evidence{
-			evidence(blocker.FromField, "spec.claimRef names claim %s/%s with UID %s, which exists", claim.Namespace, claim.Name, claim.UID),
+			evidence(blocker.FromField, "spec.claimRef names claim %s/%s with UID %s, which exists", claim.Namespace, claim.Name,
+				claim.UID),
 			evidence(blocker.FromField, "status.phase is %s", c.typed.Status.Phase),
 		},
 		Next: giveUp(c, "the volume goes once its claim is deleted", loss, claim.Namespace, "pvc", claim.Name),
 	}
 	if c.claim.GetDeletionTimestamp() != nil {
 		b.Evidence = append(b.Evidence, evidence(blocker.FromField, "the claim was deleted at %s", askedAt(c.claim)))
-		b.Next = cluster.Steps("the claim is being deleted. See what it waits for", c.Commands().Exeunt(claim.Namespace, "why", "pvc/"+claim.Name))
+		b.Next = cluster.Steps("the claim is being deleted. See what it waits for",
+			c.Commands().Exeunt(claim.Namespace, "why", "pvc/"+claim.Name))
 		b.Blockers = c.Explain(ctx, c.claim)
 	}
 	return append([]blocker.Blocker{b}, late...)
@@ -133,9 +137,11 @@ func (c *volumeChain) consequence(ctx context.Context) (string, []blocker.Blocke
 func (c *volumeChain) claimUnseen() blocker.Blocker {
 	claim := c.typed.Spec.ClaimRef
 	return blocker.Blocker{
-		Object:    blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: string(claim.UID)},
+		Object: blocker.Object{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name,
+			UID: string(claim.UID)},
 		Finalizer: c.keeper(), Reason: blocker.ClaimExists, Verdict: blocker.Unknown, Since: askedAt(c.object),
-		Evidence: []blocker.Evidence{evidence(blocker.FromField, "spec.claimRef names claim %s/%s, which could not be read; status.phase is %s", claim.Namespace, claim.Name, c.typed.Status.Phase)},
-		Next:     c.Commands().Kubectl(claim.Namespace, "get", "pvc", claim.Name),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField,
+			"spec.claimRef names claim %s/%s, which could not be read; status.phase is %s", claim.Namespace, claim.Name, c.typed.Status.Phase)},
+		Next: c.Commands().Kubectl(claim.Namespace, "get", "pvc", claim.Name),
 	}
 }

@@ -23,7 +23,8 @@ const (
 const maxUsers = 10
 
 // explainAttributesClass returns what the deletion of a VolumeAttributesClass waits for.
-func explainAttributesClass(ctx context.Context, e chain.Explorer, object *unstructured.Unstructured) []blocker.Blocker {
+func explainAttributesClass(ctx context.Context, e chain.Explorer,
+	object *unstructured.Unstructured) []blocker.Blocker {
 	return explainUsers(ctx, e, object, classProtection, usersOfClass)
 }
 
@@ -67,21 +68,24 @@ func usersOfClass(ctx context.Context, e chain.Explorer, class *unstructured.Uns
 			users = append(users, by.blocker(ctx, e, class, typed))
 		}
 	}
-	claimsSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{}, func(page []corev1.PersistentVolumeClaim) {
-		for i := range page {
-			claim := &page[i]
-			if names(claim.Spec.VolumeAttributesClassName, class) || names(claim.Status.CurrentVolumeAttributesClassName, class) {
-				add(classUser{"PersistentVolumeClaim", "pvc", "volumeAttributesClassName"}, claim)
+	claimsSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{},
+		func(page []corev1.PersistentVolumeClaim) {
+			for i := range page {
+				claim := &page[i]
+				if names(claim.Spec.VolumeAttributesClassName, class) || names(claim.Status.CurrentVolumeAttributesClassName,
+					class) {
+					add(classUser{"PersistentVolumeClaim", "pvc", "volumeAttributesClassName"}, claim)
+				}
 			}
-		}
-	})
-	volumesSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumes, cluster.Selection{}, func(page []corev1.PersistentVolume) {
-		for i := range page {
-			if names(page[i].Spec.VolumeAttributesClassName, class) {
-				add(classUser{"PersistentVolume", "pv", "spec.volumeAttributesClassName"}, &page[i])
+		})
+	volumesSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumes, cluster.Selection{},
+		func(page []corev1.PersistentVolume) {
+			for i := range page {
+				if names(page[i].Spec.VolumeAttributesClassName, class) {
+					add(classUser{"PersistentVolume", "pv", "spec.volumeAttributesClassName"}, &page[i])
+				}
 			}
-		}
-	})
+		})
 	return users, claimsSeen && volumesSeen
 }
 
@@ -89,8 +93,10 @@ func usersOfClass(ctx context.Context, e chain.Explorer, class *unstructured.Uns
 type classUser struct{ kind, resource, field string }
 
 // blocker returns the blocker of a claim or volume that names the class.
-func (u classUser) blocker(ctx context.Context, e chain.Explorer, class *unstructured.Unstructured, typed metav1.Object) blocker.Blocker {
-	object := blocker.Object{Kind: u.kind, Namespace: typed.GetNamespace(), Name: typed.GetName(), UID: string(typed.GetUID())}
+func (u classUser) blocker(ctx context.Context, e chain.Explorer, class *unstructured.Unstructured,
+	typed metav1.Object) blocker.Blocker {
+	object := blocker.Object{Kind: u.kind, Namespace: typed.GetNamespace(), Name: typed.GetName(),
+		UID: string(typed.GetUID())}
 	b := blocker.Blocker{
 		Object: object, Holder: "the user of " + object.String(), Since: askedAt(class),
 		Evidence: []blocker.Evidence{evidence(blocker.FromField, "%s of %s is %s", u.field, object, class.GetName())},
@@ -125,11 +131,13 @@ func podsOfDevices(ctx context.Context, e chain.Explorer, claim *unstructured.Un
 			Object: blocker.Object{Kind: resource, Namespace: claim.GetNamespace(), Name: name, UID: uid}, Since: askedAt(claim),
 			Holder:   resource + " " + claim.GetNamespace() + "/" + name,
 			Evidence: []blocker.Evidence{evidence(blocker.FromField, "status.reservedFor names %s %s", resource, name)},
-			Next:     giveUp(e, "the devices are given back once their user is gone", "what runs there ends", claim.GetNamespace(), resource, name),
+			Next: giveUp(e, "the devices are given back once their user is gone", "what runs there ends",
+				claim.GetNamespace(), resource, name),
 		}
 		if resource == "pods" {
 			b.Object.Kind, b.Holder = "Pod", "pod "+claim.GetNamespace()+"/"+name
-			ref := cluster.Ref{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: claim.GetNamespace(), Name: name}
+			ref := cluster.Ref{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod",
+				Namespace: claim.GetNamespace(), Name: name}
 			if pod, presence, _ := e.Reader().Live(ctx, ref); presence == cluster.Present && pod.GetDeletionTimestamp() != nil {
 				b = explainDeleted(ctx, e, b, pod, "pod")
 			}

@@ -219,8 +219,10 @@ func (c *volumeChain) keepForClaim(ctx context.Context, all []blocker.Blocker) [
 		return all
 	}
 	for i := range all {
-		all[i].Evidence = append(all[i].Evidence, evidence(blocker.FromField, "spec.volumeName of claim %s names the volume", claim))
-		all[i].Next = cluster.Steps("claim "+claim+" names the volume, whose disk is to be deleted with its data: first keep the disk, then look again",
+		all[i].Evidence = append(all[i].Evidence, evidence(blocker.FromField, "spec.volumeName of claim %s names the volume",
+			claim))
+		all[i].Next = cluster.Steps("claim "+claim+
+			" names the volume, whose disk is to be deleted with its data: first keep the disk, then look again",
 			retain(c.Commands(), c.typed.Name), c.Commands().Exeunt("", "why", "pv/"+c.typed.Name))
 	}
 	return all
@@ -291,7 +293,8 @@ func newSubject[T any](e chain.Explorer, object *unstructured.Unstructured) (sub
 
 // finalizers returns a blocker for each finalizer: that of its function in special, else that
 // of the table.
-func (s subject[T]) finalizers(ctx context.Context, special func(finalizer string) ([]blocker.Blocker, bool)) []blocker.Blocker {
+func (s subject[T]) finalizers(ctx context.Context,
+	special func(finalizer string) ([]blocker.Blocker, bool)) []blocker.Blocker {
 	var all []blocker.Blocker
 	for _, name := range s.object.GetFinalizers() {
 		if found, is := special(name); is {

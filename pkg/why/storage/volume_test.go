@@ -45,7 +45,8 @@ func withClaims(t *testing.T, image, identity string, claims ...corev1.Persisten
 
 func claimOfVolume(namespace, name string, uid types.UID) corev1.PersistentVolumeClaim {
 	return corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "v"},
 	}
 }
 
@@ -53,24 +54,28 @@ func claimOfVolume(namespace, name string, uid types.UID) corev1.PersistentVolum
 func TestDiskThatClaimNamesIsKeptFirst(t *testing.T) {
 	failed := newVolume(corev1.VolumeFailed, "data", finalizer.External)
 	plugin := newVolume(corev1.VolumeFailed, "data", finalizer.InTree)
-	plugin.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs", Path: "/"}}
+	plugin.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs",
+		Path: "/"}}
 	plugin.Status.Message = "no volume plugin matched"
 	external := newVolume(corev1.VolumeReleased, "data")
 	external.DeletionTimestamp = nil // without a finalizer it would be gone
 	external.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/opt/v"}}
 	external.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "rancher.io/local-path"}
 	for name, v := range map[string]*corev1.PersistentVolume{
-		"released": newVolume(corev1.VolumeReleased, "data", finalizer.External), "failed": failed, "in-tree": plugin, "without a CSI driver": external,
+		"released": newVolume(corev1.VolumeReleased, "data", finalizer.External), "failed": failed, "in-tree": plugin,
+		"without a CSI driver": external,
 	} {
 		for image, identity := range map[string]string{"": "", stockImage: stockIdentity, ownImage: ownIdentity} {
-			for _, claim := range []corev1.PersistentVolumeClaim{claimOfVolume("shop", "data", "2"), claimOfVolume("other", "again", "3")} {
+			for _, claim := range []corev1.PersistentVolumeClaim{claimOfVolume("shop", "data", "2"),
+				claimOfVolume("other", "again", "3")} {
 				object, err := toUnstructured("v1", "PersistentVolume", v)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, found := range explainVolume(t.Context(), withClaims(t, image, identity, claim), object) {
 					commands := strings.Split(found.Next, "\n")[1:]
-					if len(commands) == 0 || !strings.HasPrefix(commands[0], "kubectl patch pv v ") || !strings.Contains(commands[0], "Retain") || !strings.Contains(found.Next, claim.Name) {
+					if len(commands) == 0 || !strings.HasPrefix(commands[0], "kubectl patch pv v ") ||
+						!strings.Contains(commands[0], "Retain") || !strings.Contains(found.Next, claim.Name) {
 						t.Errorf("%s, %q: the next step is %q, want Retain first", name, image, found.Next)
 					}
 					paste.ExpectSafe(t, found.Next)
@@ -83,10 +88,12 @@ func TestDiskThatClaimNamesIsKeptFirst(t *testing.T) {
 // Whether the data is wanted comes before whatever deletes it.
 func TestNoFirstAdviceDeletesDisk(t *testing.T) {
 	plugin := newVolume(corev1.VolumeFailed, "data", finalizer.InTree)
-	plugin.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs", Path: "/"}}
+	plugin.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs",
+		Path: "/"}}
 	plugin.Status.Message = "no volume plugin matched"
 	for name, v := range map[string]*corev1.PersistentVolume{
-		"failed": newVolume(corev1.VolumeFailed, "former", finalizer.External), "in-tree": plugin, "late": newVolume(corev1.VolumeBound, "data", finalizer.VolumeProtection),
+		"failed": newVolume(corev1.VolumeFailed, "former", finalizer.External), "in-tree": plugin,
+		"late": newVolume(corev1.VolumeBound, "data", finalizer.VolumeProtection),
 	} {
 		object, err := toUnstructured("v1", "PersistentVolume", v)
 		if err != nil {
@@ -94,7 +101,8 @@ func TestNoFirstAdviceDeletesDisk(t *testing.T) {
 		}
 		for _, found := range explainVolume(t.Context(), provisionedBy(t, stockImage, stockIdentity), object) {
 			first, _, _ := strings.Cut(found.Next, ".")
-			if strings.Contains(found.Next, "by hand") || strings.Contains(found.Next, "data") && strings.Contains(first, "run the provisioner") {
+			if strings.Contains(found.Next, "by hand") || strings.Contains(found.Next, "data") &&
+				strings.Contains(first, "run the provisioner") {
 				t.Errorf("%s: the next step is %q", name, found.Next)
 			}
 			paste.ExpectSafe(t, found.Next)
@@ -134,15 +142,18 @@ func TestStartOfProvisionerIsSaidToDeleteData(t *testing.T) {
 		t.Fatal(err)
 	}
 	labels := map[string]string{"app": "local-path"}
-	stopped := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "local-path-storage", Name: "local-path-provisioner"}, Spec: appsv1.DeploymentSpec{
+	stopped := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "local-path-storage",
+		Name: "local-path-provisioner"}, Spec: appsv1.DeploymentSpec{
 		Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "rancher/local-path-provisioner:v0.0.31"}}},
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Image: "rancher/local-path-provisioner:v0.0.31"}}},
 		},
 	}}
 	e := explorer{reader: clustertest.NewReader(t, clustertest.Objects{"deployments": {stopped}}.ServeHTTP)}
 	found := explainVolume(t.Context(), e, object)
 	want := "# the data in directory /opt/v of its node waits for the provisioner rancher.io/local-path, which deletes the data once it runs\n"
-	if len(found) != 1 || !strings.HasPrefix(found[0].Next, want) || !strings.Contains(found[0].Next, "scale deployment/local-path-provisioner") {
+	if len(found) != 1 || !strings.HasPrefix(found[0].Next, want) ||
+		!strings.Contains(found[0].Next, "scale deployment/local-path-provisioner") {
 		t.Errorf("the blockers are %+v, want the next step %q first", found, want)
 	}
 }

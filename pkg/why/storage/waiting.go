@@ -36,9 +36,12 @@ func waitsFor(ctx context.Context, e chain.Explorer, b blocker.Blocker, u user) 
 }
 
 // explainDeleted completes the blocker of an object that is being deleted with what it waits for.
-func explainDeleted(ctx context.Context, e chain.Explorer, b blocker.Blocker, object *unstructured.Unstructured, resource string) blocker.Blocker {
-	b.Evidence = append(b.Evidence, evidence(blocker.FromField, "%s is being deleted since %s", cluster.ObjectOf(object), askedAt(object)))
-	b.Next = cluster.Steps(object.GetKind()+" "+object.GetName()+" is being deleted. See what it waits for", e.Commands().Exeunt(object.GetNamespace(), "why", resource+"/"+object.GetName()))
+func explainDeleted(ctx context.Context, e chain.Explorer, b blocker.Blocker, object *unstructured.Unstructured,
+	resource string) blocker.Blocker {
+	b.Evidence = append(b.Evidence, evidence(blocker.FromField, "%s is being deleted since %s", cluster.ObjectOf(object),
+		askedAt(object)))
+	b.Next = cluster.Steps(object.GetKind()+" "+object.GetName()+" is being deleted. See what it waits for",
+		e.Commands().Exeunt(object.GetNamespace(), "why", resource+"/"+object.GetName()))
 	b.Blockers = append(b.Blockers, e.Explain(ctx, object)...)
 	return b
 }
@@ -74,7 +77,8 @@ func livingFirst(users []*unstructured.Unstructured) []*unstructured.Unstructure
 
 // blockersOfUsers returns the blocker for each user that counts: the first that nobody deleted, and
 // those that are being deleted.
-func blockersOfUsers(ctx context.Context, e chain.Explorer, b blocker.Blocker, users []*unstructured.Unstructured, like user) []blocker.Blocker {
+func blockersOfUsers(ctx context.Context, e chain.Explorer, b blocker.Blocker, users []*unstructured.Unstructured,
+	like user) []blocker.Blocker {
 	var all []blocker.Blocker
 	for _, one := range livingFirst(users) {
 		like.object = one
@@ -102,8 +106,10 @@ func reportedController(remover, users holder.Finding) holder.Finding {
 }
 
 // claimsThatWait returns the blockers of claims that wait for a volume from the object.
-func claimsThatWait(ctx context.Context, e chain.Explorer, b blocker.Blocker, claims []corev1.PersistentVolumeClaim, wait, loss string) []blocker.Blocker {
-	return blockersOfUsers(ctx, e, b, objectsOf(e, "v1", "PersistentVolumeClaim", claims), user{resource: "pvc", wait: wait, loss: loss})
+func claimsThatWait(ctx context.Context, e chain.Explorer, b blocker.Blocker, claims []corev1.PersistentVolumeClaim,
+	wait, loss string) []blocker.Blocker {
+	return blockersOfUsers(ctx, e, b, objectsOf(e, "v1", "PersistentVolumeClaim", claims),
+		user{resource: "pvc", wait: wait, loss: loss})
 }
 
 // snapshots explains the finalizer of a claim that snapshots are taken from.
@@ -148,10 +154,13 @@ func (c *claimChain) snapshotFacts(snapshots []snapshotv1.VolumeSnapshot) ([]blo
 	var facts []blocker.Evidence
 	fails := volume.No
 	for i := range snapshots {
-		facts = append(facts, evidence(blocker.FromField, "VolumeSnapshot %s is taken from the claim, and is not ready", snapshots[i].Name))
+		facts = append(facts, evidence(blocker.FromField, "VolumeSnapshot %s is taken from the claim, and is not ready",
+			snapshots[i].Name))
 		if status := snapshots[i].Status; status != nil && status.Error != nil && status.Error.Message != nil {
-			facts = append(facts, evidence(blocker.FromField, "status.error of VolumeSnapshot %s: %s", snapshots[i].Name, *status.Error.Message))
-			if status.Error.Time != nil && isRecent(c.Reader(), status.Error.Time.Time) && volume.IsRefusal(*status.Error.Message) {
+			facts = append(facts, evidence(blocker.FromField, "status.error of VolumeSnapshot %s: %s", snapshots[i].Name,
+				*status.Error.Message))
+			if status.Error.Time != nil && isRecent(c.Reader(), status.Error.Time.Time) &&
+				volume.IsRefusal(*status.Error.Message) {
 				fails = volume.Yes
 			}
 		}

@@ -18,9 +18,10 @@ import (
 func TestDeletedUserIsExplainedNotDeletedAgain(t *testing.T) {
 	snapshot := func(name string, deleted bool) *snapshotv1.VolumeSnapshot {
 		s := &snapshotv1.VolumeSnapshot{
-			TypeMeta:   metav1.TypeMeta{APIVersion: snapshotv1.SchemeGroupVersion.String(), Kind: "VolumeSnapshot"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "u", Finalizers: []string{single.snapshotFinalizer}},
-			Spec:       snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: ptr.To("data")}},
+			TypeMeta: metav1.TypeMeta{APIVersion: snapshotv1.SchemeGroupVersion.String(), Kind: "VolumeSnapshot"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "u",
+				Finalizers: []string{single.snapshotFinalizer}},
+			Spec: snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: ptr.To("data")}},
 		}
 		if deleted {
 			s.DeletionTimestamp = ptr.To(metav1.NewTime(time.Now()))
@@ -28,8 +29,9 @@ func TestDeletedUserIsExplainedNotDeletedAgain(t *testing.T) {
 		return s
 	}
 	claim := &corev1.PersistentVolumeClaim{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Finalizers: []string{snapshotSource}, DeletionTimestamp: ptr.To(metav1.NewTime(time.Now()))},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Finalizers: []string{snapshotSource},
+			DeletionTimestamp: ptr.To(metav1.NewTime(time.Now()))},
 	}
 	object, err := toUnstructured("v1", "PersistentVolumeClaim", claim)
 	if err != nil {
@@ -72,10 +74,12 @@ func TestOwnerThatCreatesNoPodsIsNoWorkload(t *testing.T) {
 			t.Errorf("%s %s creates pods: %v, want %v", owner.APIVersion, owner.Kind, got, want)
 		}
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "importer", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: "imp", UID: "u", Controller: ptr.To(true)},
-	}}}
-	if next := nextOfPod(t.Context(), commandsOnly{}, pod); strings.Contains(next, "stop the workload") || !strings.Contains(next, "delete the pod") {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "importer",
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: "imp", UID: "u", Controller: ptr.To(true)},
+		}}}
+	if next := nextOfPod(t.Context(), commandsOnly{}, pod); strings.Contains(next, "stop the workload") ||
+		!strings.Contains(next, "delete the pod") {
 		t.Errorf("the next step is %q", next)
 	}
 }

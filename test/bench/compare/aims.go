@@ -197,7 +197,8 @@ func growth(result measure.Result) [][]string {
 	}
 	value := bothCPU(large) / bothCPU(small)
 	what := fmt.Sprintf("cost of a volume among %d pairs, against that among %d", largest.Background, smallest.Background)
-	return [][]string{{what, largest.Name, fmt.Sprintf("at most %g", most), fmt.Sprintf("%.2f", value), answer(value <= most)}}
+	return [][]string{{what, largest.Name, fmt.Sprintf("at most %g", most), fmt.Sprintf("%.2f", value),
+		answer(value <= most)}}
 }
 
 // valueFunc returns a value of an aim, false if it was not measured.

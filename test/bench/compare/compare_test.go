@@ -13,8 +13,9 @@ import (
 // refusing returns a turn in which a write was refused.
 func refusing(side plan.Side) measure.Turn {
 	return measure.Turn{
-		Turn:   plan.Turn{Scenario: plan.Scenario{Name: "storm-1000", Topic: plan.BySize}, Side: side, Round: 1},
-		Phases: []measure.Phase{{Name: "bind", Volumes: 10, Seconds: 2, Requests: measure.Requests{{Verb: "PATCH", Resource: "persistentvolumes", Code: 422}: 0.5}}},
+		Turn: plan.Turn{Scenario: plan.Scenario{Name: "storm-1000", Topic: plan.BySize}, Side: side, Round: 1},
+		Phases: []measure.Phase{{Name: "bind", Volumes: 10, Seconds: 2,
+			Requests: measure.Requests{{Verb: "PATCH", Resource: "persistentvolumes", Code: 422}: 0.5}}},
 	}
 }
 
@@ -63,7 +64,8 @@ func TestFolderHasEachScenarioWhenItEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		result, err := read(o.results())
-		if err != nil || len(result.Of(turn.Scenario.Name, plan.Ours)) != 1 || len(result.Of("storm-1000", plan.Upstream)) != 0 {
+		if err != nil || len(result.Of(turn.Scenario.Name, plan.Ours)) != 1 ||
+			len(result.Of("storm-1000", plan.Upstream)) != 0 {
 			t.Errorf("after %s: %+v, %v", turn.Scenario.Name, result, err)
 		}
 	}

@@ -54,7 +54,8 @@ func run(ctx context.Context, args []string) error {
 		fmt.Print("\n" + Tables(all.result))
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted: all processes were ended; %d scenarios were measured before", len(all.result.Scenarios()))
+		return fmt.Errorf("interrupted: all processes were ended; %d scenarios were measured before",
+			len(all.result.Scenarios()))
 	}
 	return errors.Join(err, refusals(all.result), OverLimit(all.result))
 }
@@ -80,9 +81,12 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.choice.Limit, "limit", 0, "largest number of volumes, for a trial (default: none)")
 	flags.IntVar(&o.rounds, "rounds", 3, "turns of each side in each scenario")
 	flags.StringVar(&o.binaries.Dir, "bin-dir", "bin", "directory of the programs")
-	flags.StringVar(&o.out, "out", "bin/bench", "folder of plots and of results.json, which has all values; those of the measured scenarios are replaced")
-	flags.StringVar(&o.profiles, "profiles", "", "directory that gets CPU profiles of the API server and of the programs, in each phase, which cost some CPU time themselves (default: none)")
-	flags.BoolVar(&o.again, "again", false, "measure nothing: print the tables of the results in the folder, and draw their plots")
+	flags.StringVar(&o.out, "out", "bin/bench",
+		"folder of plots and of results.json, which has all values; those of the measured scenarios are replaced")
+	flags.StringVar(&o.profiles, "profiles", "",
+		"directory that gets CPU profiles of the API server and of the programs, in each phase, which cost some CPU time themselves (default: none)")
+	flags.BoolVar(&o.again, "again", false,
+		"measure nothing: print the tables of the results in the folder, and draw their plots")
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {

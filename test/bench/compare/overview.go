@@ -9,14 +9,17 @@ import (
 
 // overview compares the speed of the sides: one row for each phase.
 func overview(result measure.Result, scenarios []plan.Scenario) *table {
-	t := &table{head: []string{"scenario, phase", "unit", "ours", "upstream", "ceiling", "ours : upstream", "ours : ceiling"}}
+	t := &table{head: []string{"scenario, phase", "unit", "ours", "upstream", "ceiling", "ours : upstream",
+		"ours : ceiling"}}
 	eachPhase(result, scenarios, func(label string, sides map[plan.Side]measure.Phase) {
 		unit, value := "per second", measure.Phase.Rate
 		if hasLatencies(sides) {
 			unit, value = "ms, median", func(p measure.Phase) float64 { return measure.Median(p.Latencies) }
 		}
-		ours, upstream, ceiling := of(sides, plan.Ours, value), of(sides, plan.Upstream, value), of(sides, plan.Ceiling, value)
-		t.rows = append(t.rows, []string{label, unit, number(ours), number(upstream), number(ceiling), ratio(ours, upstream), ratio(ours, ceiling)})
+		ours, upstream, ceiling := of(sides, plan.Ours, value), of(sides, plan.Upstream, value),
+			of(sides, plan.Ceiling, value)
+		t.rows = append(t.rows, []string{label, unit, number(ours), number(upstream), number(ceiling), ratio(ours, upstream),
+			ratio(ours, ceiling)})
 	})
 	return t
 }
@@ -24,7 +27,8 @@ func overview(result measure.Result, scenarios []plan.Scenario) *table {
 // costs compares what the sides cost: one row for each phase.
 func costs(result measure.Result, scenarios []plan.Scenario) *table {
 	t := &table{head: []string{
-		"scenario, phase", "CPU ms: ours", "upstream", "ceiling", "requests: ours", "upstream", "ceiling", "KB to watchers: ours", "upstream", "ceiling",
+		"scenario, phase", "CPU ms: ours", "upstream", "ceiling", "requests: ours", "upstream", "ceiling",
+		"KB to watchers: ours", "upstream", "ceiling",
 	}}
 	eachPhase(result, scenarios, func(label string, sides map[plan.Side]measure.Phase) {
 		row := []string{label + unitNote(sides)}
@@ -39,7 +43,8 @@ func costs(result measure.Result, scenarios []plan.Scenario) *table {
 }
 
 // eachPhase calls row for each phase of each scenario.
-func eachPhase(result measure.Result, scenarios []plan.Scenario, row func(label string, sides map[plan.Side]measure.Phase)) {
+func eachPhase(result measure.Result, scenarios []plan.Scenario,
+	row func(label string, sides map[plan.Side]measure.Phase)) {
 	for _, s := range scenarios {
 		for _, name := range phaseNames(result, s) {
 			row(s.Name+", "+name, phases(result, s.Name, name))

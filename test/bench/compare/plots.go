@@ -107,7 +107,10 @@ func (p plotSpec) draw(lines []any, marks plotter.XYs) ([]byte, error) {
 	}
 	drawing.Legend.Top = true
 	drawing.Y.Min, drawing.Y.Max = 0, drawing.Y.Max*1.3 // the legend is above the lines
-	drawing.Y.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick { return labeled(plot.DefaultTicks{}.Ticks(low, high)) })
+	drawing.Y.Tick.Marker = plot.TickerFunc(func(low,
+		high float64) []plot.Tick {
+		return labeled(plot.DefaultTicks{}.Ticks(low, high))
+	})
 	var ticks []plot.Tick
 	for _, mark := range marks {
 		ticks = append(ticks, plot.Tick{Value: mark.X})

@@ -17,20 +17,23 @@ var measuredRun = measure.Run{Began: "2026-01-02 03:04", Machine: "2 cores", Ver
 // measured returns a result with two sizes and the three sides.
 func measured() measure.Result {
 	var result measure.Result
-	patch, conflict := measure.Request{Verb: "PATCH", Resource: "persistentvolumes", Code: 200}, measure.Request{Verb: "PUT", Resource: "persistentvolumes", Code: 409}
+	patch, conflict := measure.Request{Verb: "PATCH", Resource: "persistentvolumes", Code: 200},
+		measure.Request{Verb: "PUT", Resource: "persistentvolumes", Code: 409}
 	for _, s := range []plan.Scenario{
 		{Name: "storm-10", Topic: plan.BySize, Kind: plan.Storm, Size: 10, Order: plan.VolumeFirst},
 		{Name: "storm-100", Topic: plan.BySize, Kind: plan.Storm, Size: 100, Order: plan.VolumeFirst},
 	} {
 		for i, turn := range s.Turns(2) {
 			phase := measure.Phase{
-				Name: "bind", Volumes: s.Size, Seconds: float64(i + 1), CPU: map[string]float64{measure.Server: 12, measure.Load: 99},
+				Name: "bind", Volumes: s.Size, Seconds: float64(i + 1), CPU: map[string]float64{measure.Server: 12,
+					measure.Load: 99},
 				Requests: measure.Requests{patch: 5}, WatchBytes: map[string]float64{"persistentvolumes": 3000},
 			}
 			if turn.Side == plan.Upstream {
 				phase.Requests[conflict] = 0.25
 			}
-			result.Turns = append(result.Turns, measure.Turn{Turn: turn, Run: measuredRun, Phases: []measure.Phase{phase}, PeakMemory: map[string]float64{measure.Loops: 40e6}})
+			result.Turns = append(result.Turns, measure.Turn{Turn: turn, Run: measuredRun, Phases: []measure.Phase{phase},
+				PeakMemory: map[string]float64{measure.Loops: 40e6}})
 		}
 	}
 	return result
@@ -85,11 +88,14 @@ func TestAims(t *testing.T) {
 }
 
 func TestLatenciesStandForRates(t *testing.T) {
-	phase := measure.Phase{Name: "start", Volumes: 1, Seconds: 1, Unit: "start", Latencies: []float64{40, 20, 30}, CPU: map[string]float64{measure.Server: 5}}
+	phase := measure.Phase{Name: "start", Volumes: 1, Seconds: 1, Unit: "start", Latencies: []float64{40, 20, 30},
+		CPU: map[string]float64{measure.Server: 5}}
 	s := plan.Scenario{Name: "start-50000", Topic: plan.Large, Kind: plan.Start, Background: 50_000}
-	result := measure.Result{Turns: []measure.Turn{{Turn: plan.Turn{Scenario: s, Side: plan.Ours}, Phases: []measure.Phase{phase}}}}
+	result := measure.Result{Turns: []measure.Turn{{Turn: plan.Turn{Scenario: s, Side: plan.Ours},
+		Phases: []measure.Phase{phase}}}}
 	tables := Tables(result)
-	for _, want := range []string{"| start-50000, start | ms, median | 30.0 |", "| start-50000, start (per start) | 5.00 |"} {
+	for _, want := range []string{"| start-50000, start | ms, median | 30.0 |",
+		"| start-50000, start (per start) | 5.00 |"} {
 		if !strings.Contains(tables, want) {
 			t.Errorf("the tables lack %q:\n%s", want, tables)
 		}
@@ -99,7 +105,8 @@ func TestLatenciesStandForRates(t *testing.T) {
 func TestLimitOfMemory(t *testing.T) {
 	for size, over := range map[float64]bool{79e6: false, 81e6: true} {
 		s := plan.Scenario{Name: "memory", Topic: plan.Large, Kind: plan.Memory}
-		turn := measure.Turn{Turn: plan.Turn{Scenario: s, Side: plan.Ours}, PeakMemory: map[string]float64{measure.Loops: 200e6, measure.Sidecar: size}}
+		turn := measure.Turn{Turn: plan.Turn{Scenario: s, Side: plan.Ours},
+			PeakMemory: map[string]float64{measure.Loops: 200e6, measure.Sidecar: size}}
 		result := measure.Result{Turns: []measure.Turn{turn}}
 		if err := OverLimit(result); (err != nil) != over {
 			t.Errorf("%g bytes: %v", size, err)
@@ -153,17 +160,21 @@ func TestPlotNeedsTwoPositions(t *testing.T) {
 // collected returns a result of garbage collectors: ours needs 6 seconds, the ceiling 5.
 func collected(name string, inner int, requests measure.Requests) measure.Result {
 	var result measure.Result
-	s := plan.Scenario{Name: name, Topic: plan.Cascades, Kind: plan.Cascade, Policy: plan.Foreground, Size: 1000, Inner: inner, Kinds: 60, Rest: 1}
+	s := plan.Scenario{Name: name, Topic: plan.Cascades, Kind: plan.Cascade, Policy: plan.Foreground, Size: 1000,
+		Inner: inner, Kinds: 60, Rest: 1}
 	for side, seconds := range map[plan.Side]float64{plan.Ours: 6, plan.Ceiling: 5} {
-		phase := measure.Phase{Name: "collect", Volumes: 1000, Unit: "dependent", Seconds: seconds, Requests: requests, Latencies: []float64{100, 600}}
+		phase := measure.Phase{Name: "collect", Volumes: 1000, Unit: "dependent", Seconds: seconds, Requests: requests,
+			Latencies: []float64{100, 600}}
 		memory := map[string]float64{measure.Collector: 50e6}
-		result.Turns = append(result.Turns, measure.Turn{Turn: plan.Turn{Scenario: s, Side: side, Round: 1}, Run: measuredRun, Phases: []measure.Phase{phase}, PeakMemory: memory, RestMemory: memory})
+		result.Turns = append(result.Turns, measure.Turn{Turn: plan.Turn{Scenario: s, Side: side, Round: 1}, Run: measuredRun,
+			Phases: []measure.Phase{phase}, PeakMemory: memory, RestMemory: memory})
 	}
 	return result
 }
 
 func TestGarbageAims(t *testing.T) {
-	deletion, read := measure.Request{Verb: "DELETE", Resource: "configmaps", Code: 200}, measure.Request{Verb: "GET", Resource: "configmaps", Code: 200}
+	deletion, read := measure.Request{Verb: "DELETE", Resource: "configmaps", Code: 200},
+		measure.Request{Verb: "GET", Resource: "configmaps", Code: 200}
 	list := measure.Request{Verb: "LIST", Resource: "configmaps", Code: 200}
 	for name, want := range map[string]string{
 		"garbage-10000":            "| 10,000 dependents in the background: seconds | garbage-10000 | at most 6.25 | 6.00 | yes |",

@@ -60,7 +60,8 @@ func measureAll(ctx context.Context, o options, keep func([]measure.Turn) error)
 }
 
 // measureCluster runs the turns of the scenarios in a new cluster.
-func measureCluster(ctx context.Context, scenarios []plan.Scenario, o options, keep func([]measure.Turn) error) (err error) {
+func measureCluster(ctx context.Context, scenarios []plan.Scenario, o options,
+	keep func([]measure.Turn) error) (err error) {
 	cluster, err := load.Start(ctx, load.Config{Binaries: o.binaries, Profiling: o.profiles != ""})
 	if err != nil {
 		return err
@@ -95,7 +96,8 @@ func measureCluster(ctx context.Context, scenarios []plan.Scenario, o options, k
 
 // measureScenario runs the turns of a scenario. A turn that fails has no result, and the others
 // follow.
-func measureScenario(ctx context.Context, cluster *load.Cluster, scenario plan.Scenario, o options) (turns []measure.Turn, err error) {
+func measureScenario(ctx context.Context, cluster *load.Cluster, scenario plan.Scenario,
+	o options) (turns []measure.Turn, err error) {
 	for _, turn := range scenario.Turns(o.rounds) {
 		measured, failed := load.Run(ctx, cluster, turn, o.profiles)
 		if failed != nil {
@@ -169,7 +171,8 @@ func refusals(result measure.Result) error {
 		for _, phase := range turn.Phases {
 			refused := phase.Requests.Refused()
 			for _, request := range refused.Kinds() {
-				errs = append(errs, fmt.Errorf("%s, round %d, %s, %s: %.3f per %s were refused: %s", turn.Scenario.Name, turn.Round, turn.Side, phase.Name, refused[request], turn.Scenario.Unit(), request))
+				errs = append(errs, fmt.Errorf("%s, round %d, %s, %s: %.3f per %s were refused: %s", turn.Scenario.Name, turn.Round,
+					turn.Side, phase.Name, refused[request], turn.Scenario.Unit(), request))
 			}
 		}
 	}

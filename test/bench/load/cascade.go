@@ -92,7 +92,8 @@ func (s *session) beginCollecting(ctx context.Context) error {
 		return err
 	}
 	const name = "garbage"
-	absent := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "absent", UID: "00000000-0000-0000-0000-000000000000"}
+	absent := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "absent",
+		UID: "00000000-0000-0000-0000-000000000000"}
 	created, err := s.createConfigMap(ctx, name, absent)
 	if err != nil {
 		return err

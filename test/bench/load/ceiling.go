@@ -32,7 +32,8 @@ type ceiling struct {
 }
 
 // newCeiling connects the ceiling, whose requests pass through limit, and opens the watches.
-func newCeiling(ctx context.Context, cluster *Cluster, s *session, limit func(http.RoundTripper) http.RoundTripper) (*ceiling, error) {
+func newCeiling(ctx context.Context, cluster *Cluster, s *session,
+	limit func(http.RoundTripper) http.RoundTripper) (*ceiling, error) {
 	c := &ceiling{namespace: s.namespace, order: s.turn.Scenario.Order, latency: s.turn.Scenario.DriverLatency}
 	for _, program := range []struct {
 		client  *kubernetes.Interface
@@ -69,7 +70,8 @@ type watcher interface {
 // begins, as in a program.
 func watchIdly(ctx context.Context, w watcher, client rest.Interface, resource string) error {
 	open := func() (io.ReadCloser, error) {
-		return client.Get().Resource(resource).Param("watch", "true").Param("resourceVersion", w.version(resource)).Stream(ctx)
+		return client.Get().Resource(resource).Param("watch", "true").Param("resourceVersion", w.version(resource)).
+			Stream(ctx)
 	}
 	events, err := open()
 	if err != nil {
@@ -99,7 +101,8 @@ func withoutLimit(ctx context.Context, size int, f func(ctx context.Context, i i
 
 // bind makes the five writes that bind a new claim to a new volume.
 func (c *ceiling) bind(ctx context.Context, claim *v1.PersistentVolumeClaim) error {
-	asked := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%[2]q}}}`, storage.AnnStorageProvisioner, driverName, storage.AnnBetaStorageProvisioner)
+	asked := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%[2]q}}}`, storage.AnnStorageProvisioner, driverName,
+		storage.AnnBetaStorageProvisioner)
 	claim, err := c.patchClaim(ctx, claim.Name, asked)
 	if err != nil {
 		return err
@@ -133,7 +136,8 @@ func (c *ceiling) complete(ctx context.Context, claim, volume string) error {
 	if err := c.patchVolume(ctx, c.loops, volume, volumeIsBound, "status"); err != nil {
 		return err
 	}
-	bound := fmt.Sprintf(`{"metadata":{"annotations":{%q:"yes",%q:"yes"}},"spec":{"volumeName":%q}}`, storage.AnnBindCompleted, storage.AnnBoundByController, volume)
+	bound := fmt.Sprintf(`{"metadata":{"annotations":{%q:"yes",%q:"yes"}},"spec":{"volumeName":%q}}`,
+		storage.AnnBindCompleted, storage.AnnBoundByController, volume)
 	if _, err := c.patchClaim(ctx, claim, bound); err != nil {
 		return err
 	}
@@ -180,15 +184,18 @@ func (c *ceiling) readGone(ctx context.Context, client kubernetes.Interface, cla
 }
 
 func (c *ceiling) patchClaim(ctx context.Context, name, body string, sub ...string) (*v1.PersistentVolumeClaim, error) {
-	claim, err := c.loops.CoreV1().PersistentVolumeClaims(c.namespace).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, sub...)
+	claim, err := c.loops.CoreV1().PersistentVolumeClaims(c.namespace).
+		Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, sub...)
 	if err != nil {
 		return nil, fmt.Errorf("patch claim: %w", err)
 	}
 	return claim, nil
 }
 
-func (c *ceiling) patchVolume(ctx context.Context, client kubernetes.Interface, name, body string, sub ...string) error {
-	if _, err := client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, sub...); err != nil {
+func (c *ceiling) patchVolume(ctx context.Context, client kubernetes.Interface, name, body string,
+	sub ...string) error {
+	if _, err := client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, []byte(body),
+		metav1.PatchOptions{}, sub...); err != nil {
 		return fmt.Errorf("patch volume: %w", err)
 	}
 	return nil

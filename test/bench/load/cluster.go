@@ -65,7 +65,8 @@ func Start(ctx context.Context, config Config) (c *Cluster, err error) {
 	defer cancel()
 	c.running, err = sandbox.StartCluster(ctx, sandbox.ClusterConfig{
 		Config: sandbox.Config{
-			Binaries: config.Binaries, Dir: dir, NoAuditLog: true, SeparateEtcd: true, ExtraArgs: []string{"token-auth-file=" + file},
+			Binaries: config.Binaries, Dir: dir, NoAuditLog: true, SeparateEtcd: true,
+			ExtraArgs: []string{"token-auth-file=" + file},
 		},
 		Manifests: []fs.FS{deploy.Manifests, deploy.GarbageCollector, rbac.Manifests},
 	})

@@ -37,7 +37,8 @@ func (s *session) openObjects(ctx context.Context, cluster *Cluster, config *res
 	if err != nil {
 		return fmt.Errorf("list ConfigMaps: %w", err)
 	}
-	o := &objects{watched: newWatched(map[string]string{configMapResource: list.ResourceVersion}), present: map[string]struct{}{}}
+	o := &objects{watched: newWatched(map[string]string{configMapResource: list.ResourceVersion}),
+		present: map[string]struct{}{}}
 	first, err := configMaps.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	if err != nil {
 		return fmt.Errorf("watch ConfigMaps: %w", err)
@@ -74,7 +75,8 @@ func (o *objects) await(ctx context.Context, what string, done func(present map[
 
 // awaitPresent waits until that many ConfigMaps exist.
 func (o *objects) awaitPresent(ctx context.Context, count int) error {
-	return o.await(ctx, fmt.Sprintf("%d ConfigMaps exist", count), func(present map[string]struct{}) bool { return len(present) == count })
+	return o.await(ctx, fmt.Sprintf("%d ConfigMaps exist", count),
+		func(present map[string]struct{}) bool { return len(present) == count })
 }
 
 // awaitGone waits until the ConfigMap is gone.
@@ -89,8 +91,10 @@ func (o *objects) awaitGone(ctx context.Context, name string) error {
 func dependentName(i int) string { return fmt.Sprintf("dependent-%030d", i) }
 
 // createConfigMap creates a ConfigMap as a user does.
-func (s *session) createConfigMap(ctx context.Context, name string, owners ...metav1.OwnerReference) (*v1.ConfigMap, error) {
-	object := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners}, Data: map[string]string{"key": "value"}}
+func (s *session) createConfigMap(ctx context.Context, name string,
+	owners ...metav1.OwnerReference) (*v1.ConfigMap, error) {
+	object := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners},
+		Data: map[string]string{"key": "value"}}
 	created, err := s.client.CoreV1().ConfigMaps(s.namespace).Create(ctx, object, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create ConfigMap: %w", err)
@@ -100,7 +104,8 @@ func (s *session) createConfigMap(ctx context.Context, name string, owners ...me
 
 // referenceTo returns a reference that blocks the deletion of the owner.
 func referenceTo(owner *v1.ConfigMap) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: ptr.To(true)}
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID,
+		BlockOwnerDeletion: ptr.To(true)}
 }
 
 // deleteConfigMap deletes a ConfigMap as a user does.
@@ -109,7 +114,8 @@ func (s *session) deleteConfigMap(ctx context.Context, name string) error {
 	if s.turn.Scenario.Policy == plan.Foreground {
 		policy = metav1.DeletePropagationForeground
 	}
-	if err := s.client.CoreV1().ConfigMaps(s.namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+	if err := s.client.CoreV1().ConfigMaps(s.namespace).Delete(ctx, name,
+		metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 		return fmt.Errorf("delete ConfigMap: %w", err)
 	}
 	return nil
@@ -130,7 +136,9 @@ func (s *session) wipeObjects(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := configMaps.DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}, metav1.ListOptions{}); err != nil {
+	if err := configMaps.DeleteCollection(ctx,
+		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)},
+		metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("remove what is left: %w", err)
 	}
 	return s.objects.awaitPresent(ctx, 0)

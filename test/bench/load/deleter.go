@@ -32,13 +32,15 @@ type deleter struct {
 func newDeleter(ctx context.Context, cluster *Cluster, s *session) (*deleter, error) {
 	config := cluster.Client(sandbox.GarbageCollectorAccount.Name(), s.programs.LoopsAddress)
 	config.QPS = -1
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf,
+		runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect the ceiling: %w", err)
 	}
 	watching := rest.CopyConfig(config)
-	watching.APIPath, watching.GroupVersion, watching.NegotiatedSerializer = "/api", &v1.SchemeGroupVersion, scheme.Codecs.WithoutConversion()
+	watching.APIPath, watching.GroupVersion, watching.NegotiatedSerializer = "/api", &v1.SchemeGroupVersion,
+		scheme.Codecs.WithoutConversion()
 	watching.AcceptContentTypes = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	idle, err := rest.RESTClientFor(watching)
 	if err != nil {
@@ -52,7 +54,10 @@ func newDeleter(ctx context.Context, cluster *Cluster, s *session) (*deleter, er
 
 // collect deletes all dependents of a deleted owner, and releases the owners.
 func (d *deleter) collect(ctx context.Context, t tree) error {
-	err := d.each(ctx, t.inner, func(ctx context.Context, object *v1.ConfigMap) error { return d.delete(ctx, object, d.policy) })
+	err := d.each(ctx, t.inner, func(ctx context.Context,
+		object *v1.ConfigMap) error {
+		return d.delete(ctx, object, d.policy)
+	})
 	if err != nil {
 		return err
 	}
@@ -70,7 +75,8 @@ func (d *deleter) collect(ctx context.Context, t tree) error {
 }
 
 // each calls f for each object, as many at once as a program has workers.
-func (d *deleter) each(ctx context.Context, objects []*v1.ConfigMap, f func(context.Context, *v1.ConfigMap) error) error {
+func (d *deleter) each(ctx context.Context, objects []*v1.ConfigMap,
+	f func(context.Context, *v1.ConfigMap) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	for _, object := range objects {
@@ -82,7 +88,8 @@ func (d *deleter) each(ctx context.Context, objects []*v1.ConfigMap, f func(cont
 // delete deletes an object that is as created.
 func (d *deleter) delete(ctx context.Context, object *v1.ConfigMap, policy metav1.DeletionPropagation) error {
 	err := d.configMaps.Delete(ctx, object.Name, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion}, PropagationPolicy: &policy,
+		Preconditions:     &metav1.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion},
+		PropagationPolicy: &policy,
 	})
 	if err != nil {
 		return fmt.Errorf("delete dependent: %w", err)
@@ -93,7 +100,8 @@ func (d *deleter) delete(ctx context.Context, object *v1.ConfigMap, policy metav
 // patchOut removes the finalizers of an object.
 func patchOut(ctx context.Context, configMaps corev1.ConfigMapInterface, object *v1.ConfigMap) error {
 	body := fmt.Sprintf(`{"metadata":{"uid":%q,"finalizers":null}}`, object.UID)
-	if _, err := configMaps.Patch(ctx, object.Name, types.MergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
+	if _, err := configMaps.Patch(ctx, object.Name, types.MergePatchType, []byte(body),
+		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("remove finalizers: %w", err)
 	}
 	return nil

@@ -61,7 +61,8 @@ func awaitServed(ctx context.Context, client kubernetes.Interface, name string) 
 	if err != nil {
 		return fmt.Errorf("read volume: %w", err)
 	}
-	fresh := metav1.ListOptions{Limit: 1, ResourceVersion: volume.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
+	fresh := metav1.ListOptions{Limit: 1, ResourceVersion: volume.ResourceVersion,
+		ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}
 	for _, list := range []func() error{
 		func() error { _, err := claims.List(ctx, fresh); return err },
 		func() error { _, err := volumes.List(ctx, fresh); return err },
@@ -144,7 +145,8 @@ func stored(folder string, object runtime.Object) (sandbox.Stored, error) {
 
 // createNamespace creates a namespace unless it exists.
 func createNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
-	_, err := client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace: %w", err)
 	}
@@ -153,7 +155,8 @@ func createNamespace(ctx context.Context, client kubernetes.Interface, name stri
 
 // createPair creates a claim that is bound to a volume, which has the finalizer of its
 // provisioner if it is honored. It returns the name of the volume.
-func createPair(ctx context.Context, client kubernetes.Interface, namespace, name, driver string, honored bool) (string, error) {
+func createPair(ctx context.Context, client kubernetes.Interface, namespace, name, driver string,
+	honored bool) (string, error) {
 	claims, volumes := client.CoreV1().PersistentVolumeClaims(namespace), client.CoreV1().PersistentVolumes()
 	claim := newClaim(namespace, name)
 	claim.Annotations = map[string]string{
@@ -174,10 +177,12 @@ func createPair(ctx context.Context, client kubernetes.Interface, namespace, nam
 	if volume, err = volumes.Create(ctx, volume, metav1.CreateOptions{}); err != nil {
 		return "", fmt.Errorf("create volume: %w", err)
 	}
-	if _, err = volumes.Patch(ctx, volume.Name, types.MergePatchType, []byte(volumeIsBound), metav1.PatchOptions{}, "status"); err != nil {
+	if _, err = volumes.Patch(ctx, volume.Name, types.MergePatchType, []byte(volumeIsBound), metav1.PatchOptions{},
+		"status"); err != nil {
 		return "", fmt.Errorf("write phase of volume: %w", err)
 	}
-	if _, err = claims.Patch(ctx, claim.Name, types.MergePatchType, []byte(claimIsBound), metav1.PatchOptions{}, "status"); err != nil {
+	if _, err = claims.Patch(ctx, claim.Name, types.MergePatchType, []byte(claimIsBound), metav1.PatchOptions{},
+		"status"); err != nil {
 		return "", fmt.Errorf("write phase of claim: %w", err)
 	}
 	return volume.Name, nil
@@ -191,7 +196,8 @@ func (s *session) wipe(ctx context.Context) error {
 	err := inParallel(ctx, len(claims)+len(volumes), func(ctx context.Context, i int) error {
 		var err error
 		if i < len(claims) {
-			_, err = core.PersistentVolumeClaims(s.namespace).Patch(ctx, claims[i], types.MergePatchType, force, metav1.PatchOptions{})
+			_, err = core.PersistentVolumeClaims(s.namespace).Patch(ctx, claims[i], types.MergePatchType, force,
+				metav1.PatchOptions{})
 			err = orGone(err, core.PersistentVolumeClaims(s.namespace).Delete(ctx, claims[i], metav1.DeleteOptions{}))
 			return err
 		}

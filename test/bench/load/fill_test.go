@@ -14,7 +14,8 @@ func pattern(number int, driver string) pair {
 	claim := newClaim(background, claimName(number))
 	claim.UID, claim.ResourceVersion, claim.Spec.VolumeName = types.UID("claim of "+driver), "7", background+"-"+claim.Name
 	volume := newVolume(claim)
-	volume.Name, volume.UID, volume.ResourceVersion, volume.Spec.CSI.Driver = claim.Spec.VolumeName, types.UID("volume of "+driver), "8", driver
+	volume.Name, volume.UID, volume.ResourceVersion, volume.Spec.CSI.Driver = claim.Spec.VolumeName,
+		types.UID("volume of "+driver), "8", driver
 	return pair{claim: claim, volume: volume}
 }
 
@@ -45,7 +46,8 @@ func TestCopiesArePairsOfTheirOwn(t *testing.T) {
 		case *v1.PersistentVolume:
 			claim := claims[o.Name]
 			if object.Key != "/registry/persistentvolumes/"+o.Name || claim == nil || o.ResourceVersion != "" || uids[o.UID] ||
-				o.Spec.ClaimRef.UID != claim.UID || o.Spec.ClaimRef.Name != claim.Name || o.Spec.CSI.VolumeHandle != handleOf(claim) {
+				o.Spec.ClaimRef.UID != claim.UID || o.Spec.ClaimRef.Name != claim.Name ||
+				o.Spec.CSI.VolumeHandle != handleOf(claim) {
 				t.Errorf("%s has %+v, its claim is %+v", object.Key, o, claim)
 			}
 			uids[o.UID] = true

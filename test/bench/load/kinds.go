@@ -43,7 +43,8 @@ func Define(ctx context.Context, cluster *Cluster, wanted int) error {
 	missing := max(0, wanted-have)
 	groups := (missing + kindsOfGroup - 1) / kindsOfGroup
 	err = inParallel(ctx, groups, func(ctx context.Context, group int) error {
-		return sandbox.ApplyYAML(ctx, cluster.Plane.RESTConfig(), definitions(group, min(kindsOfGroup, missing-group*kindsOfGroup)))
+		return sandbox.ApplyYAML(ctx, cluster.Plane.RESTConfig(), definitions(group,
+			min(kindsOfGroup, missing-group*kindsOfGroup)))
 	})
 	for err == nil && have < wanted {
 		sandbox.Pause(ctx, definitionPoll)
@@ -66,7 +67,8 @@ func countKinds(client discovery.DiscoveryInterface) (int, error) {
 	count := 0
 	for _, list := range lists {
 		for _, resource := range list.APIResources {
-			if resource.Name != "events" && !slices.ContainsFunc([]string{"delete", "list", "watch"}, func(verb string) bool { return !slices.Contains(resource.Verbs, verb) }) {
+			if resource.Name != "events" && !slices.ContainsFunc([]string{"delete", "list", "watch"},
+				func(verb string) bool { return !slices.Contains(resource.Verbs, verb) }) {
 				count++
 			}
 		}
@@ -109,18 +111,21 @@ func (s *session) createQuiet(ctx context.Context) error {
 }
 
 // quietKinds returns functions that create an object of each of several kinds.
-func quietKinds(core corev1.CoreV1Interface, rights rbacclient.RbacV1Interface, identity metav1.ObjectMeta) []func(context.Context) error {
+func quietKinds(core corev1.CoreV1Interface, rights rbacclient.RbacV1Interface,
+	identity metav1.ObjectMeta) []func(context.Context) error {
 	return []func(context.Context) error{
 		func(ctx context.Context) error {
 			_, err := core.Secrets(identity.Namespace).Create(ctx, &v1.Secret{ObjectMeta: identity}, metav1.CreateOptions{})
 			return err
 		},
 		func(ctx context.Context) error {
-			_, err := core.ServiceAccounts(identity.Namespace).Create(ctx, &v1.ServiceAccount{ObjectMeta: identity}, metav1.CreateOptions{})
+			_, err := core.ServiceAccounts(identity.Namespace).Create(ctx, &v1.ServiceAccount{ObjectMeta: identity},
+				metav1.CreateOptions{})
 			return err
 		},
 		func(ctx context.Context) error {
-			_, err := core.LimitRanges(identity.Namespace).Create(ctx, &v1.LimitRange{ObjectMeta: identity}, metav1.CreateOptions{})
+			_, err := core.LimitRanges(identity.Namespace).Create(ctx, &v1.LimitRange{ObjectMeta: identity},
+				metav1.CreateOptions{})
 			return err
 		},
 		func(ctx context.Context) error {
@@ -128,7 +133,8 @@ func quietKinds(core corev1.CoreV1Interface, rights rbacclient.RbacV1Interface, 
 			return err
 		},
 		func(ctx context.Context) error {
-			binding := &rbacv1.RoleBinding{ObjectMeta: identity, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: identity.Name}}
+			binding := &rbacv1.RoleBinding{ObjectMeta: identity, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+				Kind: "Role", Name: identity.Name}}
 			_, err := rights.RoleBindings(identity.Namespace).Create(ctx, binding, metav1.CreateOptions{})
 			return err
 		},

@@ -44,7 +44,8 @@ func TestMeterCountsRequestsAndWatchBytes(t *testing.T) {
 	defer server.Close()
 	counts := newMeter()
 	client := &http.Client{Transport: counts.wrap(http.DefaultTransport)}
-	for _, target := range []string{"GET /api/v1/pods?watch=true", "PATCH /api/v1/nodes/n", "PATCH /api/v1/nodes/n", "GET /metrics"} {
+	for _, target := range []string{"GET /api/v1/pods?watch=true", "PATCH /api/v1/nodes/n", "PATCH /api/v1/nodes/n",
+		"GET /metrics"} {
 		method, path, _ := strings.Cut(target, " ")
 		request, err := http.NewRequest(method, server.URL+path, nil)
 		if err != nil {

@@ -36,7 +36,8 @@ func (s *session) prepare(ctx context.Context) (string, error) {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return "", fmt.Errorf("create class: %w", err)
 	}
-	namespace, err := s.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "turn-"}}, metav1.CreateOptions{})
+	namespace, err := s.client.CoreV1().Namespaces().Create(ctx,
+		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "turn-"}}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("create namespace: %w", err)
 	}
@@ -51,7 +52,8 @@ func gigabytes(size int) v1.ResourceList {
 // newClaim returns a claim of the class.
 func newClaim(namespace, name string) *v1.PersistentVolumeClaim {
 	return &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "database", instanceLabel: name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			Labels: map[string]string{"app.kubernetes.io/name": "database", instanceLabel: name}},
 		Spec: v1.PersistentVolumeClaimSpec{
 			StorageClassName: ptr.To(class),
 			AccessModes:      []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
@@ -87,7 +89,8 @@ func newVolume(claim *v1.PersistentVolumeClaim) *v1.PersistentVolume {
 			},
 			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{
 				Driver: driverName, VolumeHandle: handleOf(claim), FSType: "ext4",
-				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1756400000000-8081-" + driverName},
+				VolumeAttributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "1756400000000-8081-" +
+					driverName},
 			}},
 		},
 	}
@@ -98,7 +101,8 @@ func claimName(i int) string { return fmt.Sprintf("claim-%d", i) }
 
 // createClaim creates a claim as a user does.
 func (s *session) createClaim(ctx context.Context, name string) (*v1.PersistentVolumeClaim, error) {
-	claim, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).Create(ctx, newClaim(s.namespace, name), metav1.CreateOptions{})
+	claim, err := s.client.CoreV1().PersistentVolumeClaims(s.namespace).
+		Create(ctx, newClaim(s.namespace, name), metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create claim: %w", err)
 	}

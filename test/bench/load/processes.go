@@ -41,7 +41,8 @@ type Programs struct {
 
 // NewPrograms prepares the programs of a turn. Nothing but driver and proxies runs yet.
 func (c *Cluster) NewPrograms(ctx context.Context, turn plan.Turn) (p *Programs, err error) {
-	p = &Programs{cluster: c, turn: turn, Profiles: map[string]string{}, all: map[string][]*sandbox.Process{measure.Server: {c.Plane.Process}, measure.Etcd: {c.Plane.Etcd}}}
+	p = &Programs{cluster: c, turn: turn, Profiles: map[string]string{},
+		all: map[string][]*sandbox.Process{measure.Server: {c.Plane.Process}, measure.Etcd: {c.Plane.Etcd}}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Stop(context.WithoutCancel(ctx)))
@@ -91,7 +92,8 @@ func (p *Programs) startDriver(ctx context.Context, name string) (*sandbox.Drive
 		}
 		args = append(args, "--faults="+file)
 	}
-	driver, err := sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: p.cluster.config.Binaries, Dir: dir, Name: name, Args: args})
+	driver, err := sandbox.StartDriver(ctx, sandbox.DriverConfig{Binaries: p.cluster.config.Binaries, Dir: dir, Name: name,
+		Args: args})
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +227,8 @@ func (p *Programs) controller(ctx context.Context, process, user, address string
 	}
 	serving, err := p.serveProfiles(ctx, process)
 	return sandbox.Controller{
-		Name:               fmt.Sprintf("%s-%d-%s-%s", p.turn.Scenario.Name, p.turn.Round, p.turn.Side, strings.ReplaceAll(process, " ", "-")),
+		Name: fmt.Sprintf("%s-%d-%s-%s", p.turn.Scenario.Name, p.turn.Round, p.turn.Side,
+			strings.ReplaceAll(process, " ", "-")),
 		HonorReclaimPolicy: true,
 		Kubeconfig:         kubeconfig,
 		Env:                []string{"NAMESPACE=" + deploy.Namespace, "POD_NAMESPACE=" + deploy.Namespace},
@@ -263,7 +266,8 @@ func (p *Programs) serveProfiles(ctx context.Context, process string) ([]string,
 		return []string{"--enable-pprof", "--http-endpoint=" + address}, nil
 	}
 	p.Profiles[process] = "https://" + address + ProfilePath
-	return []string{"--profiling", "--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", port), "--authorization-always-allow-paths=/debug/pprof/*"}, nil
+	return []string{"--profiling", "--bind-address=127.0.0.1", fmt.Sprint("--secure-port=", port),
+		"--authorization-always-allow-paths=/debug/pprof/*"}, nil
 }
 
 // Stop ends all programs but the control plane.

@@ -31,7 +31,8 @@ func TestTokenFileHasAllUsers(t *testing.T) {
 	if len(users) != len(tokens) || users[Admin] != "system:masters" {
 		t.Errorf("users %v", users)
 	}
-	if groups := users[sandbox.ProvisionerAccount.Name()]; !strings.Contains(groups, "system:serviceaccounts:exeunt-system") {
+	if groups := users[sandbox.ProvisionerAccount.Name()]; !strings.Contains(groups,
+		"system:serviceaccounts:exeunt-system") {
 		t.Errorf("the provisioner is in %s", groups)
 	}
 }

@@ -50,22 +50,26 @@ func (s *session) profile(ctx context.Context, phase string) (stop func() error)
 func (s *session) profilers() map[string]func(context.Context) ([]byte, error) {
 	profilers := map[string]func(context.Context) ([]byte, error){
 		"server": func(ctx context.Context) ([]byte, error) {
-			return s.client.CoreV1().RESTClient().Get().AbsPath(ProfilePath).Param("seconds", strconv.Itoa(profileSeconds)).DoRaw(ctx)
+			return s.client.CoreV1().RESTClient().Get().AbsPath(ProfilePath).Param("seconds", strconv.Itoa(profileSeconds)).
+				DoRaw(ctx)
 		},
 	}
 	for process, address := range s.programs.Profiles {
-		profilers[strings.ReplaceAll(process, " ", "-")] = func(ctx context.Context) ([]byte, error) { return readProfile(ctx, address) }
+		profilers[strings.ReplaceAll(process, " ",
+			"-")] = func(ctx context.Context) ([]byte, error) { return readProfile(ctx, address) }
 	}
 	return profilers
 }
 
 // readProfile takes a profile of a program, whose certificate is its own.
 func readProfile(ctx context.Context, address string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?seconds=%d", address, profileSeconds), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?seconds=%d", address, profileSeconds),
+		nil)
 	if err != nil {
 		return nil, err
 	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, err

@@ -84,7 +84,8 @@ func handOver(ctx context.Context, s *session) error {
 			return err
 		}
 		took := time.Since(start).Seconds()
-		s.phases = append(s.phases, measure.Phase{Name: end.name, Volumes: 1, Unit: "hand-over", Seconds: took, Latencies: []float64{took * 1000}})
+		s.phases = append(s.phases, measure.Phase{Name: end.name, Volumes: 1, Unit: "hand-over", Seconds: took,
+			Latencies: []float64{took * 1000}})
 	}
 	return nil
 }

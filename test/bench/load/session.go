@@ -157,7 +157,8 @@ func inParallel(ctx context.Context, size int, f func(ctx context.Context, i int
 
 // measure runs the work of a phase that handles volumes, waits until no program writes any
 // more, and notes what the phase cost.
-func (s *session) measure(ctx context.Context, name string, volumes int, work func(context.Context) error) (*measure.Phase, error) {
+func (s *session) measure(ctx context.Context, name string, volumes int,
+	work func(context.Context) error) (*measure.Phase, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseLimit, fmt.Errorf("%s took longer than %s", name, phaseLimit))
 	defer cancel()
 	var w measure.Window

@@ -63,7 +63,8 @@ func (s *session) bindSingle(ctx context.Context, name string, first int) error 
 
 // oneByOne measures a phase whose volumes are handled one after the other, and notes the
 // latency of each. The rate is that without the time between two volumes.
-func (s *session) oneByOne(ctx context.Context, name string, handle func(ctx context.Context, i int) (time.Duration, error)) error {
+func (s *session) oneByOne(ctx context.Context, name string,
+	handle func(ctx context.Context, i int) (time.Duration, error)) error {
 	var latencies []float64
 	sum := 0.0
 	phase, err := s.measure(ctx, name, s.turn.Scenario.Size, func(ctx context.Context) error {

@@ -27,7 +27,10 @@ func static(ctx context.Context, s *session) error {
 		return err
 	}
 	_, err = s.measure(ctx, Bind, size, func(ctx context.Context) error {
-		return s.bindStatic(ctx, size, func(i int, claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeName = s.staticName(i) })
+		return s.bindStatic(ctx, size, func(i int,
+			claim *v1.PersistentVolumeClaim) {
+			claim.Spec.VolumeName = s.staticName(i)
+		})
 	})
 	return err
 }

@@ -25,7 +25,8 @@ func TestViewFollowsClaimsAndTheirVolumes(t *testing.T) {
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim"}}
 	volumes, claims := client.CoreV1().PersistentVolumes(), client.CoreV1().PersistentVolumeClaims("ns")
 	for name, namespace := range map[string]string{"own": "ns", "foreign": "other"} {
-		volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: namespace}}}
+		volume := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1.PersistentVolumeSpec{ClaimRef: &v1.ObjectReference{Namespace: namespace}}}
 		if _, err := volumes.Create(t.Context(), volume, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +43,8 @@ func TestViewFollowsClaimsAndTheirVolumes(t *testing.T) {
 	if err := v.awaitBound(t.Context(), 1); err != nil || v.volumeOf("claim") != "own" {
 		t.Errorf("the claim has the volume %q, %v", v.volumeOf("claim"), err)
 	}
-	if err := errors.Join(volumes.Delete(t.Context(), "own", metav1.DeleteOptions{}), claims.Delete(t.Context(), "claim", metav1.DeleteOptions{})); err != nil {
+	if err := errors.Join(volumes.Delete(t.Context(), "own", metav1.DeleteOptions{}),
+		claims.Delete(t.Context(), "claim", metav1.DeleteOptions{})); err != nil {
 		t.Fatal(err)
 	}
 	if err := v.awaitGone(t.Context()); err != nil || v.bound != 0 {

@@ -29,7 +29,8 @@ func newWatched(versions map[string]string) watched {
 type watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error)
 
 // follow passes events to note until ctx ends. A watch that ends is opened again.
-func (w *watched) follow(ctx context.Context, events watch.Interface, resource string, open watchFunc, note func(string, watch.EventType, runtime.Object)) {
+func (w *watched) follow(ctx context.Context, events watch.Interface, resource string, open watchFunc,
+	note func(string, watch.EventType, runtime.Object)) {
 	for {
 		for event := range events.ResultChan() {
 			if event.Type == watch.Error {

@@ -86,17 +86,20 @@ func TestPhaseIsPerVolumeWithoutLoadGenerator(t *testing.T) {
 	}
 	patch, post := Request{"PATCH", "persistentvolumes", 200}, Request{"POST", "persistentvolumeclaims", 201}
 	w := Window{
-		Begin:  at(0, 100*time.Millisecond),
-		Done:   at(2*time.Second, 200*time.Millisecond),
-		End:    at(3*time.Second, 300*time.Millisecond),
-		Before: Counters{Requests: Requests{patch: 5}, WatchBytes: map[string]float64{"persistentvolumes": 100}, Calls: map[string]float64{"CreateVolume": 1}},
-		After:  Counters{Requests: Requests{patch: 25, post: 10}, WatchBytes: map[string]float64{"persistentvolumes": 700}, Calls: map[string]float64{"CreateVolume": 11}},
-		User:   Counters{Requests: Requests{post: 10}, WatchBytes: map[string]float64{"persistentvolumes": 200}},
+		Begin: at(0, 100*time.Millisecond),
+		Done:  at(2*time.Second, 200*time.Millisecond),
+		End:   at(3*time.Second, 300*time.Millisecond),
+		Before: Counters{Requests: Requests{patch: 5}, WatchBytes: map[string]float64{"persistentvolumes": 100},
+			Calls: map[string]float64{"CreateVolume": 1}},
+		After: Counters{Requests: Requests{patch: 25, post: 10}, WatchBytes: map[string]float64{"persistentvolumes": 700},
+			Calls: map[string]float64{"CreateVolume": 11}},
+		User: Counters{Requests: Requests{post: 10}, WatchBytes: map[string]float64{"persistentvolumes": 200}},
 	}
 	want := Phase{
 		Name: "bind", Volumes: 10, Seconds: 2,
 		CPU:      map[string]float64{"API server": 20},
-		Requests: Requests{patch: 2}, WatchBytes: map[string]float64{"persistentvolumes": 40}, Calls: map[string]float64{"CreateVolume": 1},
+		Requests: Requests{patch: 2}, WatchBytes: map[string]float64{"persistentvolumes": 40},
+		Calls: map[string]float64{"CreateVolume": 1},
 	}
 	got := w.Phase("bind", 10)
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {

@@ -91,7 +91,8 @@ func (r Result) Scenarios() []plan.Scenario {
 
 // Of returns the turns of a side in a scenario.
 func (r Result) Of(scenario string, side plan.Side) []Turn {
-	return slices.DeleteFunc(slices.Clone(r.Turns), func(t Turn) bool { return t.Scenario.Name != scenario || t.Side != side })
+	return slices.DeleteFunc(slices.Clone(r.Turns),
+		func(t Turn) bool { return t.Scenario.Name != scenario || t.Side != side })
 }
 
 // Typical returns the medians of several turns of one side, false for no turn.

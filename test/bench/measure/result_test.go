@@ -68,7 +68,8 @@ func TestResultFindsTurns(t *testing.T) {
 	turn := func(name string, side plan.Side) Turn {
 		return Turn{Turn: plan.Turn{Scenario: plan.Scenario{Name: name}, Side: side}}
 	}
-	result := Result{Turns: []Turn{turn("b", plan.Ours), turn("b", plan.Upstream), turn("a", plan.Ours), turn("b", plan.Ours)}}
+	result := Result{Turns: []Turn{turn("b", plan.Ours), turn("b", plan.Upstream), turn("a", plan.Ours),
+		turn("b", plan.Ours)}}
 	if names := result.Scenarios(); len(names) != 2 || names[0].Name != "b" || names[1].Name != "a" {
 		t.Errorf("scenarios %v, want b and a", names)
 	}
@@ -81,7 +82,8 @@ func TestNewRunReplacesItsScenarios(t *testing.T) {
 	turn := func(name, began string) Turn {
 		return Turn{Turn: plan.Turn{Scenario: plan.Scenario{Name: name}}, Run: Run{Began: began}}
 	}
-	older := Result{Turns: []Turn{turn("storm-1000", "old"), turn("storm-1000", "old"), turn("static-10000", "old"), turn("no longer there", "old")}}
+	older := Result{Turns: []Turn{turn("storm-1000", "old"), turn("storm-1000", "old"), turn("static-10000", "old"),
+		turn("no longer there", "old")}}
 	result := older.With(Result{Turns: []Turn{turn("single-1000", "new"), turn("storm-1000", "new")}})
 	want := []Turn{turn("storm-1000", "new"), turn("static-10000", "old"), turn("single-1000", "new")}
 	if diff := cmp.Diff(want, result.Turns); diff != "" {

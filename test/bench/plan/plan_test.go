@@ -83,7 +83,8 @@ func TestScenariosAreWellFormed(t *testing.T) {
 }
 
 func TestClustersHaveOneNumberOfKinds(t *testing.T) {
-	table := []Scenario{{Name: "many", Kinds: 500}, {Name: "few", Kinds: 60}, {Name: "full", Background: 10}, {Name: "also few", Kinds: 60}, {Name: "empty"}}
+	table := []Scenario{{Name: "many", Kinds: 500}, {Name: "few", Kinds: 60}, {Name: "full", Background: 10},
+		{Name: "also few", Kinds: 60}, {Name: "empty"}}
 	chosen, err := Choose(table, Choice{})
 	if err != nil {
 		t.Fatal(err)

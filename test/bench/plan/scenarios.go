@@ -59,16 +59,21 @@ func large() []Scenario {
 		sides         []Side // in a storm
 	}{
 		{"1000", 1_000, 30, false, nil}, {"10000", 10_000, 30, true, nil}, {"50000", 50_000, 30, true, nil},
-		{"200000", 200_000, 10, true, []Side{Ours, Ceiling}}, // upstream takes longer for a claim than a phase may last for all
+		{"200000", 200_000, 10, true, []Side{Ours, Ceiling}},
+		// upstream takes longer for a claim than a phase may last for all
 	} {
 		scenarios = append(scenarios,
-			Scenario{Name: "start-" + cluster.name, Topic: Large, Kind: Start, Background: cluster.pairs, Sides: programs, Full: cluster.full},
-			Scenario{Name: "single-" + cluster.name, Topic: Large, Kind: Single, Size: cluster.single, Order: VolumeFirst, Background: cluster.pairs, Full: cluster.full},
-			Scenario{Name: "among-" + cluster.name, Topic: Large, Kind: Storm, Size: 500, Order: VolumeFirst, Background: cluster.pairs, Sides: cluster.sides, Full: true})
+			Scenario{Name: "start-" + cluster.name, Topic: Large, Kind: Start, Background: cluster.pairs, Sides: programs,
+				Full: cluster.full},
+			Scenario{Name: "single-" + cluster.name, Topic: Large, Kind: Single, Size: cluster.single, Order: VolumeFirst,
+				Background: cluster.pairs, Full: cluster.full},
+			Scenario{Name: "among-" + cluster.name, Topic: Large, Kind: Storm, Size: 500, Order: VolumeFirst,
+				Background: cluster.pairs, Sides: cluster.sides, Full: true})
 	}
 	return append(scenarios,
 		Scenario{Name: "rest-50000", Topic: Large, Kind: Rest, Background: 50_000, Full: true},
-		Scenario{Name: "memory", Topic: Large, Kind: Memory, Size: 100, Order: VolumeFirst, Background: 50_000, Sides: programs})
+		Scenario{Name: "memory", Topic: Large, Kind: Memory, Size: 100, Order: VolumeFirst, Background: 50_000,
+			Sides: programs})
 }
 
 // special are the other scenarios.
@@ -110,11 +115,13 @@ func garbage() []Scenario {
 	defaults := cascade("garbage-defaults", Background, 300, 0)
 	defaults.Defaults, defaults.Sides = true, programs
 	scenarios := []Scenario{
-		cascade("garbage-10000", Background, 10_000, short), cascade("garbage-foreground-10000", Foreground, 10_000, short), tree, defaults,
+		cascade("garbage-10000", Background, 10_000, short), cascade("garbage-foreground-10000", Foreground, 10_000, short),
+		tree, defaults,
 		{Name: "garbage-release", Topic: Releases, Kind: Release, Policy: Foreground, Size: 100, Kinds: few},
 		{Name: "garbage-release-500-kinds", Topic: Releases, Kind: Release, Policy: Foreground, Size: 100, Kinds: many},
 	}
-	for _, s := range []Scenario{cascade("garbage-100000", Background, 100_000, long), cascade("garbage-foreground-100000", Foreground, 100_000, long)} {
+	for _, s := range []Scenario{cascade("garbage-100000", Background, 100_000, long),
+		cascade("garbage-foreground-100000", Foreground, 100_000, long)} {
 		s.Full = true
 		scenarios = append(scenarios, s)
 	}

@@ -24,7 +24,8 @@ func TestAdoptedVolumeIsDeletedTheNormalWay(t *testing.T) {
 			orphan := store(s, "orphan-of-"+s.Namespace, "")
 			adopted := adopt(s, orphan)
 			claims := expectUnbound(s, adopted)
-			if again := runAudit(s, adoptFlags(s, orphan)...); again.status != 4 || !strings.Contains(again.errors, "a PersistentVolume has its handle") {
+			if again := runAudit(s, adoptFlags(s, orphan)...); again.status != 4 ||
+				!strings.Contains(again.errors, "a PersistentVolume has its handle") {
 				t.Errorf("adopted again: exit code %d, %s", again.status, again.errors)
 			}
 			if count := s.CountCalls("DeleteVolume", orphan); count > 0 || !s.IsStored(orphan) {
@@ -43,7 +44,8 @@ func TestAdoptedVolumeIsDeletedTheNormalWay(t *testing.T) {
 }
 
 func adoptFlags(s *harness.Session, handle string) []string {
-	return []string{"--csi-address=" + s.Driver.Socket, "--kubeconfig=" + s.Plane.AdminKubeconfig, "--settle=0s", "--adopt=" + handle}
+	return []string{"--csi-address=" + s.Driver.Socket, "--kubeconfig=" + s.Plane.AdminKubeconfig, "--settle=0s",
+		"--adopt=" + handle}
 }
 
 // adopt creates the PersistentVolume that --adopt prints, and returns its name.
@@ -70,7 +72,8 @@ func expectUnbound(s *harness.Session, adopted string) []string {
 	ordinary := s.CreateClaim("ordinary", harness.DeleteClass)
 	s.AwaitBound(ordinary.Name)
 	for _, waiting := range []string{taker.Name, namer.Name} {
-		s.AwaitClaim(waiting, "is pending", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimPending })
+		s.AwaitClaim(waiting, "is pending",
+			func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimPending })
 	}
 	s.AwaitVolume(adopted, "is released still", harness.IsReleased)
 	return []string{taker.Name, namer.Name, ordinary.Name}
@@ -96,15 +99,18 @@ func TestDoubtfulVolumeIsNotAdopted(t *testing.T) {
 	clone := store(s, "clone", source)
 	flags := []string{"--csi-address=" + s.Driver.Socket, "--kubeconfig=" + s.Plane.AdminKubeconfig, "--settle=0s"}
 	done := runAudit(s, append(flags, "--adopt", clone, source)...)
-	if done.status != 4 || done.output != "" || !strings.Contains(done.errors, "it is doubtful, CloneSource: another volume was cloned from it") {
+	if done.status != 4 || done.output != "" || !strings.Contains(done.errors,
+		"it is doubtful, CloneSource: another volume was cloned from it") {
 		t.Errorf("exit code %d, %s%s", done.status, done.errors, done.output)
 	}
 	s.CreateStorageClass(storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-secret"}, Provisioner: s.Driver.DriverName,
-		Parameters: map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "credentials", "csi.storage.k8s.io/provisioner-secret-namespace": "storage"},
+		Parameters: map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "credentials",
+			"csi.storage.k8s.io/provisioner-secret-namespace": "storage"},
 	})
 	done = runAudit(s, append(flags, "--adopt", clone, "--storage-class="+s.Namespace+"-secret")...)
-	if done.status != 0 || !strings.Contains(done.output, "provisioner-deletion-secret-name: credentials") || strings.Contains(done.output, source) {
+	if done.status != 0 || !strings.Contains(done.output, "provisioner-deletion-secret-name: credentials") ||
+		strings.Contains(done.output, source) {
 		t.Errorf("exit code %d, %s%s", done.status, done.errors, done.output)
 	}
 	done = runAudit(s, append(flags, "--adopt", clone, "--storage-class="+harness.DeleteClass)...)

@@ -32,20 +32,24 @@ const snapshotContent = `{"apiVersion":"snapshot.storage.k8s.io/v1","kind":"Volu
 // installGroupSnapshots installs the group snapshot API.
 func installGroupSnapshots(s *harness.Session) {
 	s.T.Helper()
-	dir, err := exec.CommandContext(s.Ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubernetes-csi/external-snapshotter/client/v8").Output()
+	dir, err := exec.CommandContext(s.Ctx, "go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/kubernetes-csi/external-snapshotter/client/v8").Output()
 	s.Must(err, "find the snapshot API")
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "config", "crd", "groupsnapshot.storage.k8s.io_volumegroupsnapshotcontents.yaml"))
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "config", "crd",
+		"groupsnapshot.storage.k8s.io_volumegroupsnapshotcontents.yaml"))
 	s.Must(err, "read the group snapshot API")
 	s.Must(sandbox.ApplyYAML(s.Ctx, s.Plane.RESTConfig(), text), "install the group snapshot API")
 	s.Until("group snapshots are served", func() bool {
 		_, err := s.Client.Discovery().ServerResourcesForGroupVersion("groupsnapshot.storage.k8s.io/v1beta2")
-		return err == nil && s.Client.Discovery().RESTClient().Get().AbsPath("/apis/groupsnapshot.storage.k8s.io/v1beta2/volumegroupsnapshotcontents").Do(s.Ctx).Error() == nil
+		return err == nil && s.Client.Discovery().RESTClient().Get().
+			AbsPath("/apis/groupsnapshot.storage.k8s.io/v1beta2/volumegroupsnapshotcontents").Do(s.Ctx).Error() == nil
 	})
 }
 
 func apply(s *harness.Session, text string, pairs ...string) {
 	s.T.Helper()
-	s.Must(sandbox.ApplyYAML(s.Ctx, s.Plane.RESTConfig(), []byte(strings.NewReplacer(pairs...).Replace(text))), "create object")
+	s.Must(sandbox.ApplyYAML(s.Ctx, s.Plane.RESTConfig(), []byte(strings.NewReplacer(pairs...).Replace(text))),
+		"create object")
 }
 
 // attach creates a VolumeAttachment with the source.
@@ -64,8 +68,9 @@ func writeJournal(s *harness.Session, kind journal.Kind, claim types.UID) (volum
 	s.T.Helper()
 	volume = "pvc-" + string(claim)
 	entry := journal.Entry{
-		UID: claim, Namespace: "default", Name: "claim", Request: journal.Request{CreateVolumeRequest: &spec.CreateVolumeRequest{Name: volume}},
-		Volume: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}},
+		UID: claim, Namespace: "default", Name: "claim",
+		Request: journal.Request{CreateVolumeRequest: &spec.CreateVolumeRequest{Name: volume}},
+		Volume:  &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}},
 	}
 	text, err := journal.Encode(entry)
 	s.Must(err, "encode entry")
@@ -97,10 +102,13 @@ func reference(s *harness.Session) (want map[string]string, clone string) {
 	name := "attached-without-record"
 	doubtful("Attached", name)
 	attach(s, "record", storagev1.VolumeAttachmentSource{PersistentVolumeName: &name})
-	apply(s, snapshotContent, "NAME", s.Namespace+"-taken", "DRIVER", "other.example.com", "SOURCE", `"volumeHandle":"`+doubtful("SnapshotSource", "snapshot")+`"`)
-	imported, err := s.StorageClient().CreateSnapshot(s.Ctx, &spec.CreateSnapshotRequest{Name: "imported", SourceVolumeId: doubtful("SnapshotSource", "imported")})
+	apply(s, snapshotContent, "NAME", s.Namespace+"-taken", "DRIVER", "other.example.com", "SOURCE",
+		`"volumeHandle":"`+doubtful("SnapshotSource", "snapshot")+`"`)
+	imported, err := s.StorageClient().CreateSnapshot(s.Ctx, &spec.CreateSnapshotRequest{Name: "imported",
+		SourceVolumeId: doubtful("SnapshotSource", "imported")})
 	s.Must(err, "take snapshot")
-	apply(s, snapshotContent, "NAME", s.Namespace+"-imported", "DRIVER", s.Driver.DriverName, "SOURCE", `"snapshotHandle":"`+imported.GetSnapshot().GetSnapshotId()+`"`)
+	apply(s, snapshotContent, "NAME", s.Namespace+"-imported", "DRIVER", s.Driver.DriverName, "SOURCE",
+		`"snapshotHandle":"`+imported.GetSnapshot().GetSnapshotId()+`"`)
 	apply(s, groupContent, "NAME", s.Namespace+"-group", "HANDLE", doubtful("SnapshotSource", "group"))
 	clone = store(s, "clone", doubtful("CloneSource", "source"))
 	record(s, "alike", "zones/a/"+strings.ToUpper(doubtful("HandleAlike", "alike")))
@@ -131,7 +139,8 @@ func TestReferencedVolumesAreDoubtful(t *testing.T) {
 
 func TestVolumesOfAFile(t *testing.T) {
 	s := join(t)
-	disk := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-gce"}, Spec: s.NewVolume("x", v1.PersistentVolumeReclaimRetain).Spec}
+	disk := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-gce"},
+		Spec: s.NewVolume("x", v1.PersistentVolumeReclaimRetain).Spec}
 	disk.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "in-tree"}}
 	_, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, disk, metav1.CreateOptions{})
 	s.Must(err, "create PersistentVolume")
@@ -139,23 +148,27 @@ func TestVolumesOfAFile(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "inline"},
 		Spec: v1.PodSpec{
 			Containers: []v1.Container{{Name: "c", Image: "i"}},
-			Volumes:    []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "inline"}}}},
+			Volumes: []v1.Volume{{Name: "data",
+				VolumeSource: v1.VolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "inline"}}}},
 		},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create pod")
 	kubelet := "csi-" + strings.Repeat("0123456789abcdef", 4)
 	const prefix = "projects/p/zones/z/disks/"
 	list, err := json.Marshal([]map[string]any{
-		{"handle": prefix + "planted", "name": "data", "age": "5d", "size": "10Gi"}, {"handle": prefix + "in-tree"}, {"handle": kubelet}, {"handle": prefix + "attached", "nodes": []string{"n"}},
+		{"handle": prefix + "planted", "name": "data", "age": "5d", "size": "10Gi"}, {"handle": prefix + "in-tree"},
+		{"handle": kubelet}, {"handle": prefix + "attached", "nodes": []string{"n"}},
 		{"handle": "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/inline"},
 	})
 	s.Must(err, "encode volumes")
 	file := filepath.Join(t.TempDir(), "disks.json")
 	s.Must(os.WriteFile(file, list, 0o600), "write volumes")
 
-	args := []string{"--volumes=" + file, "--driver=pd.csi.storage.gke.io", "--kubeconfig=" + s.Plane.AdminKubeconfig, "--settle=0s", "-o=json"}
+	args := []string{"--volumes=" + file, "--driver=pd.csi.storage.gke.io", "--kubeconfig=" + s.Plane.AdminKubeconfig,
+		"--settle=0s", "-o=json"}
 	found := decodeAudit(s, runAudit(s, args...))
-	if len(found.Orphans) != 1 || found.Orphans[0].Handle != prefix+"planted" || found.Orphans[0].Age != "5d" || found.Orphans[0].Size != "10Gi" || found.Orphans[0].Name != "data" {
+	if len(found.Orphans) != 1 || found.Orphans[0].Handle != prefix+"planted" || found.Orphans[0].Age != "5d" ||
+		found.Orphans[0].Size != "10Gi" || found.Orphans[0].Name != "data" {
 		t.Errorf("orphans: %+v", found.Orphans)
 	}
 	got := found.reasons()

@@ -20,11 +20,13 @@ func withoutAudit(s *harness.Session) string {
 	user := sandbox.User("unauthorized")
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user.Name()}}
 	_, err := s.Client.RbacV1().ClusterRoleBindings().Create(s.Ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "unauthorized"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: subjects,
+		ObjectMeta: metav1.ObjectMeta{Name: "unauthorized"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+			Kind: "ClusterRole", Name: role}, Subjects: subjects,
 	}, metav1.CreateOptions{})
 	s.Must(err, "bind role")
 	_, err = s.Client.RbacV1().RoleBindings(deploy.Namespace).Create(s.Ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "unauthorized"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role}, Subjects: subjects,
+		ObjectMeta: metav1.ObjectMeta{Name: "unauthorized"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role",
+			Name: role}, Subjects: subjects,
 	}, metav1.CreateOptions{})
 	s.Must(err, "bind role")
 	kubeconfig, err := s.Plane.Kubeconfig(s.Ctx, user)
@@ -42,7 +44,8 @@ func TestLeaderCountsOrphans(t *testing.T) {
 	s.CreateClaim("claim", harness.DeleteClass)
 	args := []string{"--leader-election", "--audit-interval=10m"}
 	first, err := s.Plane.StartProvisioner(s.Ctx, s.Driver, sandbox.Controller{
-		Name: "unauthorized", Kubeconfig: withoutAudit(s), HonorReclaimPolicy: true, Args: append(args, "--http-endpoint=127.0.0.1:0"),
+		Name: "unauthorized", Kubeconfig: withoutAudit(s), HonorReclaimPolicy: true,
+		Args: append(args, "--http-endpoint=127.0.0.1:0"),
 	})
 	s.Must(err, "start provisioner")
 	s.AwaitLog(first, "no right to list pods in cluster of the provisioner")

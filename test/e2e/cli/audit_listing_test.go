@@ -50,7 +50,9 @@ func TestWrongListNamesNoOrphan(t *testing.T) {
 			}
 			s := withDriver(shared, tc.flags)
 			found := audit(s, "--timeout=2s")
-			if found.Enumerated != tc.enumerated || (len(found.Orphans) == 3) != tc.enumerated || !strings.Contains(strings.Join(found.Incomplete, "\n"), tc.want) || (len(found.Incomplete) == 0) != (tc.want == "") {
+			if found.Enumerated != tc.enumerated || (len(found.Orphans) == 3) != tc.enumerated ||
+				!strings.Contains(strings.Join(found.Incomplete, "\n"), tc.want) ||
+				(len(found.Incomplete) == 0) != (tc.want == "") {
 				t.Errorf("report: %+v", found)
 			}
 			expectNoDeletion(s)
@@ -67,7 +69,8 @@ func TestUnlistedVolumeNamesNoOrphan(t *testing.T) {
 	unlisted := store(s, "volume-000001", "") // returns the existing volume
 	record(s, "known", unlisted)
 	found := audit(s)
-	if found.Enumerated || len(found.Orphans)+len(found.Ghosts) > 0 || len(found.Doubtful) != 2 || len(found.Incomplete) != 1 {
+	if found.Enumerated || len(found.Orphans)+len(found.Ghosts) > 0 || len(found.Doubtful) != 2 ||
+		len(found.Incomplete) != 1 {
 		t.Errorf("report: %+v", found)
 	}
 	expectNoDeletion(s)
@@ -80,10 +83,12 @@ func TestFileAddsToTheListOfTheDriver(t *testing.T) {
 	claim := s.CreateClaim("pending", "none")
 	dir := t.TempDir()
 	file, state := filepath.Join(dir, "volumes.json"), filepath.Join(dir, "state.json")
-	list := fmt.Sprintf(`{"volumes":[{"handle":%q,"name":"data","age":"5d"},{"handle":%q,"name":"pvc-%s"}]}`, planted, creating, claim.UID)
+	list := fmt.Sprintf(`{"volumes":[{"handle":%q,"name":"data","age":"5d"},{"handle":%q,"name":"pvc-%s"}]}`, planted,
+		creating, claim.UID)
 	s.Must(os.WriteFile(file, []byte(list), 0o600), "write volumes")
 	found := audit(s, "--volumes="+file, "--state="+state)
-	if len(found.Orphans) != 1 || found.Orphans[0].Name != "data" || found.Orphans[0].Age != "5d" || found.Orphans[0].Size != "1Mi" || found.reasons()[creating] != "CreationInFlight" {
+	if len(found.Orphans) != 1 || found.Orphans[0].Name != "data" || found.Orphans[0].Age != "5d" ||
+		found.Orphans[0].Size != "1Mi" || found.reasons()[creating] != "CreationInFlight" {
 		t.Errorf("report: %+v", found)
 	}
 	if found := audit(s, "--state="+state); len(found.Orphans) != 2 || found.Orphans[0].Age == "" {
@@ -101,13 +106,15 @@ func TestGhostsAndSharedHandles(t *testing.T) {
 	released.Status.Phase = v1.VolumeReleased
 	_, err := s.Client.CoreV1().PersistentVolumes().UpdateStatus(s.Ctx, released, metav1.UpdateOptions{})
 	s.Must(err, "release volume")
-	terminating := s.CreateVolume("terminating", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Finalizers = []string{"example.com/keep"} })
+	terminating := s.CreateVolume("terminating", v1.PersistentVolumeReclaimRetain,
+		func(v *v1.PersistentVolume) { v.Finalizers = []string{"example.com/keep"} })
 	s.DeleteVolume(terminating.Name)
 	found := audit(s)
 	if len(found.Ghosts) != 1 || found.Ghosts[0].Name != ghost.Name || found.Ghosts[0].Handle != "gone" {
 		t.Errorf("ghosts: %+v", found.Ghosts)
 	}
-	if len(found.Shared) != 1 || found.Shared[0].Handle != twice || found.Shared[0].Volumes[0].Name != first.Name || found.Shared[0].Volumes[1].Name != second.Name {
+	if len(found.Shared) != 1 || found.Shared[0].Handle != twice || found.Shared[0].Volumes[0].Name != first.Name ||
+		found.Shared[0].Volumes[1].Name != second.Name {
 		t.Errorf("shared: %+v", found.Shared)
 	}
 	if !found.Enumerated || len(found.Orphans)+len(found.Doubtful)+len(found.Incomplete) > 0 {
@@ -127,7 +134,8 @@ func restricted(s *harness.Session, name string, resources []string) string {
 	s.Must(err, "create role")
 	user := sandbox.User(role.Name)
 	_, err = s.Client.RbacV1().ClusterRoleBindings().Create(s.Ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io",
+			Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: role.Name}},
 	}, metav1.CreateOptions{})
 	s.Must(err, "bind role")
@@ -141,7 +149,8 @@ func TestMissingRightNamesNoOrphan(t *testing.T) {
 	shared.SnapshotClient()
 	installGroupSnapshots(shared)
 	s := withDriver(shared, "--volumes=1")
-	all := []string{"persistentvolumes", "persistentvolumeclaims", "pods", "volumeattachments", "leases", "volumesnapshotcontents", "volumegroupsnapshotcontents"}
+	all := []string{"persistentvolumes", "persistentvolumeclaims", "pods", "volumeattachments", "leases",
+		"volumesnapshotcontents", "volumegroupsnapshotcontents"}
 	kubeconfig := restricted(s, "all", all)
 	s.Until("the role counts", func() bool {
 		found := auditAs(s, kubeconfig)
@@ -155,7 +164,8 @@ func TestMissingRightNamesNoOrphan(t *testing.T) {
 			if len(found.Orphans) > 0 {
 				t.Fatalf("without the right to list %s: %+v", missing, found)
 			}
-			return len(found.Incomplete) == 1 && strings.Contains(found.Incomplete[0], want) && len(found.Doubtful) == 1 && found.Doubtful[0].Reason == "Unresolved"
+			return len(found.Incomplete) == 1 && strings.Contains(found.Incomplete[0], want) && len(found.Doubtful) == 1 &&
+				found.Doubtful[0].Reason == "Unresolved"
 		})
 	}
 }
@@ -167,10 +177,13 @@ func TestUnreachableClusterIsAnError(t *testing.T) {
 	s.Must(err, "listen")
 	defer func() { _ = listener.Close() }()
 	hanging := listener.Addr().String()
-	for server, want := range map[string]string{"https://127.0.0.1:1": "connection refused", "https://" + hanging: "did not answer within 1s"} {
+	for server, want := range map[string]string{"https://127.0.0.1:1": "connection refused",
+		"https://" + hanging: "did not answer within 1s"} {
 		start := time.Now()
-		done := runAudit(s, "--csi-address="+s.Driver.Socket, "--kubeconfig="+s.Plane.AdminKubeconfig, "--server="+server, "--timeout=1s", "-o=json")
-		if done.status != 1 || !strings.Contains(done.errors, want) || strings.Count(done.errors, "\n") != 1 || done.output != "" || time.Since(start) > 20*time.Second {
+		done := runAudit(s, "--csi-address="+s.Driver.Socket, "--kubeconfig="+s.Plane.AdminKubeconfig, "--server="+server,
+			"--timeout=1s", "-o=json")
+		if done.status != 1 || !strings.Contains(done.errors, want) || strings.Count(done.errors, "\n") != 1 ||
+			done.output != "" || time.Since(start) > 20*time.Second {
 			t.Errorf("%s: exit code %d after %s, %s%s", server, done.status, time.Since(start), done.errors, done.output)
 		}
 	}

@@ -28,11 +28,13 @@ func TestPlantedVolumesBesideRunningPrograms(t *testing.T) {
 	slices.Sort(planted)
 	released := s.NewVolume("x", v1.PersistentVolumeReclaimRetain)
 	released.Name, released.Spec.CSI.VolumeHandle = "released", store(s, "released", "")
-	released.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "gone", UID: "0a1b2c3d-0000-4000-8000-000000000002"}
+	released.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "gone",
+		UID: "0a1b2c3d-0000-4000-8000-000000000002"}
 	other := s.NewVolume("x", v1.PersistentVolumeReclaimRetain)
 	other.Name, other.Spec.CSI.Driver, other.Spec.CSI.VolumeHandle = "other", "other.example.com", store(s, "other", "")
 	disk := s.NewVolume("x", v1.PersistentVolumeReclaimRetain)
-	disk.Name, disk.Spec.PersistentVolumeSource = "in-tree", v1.PersistentVolumeSource{AzureFile: &v1.AzureFilePersistentVolumeSource{ShareName: "share", SecretName: "secret"}}
+	disk.Name, disk.Spec.PersistentVolumeSource = "in-tree",
+		v1.PersistentVolumeSource{AzureFile: &v1.AzureFilePersistentVolumeSource{ShareName: "share", SecretName: "secret"}}
 	for _, volume := range []*v1.PersistentVolume{released, other, disk} {
 		_, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, volume, metav1.CreateOptions{})
 		s.Must(err, "create PersistentVolume")
@@ -41,7 +43,8 @@ func TestPlantedVolumesBesideRunningPrograms(t *testing.T) {
 
 	done := runAudit(s, "--csi-address="+s.Driver.Socket, "--kubeconfig="+s.Plane.AdminKubeconfig, "-o=json")
 	found := decodeAudit(s, done)
-	if !slices.Equal(found.orphans(), planted) || !found.Enumerated || len(found.Doubtful)+len(found.Ghosts)+len(found.Shared)+len(found.Incomplete) > 0 {
+	if !slices.Equal(found.orphans(), planted) || !found.Enumerated ||
+		len(found.Doubtful)+len(found.Ghosts)+len(found.Shared)+len(found.Incomplete) > 0 {
 		t.Errorf("planted %q, found %s", planted, done.output)
 	}
 	if strings.Contains(done.output, "null") {

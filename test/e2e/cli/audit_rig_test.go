@@ -50,7 +50,8 @@ func runAudit(s *harness.Session, args ...string) auditResult {
 	if err != nil && !errors.As(err, &exit) {
 		s.T.Fatalf("exeunt audit %q: %v", args, err)
 	}
-	return auditResult{output.String(), failure.String(), process.ProcessState.ExitCode(), peakMemory(process.ProcessState)}
+	return auditResult{output.String(), failure.String(), process.ProcessState.ExitCode(),
+		peakMemory(process.ProcessState)}
 }
 
 // audit runs "exeunt audit" for the driver of the session as the administrator of its
@@ -63,7 +64,9 @@ func audit(s *harness.Session, args ...string) auditReport {
 // auditAs is audit with another kubeconfig.
 func auditAs(s *harness.Session, kubeconfig string, args ...string) auditReport {
 	s.T.Helper()
-	return decodeAudit(s, runAudit(s, append([]string{"--csi-address=" + s.Driver.Socket, "--kubeconfig=" + kubeconfig, "--settle=0s", "-o=json"}, args...)...))
+	return decodeAudit(s, runAudit(s,
+		append([]string{"--csi-address=" + s.Driver.Socket, "--kubeconfig=" + kubeconfig, "--settle=0s", "-o=json"},
+			args...)...))
 }
 
 // decodeAudit wants exit code 0 and a report in JSON with exactly the fields of the contract.
@@ -103,7 +106,8 @@ func withDriver(s *harness.Session, flags string) *harness.Session {
 	own := *s.Cluster
 	own.Dir = s.T.TempDir()
 	var err error
-	own.Driver, err = sandbox.StartDriver(s.Ctx, sandbox.DriverConfig{Binaries: harness.Binaries(), Dir: own.Dir, Name: s.Namespace + ".example.com", Args: strings.Fields(flags)})
+	own.Driver, err = sandbox.StartDriver(s.Ctx, sandbox.DriverConfig{Binaries: harness.Binaries(), Dir: own.Dir,
+		Name: s.Namespace + ".example.com", Args: strings.Fields(flags)})
 	s.Must(err, "start driver")
 	s.T.Cleanup(func() { s.StopProcess(own.Driver) })
 	return &harness.Session{Cluster: &own, T: s.T, Ctx: s.Ctx, Namespace: s.Namespace}

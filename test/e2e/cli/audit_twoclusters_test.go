@@ -36,7 +36,8 @@ func recordAll(s *harness.Session, cluster *harness.Cluster, handles []string) {
 
 func TestTwoClustersOnOneStorageSystem(t *testing.T) {
 	const volumes, planted = 10000, 100
-	s := harness.NewSession(t, harness.OwnCluster(t, harness.Setup{NoPrograms: true, DriverFlags: "--volumes=10000"}), harness.Within(5*time.Minute))
+	s := harness.NewSession(t, harness.OwnCluster(t, harness.Setup{NoPrograms: true, DriverFlags: "--volumes=10000"}),
+		harness.Within(5*time.Minute))
 	second := harness.OwnCluster(t, bare)
 	stored := handles(s)
 	orphans := slices.Sorted(slices.Values(stored[:planted]))
@@ -44,16 +45,20 @@ func TestTwoClustersOnOneStorageSystem(t *testing.T) {
 	recordAll(s, s.Cluster, stored[planted:half])
 	recordAll(s, second, stored[half:])
 
-	flags := []string{"--csi-address=" + s.Driver.Socket, "--kubeconfig=" + s.Plane.AdminKubeconfig, "--kubeconfig=" + second.Plane.AdminKubeconfig, "--settle=1s"}
+	flags := []string{"--csi-address=" + s.Driver.Socket, "--kubeconfig=" + s.Plane.AdminKubeconfig,
+		"--kubeconfig=" + second.Plane.AdminKubeconfig, "--settle=1s"}
 	start := time.Now()
 	done := runAudit(s, append(flags, "-o=json")...)
 	t.Logf("%d volumes, two clusters: %s, peak %d KiB", volumes, time.Since(start), done.peak)
 	found := decodeAudit(s, done)
-	if !slices.Equal(found.orphans(), orphans) || !found.Enumerated || len(found.Doubtful)+len(found.Incomplete)+len(found.Ghosts)+len(found.Shared) > 0 {
-		t.Errorf("%d orphans, want %d; %d doubtful, incomplete %q", len(found.Orphans), planted, len(found.Doubtful), found.Incomplete)
+	if !slices.Equal(found.orphans(), orphans) || !found.Enumerated ||
+		len(found.Doubtful)+len(found.Incomplete)+len(found.Ghosts)+len(found.Shared) > 0 {
+		t.Errorf("%d orphans, want %d; %d doubtful, incomplete %q", len(found.Orphans), planted, len(found.Doubtful),
+			found.Incomplete)
 	}
 	text := runAudit(s, flags...)
-	if head, _, _ := strings.Cut(text.output, "FINDING"); strings.Count(head, "https://") != 2 || strings.Contains(head, "?") {
+	if head, _, _ := strings.Cut(text.output, "FINDING"); strings.Count(head, "https://") != 2 ||
+		strings.Contains(head, "?") {
 		t.Errorf("head: %s", head)
 	}
 	alone := runAudit(s, "--csi-address="+s.Driver.Socket, "--kubeconfig="+s.Plane.AdminKubeconfig, "--settle=0s")
@@ -73,11 +78,13 @@ func TestMemoryOfALargeAudit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := harness.NewSession(t, harness.OwnCluster(t, harness.Setup{NoPrograms: true, DriverFlags: fmt.Sprintf("--volumes=%d", count)}), harness.Within(30*time.Minute))
+	s := harness.NewSession(t, harness.OwnCluster(t, harness.Setup{NoPrograms: true,
+		DriverFlags: fmt.Sprintf("--volumes=%d", count)}), harness.Within(30*time.Minute))
 	stored := handles(s)
 	recordAll(s, s.Cluster, stored[10:])
 	start := time.Now()
-	done := runAudit(s, "--csi-address="+s.Driver.Socket, "--kubeconfig="+s.Plane.AdminKubeconfig, "--settle=0s", "-o=json")
+	done := runAudit(s, "--csi-address="+s.Driver.Socket, "--kubeconfig="+s.Plane.AdminKubeconfig, "--settle=0s",
+		"-o=json")
 	t.Logf("%d volumes and PersistentVolumes: %s, peak %d KiB", count, time.Since(start), done.peak)
 	if found := decodeAudit(s, done); len(found.Orphans) != 10 {
 		t.Errorf("report: %+v", found)

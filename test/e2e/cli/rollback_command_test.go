@@ -120,7 +120,8 @@ func (c rollbackCommand) writes() []string {
 	for _, event := range events {
 		read := event.Verb == "get" || event.Verb == "list" || event.Verb == "watch"
 		if strings.HasPrefix(event.UserAgent, "exeunt/") && !read {
-			all = append(all, fmt.Sprintf("%s %s %s/%s: %d", event.Verb, event.Resource, event.Namespace, event.Name, event.Code))
+			all = append(all, fmt.Sprintf("%s %s %s/%s: %d", event.Verb, event.Resource, event.Namespace, event.Name,
+				event.Code))
 		}
 	}
 	return all
@@ -185,7 +186,8 @@ func expectNothingLeft(s *harness.Session) {
 // expectNoPolicyLeft fails the test if an object of the admission policy is left.
 func expectNoPolicyLeft(s *harness.Session) {
 	s.T.Helper()
-	lists, err := s.Client.CoreV1().ConfigMaps("").List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + deploy.Drivers})
+	lists, err := s.Client.CoreV1().ConfigMaps("").List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" +
+		deploy.Drivers})
 	s.Must(err, "list ConfigMaps")
 	if len(lists.Items) > 0 {
 		s.T.Errorf("%d lists of drivers are left", len(lists.Items))

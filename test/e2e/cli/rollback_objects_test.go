@@ -85,7 +85,8 @@ func TestPendingDeletionIsNeverForgottenWithoutConsent(t *testing.T) {
 	c.DeleteVolume(volume.Name)
 	stopped := "--stopped=" + harness.UnservedDriver
 	c.expect(2, []string{"2. blocked", "neither Lease nor pod shows"}, "--confirm")
-	c.expect(4, []string{"2. blocked", "--abandon-disk " + volume.Name, "disk late of " + harness.UnservedDriver}, "--confirm", stopped)
+	c.expect(4, []string{"2. blocked", "--abandon-disk " + volume.Name, "disk late of " + harness.UnservedDriver},
+		"--confirm", stopped)
 	if got := c.volume(volume.Name); reclaim.StatusOf(got) != reclaim.StatusPending {
 		t.Fatalf("the annotation is gone: %v", got.Annotations)
 	}
@@ -98,10 +99,12 @@ func TestPendingDeletionIsNeverForgottenWithoutConsent(t *testing.T) {
 func TestFinalizersOfUpstreamStayUnlessUnserved(t *testing.T) {
 	c := newBare(t)
 	volume := unserved(c, "gone", func(v *v1.PersistentVolume) {
-		v.Finalizers = []string{string(finalizer.External), string(finalizer.InTree), string(finalizer.VolumeProtection), "example.com/mine"}
+		v.Finalizers = []string{string(finalizer.External), string(finalizer.InTree), string(finalizer.VolumeProtection),
+			"example.com/mine"}
 	})
 	c.expect(0, []string{"external-provisioner.volume.kubernetes.io/finalizer on 1 volume: "}, "--confirm")
-	driver, err := c.Client.StorageV1().CSIDrivers().Create(c.Ctx, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: harness.UnservedDriver}}, metav1.CreateOptions{})
+	driver, err := c.Client.StorageV1().CSIDrivers().Create(c.Ctx,
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: harness.UnservedDriver}}, metav1.CreateOptions{})
 	c.Must(err, "create CSIDriver")
 	named := []string{"--confirm", "--unserved=" + harness.UnservedDriver}
 	c.expect(4, []string{"refuse: finalizer external-provisioner"}, named...)
@@ -115,7 +118,8 @@ func TestFinalizersOfUpstreamStayUnlessUnserved(t *testing.T) {
 	}
 	lease := holdLease(c, "kube-system", "kube-controller-manager", "master")
 	c.expect(4, []string{"refuse: finalizer kubernetes.io/pv-controller"}, "--confirm", "--unserved-loops")
-	c.Must(c.Client.CoordinationV1().Leases("kube-system").Delete(c.Ctx, lease.Name, metav1.DeleteOptions{}), "delete Lease")
+	c.Must(c.Client.CoordinationV1().Leases("kube-system").Delete(c.Ctx, lease.Name, metav1.DeleteOptions{}),
+		"delete Lease")
 	c.expect(0, []string{"removed: finalizer kubernetes.io/pv-controller"}, "--confirm", "--unserved-loops")
 	if got := c.volume(volume.Name); len(got.Finalizers) != 1 {
 		t.Errorf("finalizers = %v, want that of another program", got.Finalizers)
@@ -127,9 +131,11 @@ func TestSidecarOfUpstreamKeepsFinalizer(t *testing.T) {
 	c := newBare(t)
 	volume := unserved(c, "served", func(v *v1.PersistentVolume) { v.Finalizers = []string{string(finalizer.External)} })
 	createPod(c, c.Namespace, "csi", v1.Container{
-		Name: "csi-provisioner", Image: "r/csi-provisioner:v6.3.0", Args: []string{"--csi-address=/run/" + harness.UnservedDriver + "/csi.sock"},
+		Name: "csi-provisioner", Image: "r/csi-provisioner:v6.3.0",
+		Args: []string{"--csi-address=/run/" + harness.UnservedDriver + "/csi.sock"},
 	})
-	c.expect(4, []string{"refuse: finalizer external-provisioner", "a program that removes it in time was seen"}, "--confirm", "--unserved="+harness.UnservedDriver)
+	c.expect(4, []string{"refuse: finalizer external-provisioner", "a program that removes it in time was seen"},
+		"--confirm", "--unserved="+harness.UnservedDriver)
 	if got := c.volume(volume.Name); !finalizer.Has(got.Finalizers, finalizer.External) {
 		t.Errorf("finalizers = %v", got.Finalizers)
 	}
@@ -141,7 +147,8 @@ func holdLease(c rollbackCommand, namespace, name, holder string) *coordinationv
 	now := metav1.NowMicro()
 	lease, err := c.Client.CoordinationV1().Leases(namespace).Create(c.Ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now, LeaseDurationSeconds: ptr.To[int32](600)},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now,
+			LeaseDurationSeconds: ptr.To[int32](600)},
 	}, metav1.CreateOptions{})
 	c.Must(err, "create Lease")
 	return lease
@@ -153,7 +160,8 @@ func TestLeaseOfLivingProvisionerIsNeverRemoved(t *testing.T) {
 	holdLease(c, deploy.Namespace, "stale-example-com", "pod_exeunt")
 	c.expect(4, []string{"4. pending", "the provisioner of Exeunt runs"}, "--confirm", "--stopped="+harness.UnservedDriver)
 	owner := journal.Journal{Namespace: deploy.Namespace, Driver: harness.UnservedDriver}
-	if _, err := c.Client.CoordinationV1().Leases(owner.Namespace).Get(c.Ctx, owner.LeaseName(journal.KindUnresolved, 0), metav1.GetOptions{}); err != nil || len(c.files()) != 0 {
+	if _, err := c.Client.CoordinationV1().Leases(owner.Namespace).
+		Get(c.Ctx, owner.LeaseName(journal.KindUnresolved, 0), metav1.GetOptions{}); err != nil || len(c.files()) != 0 {
 		t.Errorf("the Lease of the journal: %v; files %q", err, c.files())
 	}
 }
@@ -163,11 +171,13 @@ func TestSavedFileIsNeverOverwritten(t *testing.T) {
 	writeEntry(c.Session, harness.UnservedDriver, journal.KindActive, unresolved)
 	file := filepath.Join(c.dir, "mine.yaml")
 	c.Must(os.WriteFile(file, []byte("mine"), 0o600), "write file")
-	c.expect(1, []string{"never overwritten", "nothing was changed"}, "--confirm", "--save=mine.yaml", "--stopped="+harness.UnservedDriver)
+	c.expect(1, []string{"never overwritten", "nothing was changed"}, "--confirm", "--save=mine.yaml",
+		"--stopped="+harness.UnservedDriver)
 	if text, err := os.ReadFile(file); err != nil || string(text) != "mine" {
 		t.Errorf("the file is now %q, %v", text, err)
 	}
-	c.expect(0, []string{"saved the open entries", "other.yaml"}, "--confirm", "--save=other.yaml", "--stopped="+harness.UnservedDriver)
+	c.expect(0, []string{"saved the open entries", "other.yaml"}, "--confirm", "--save=other.yaml",
+		"--stopped="+harness.UnservedDriver)
 }
 
 // writerFunc calls a function for each line of progress.
@@ -189,7 +199,8 @@ func TestEntryAddedMeanwhileIsNotLost(t *testing.T) {
 	progress := ""
 	options := runner.Options{
 		Connect: func() (*cluster.Reader, error) { return cluster.NewReader(c.Plane.RESTConfig()) },
-		Confirm: true, Stopped: []string{harness.UnservedDriver}, Timeout: harness.Timeout, Save: filepath.Join(c.dir, "first.yaml"),
+		Confirm: true, Stopped: []string{harness.UnservedDriver}, Timeout: harness.Timeout,
+		Save: filepath.Join(c.dir, "first.yaml"),
 	}
 	options.Progress = writerFunc(func(line string) {
 		if progress += line; !strings.Contains(line, "saved the open entries") {
@@ -204,11 +215,13 @@ func TestEntryAddedMeanwhileIsNotLost(t *testing.T) {
 	plan, err := runner.Run(c.Ctx, options)
 	c.Must(err, "run rollback")
 	lease, err := leases.Get(c.Ctx, name, metav1.GetOptions{})
-	if err != nil || len(journal.Encoded(lease)) != 2 || plan.Outcome() != rollback.SomethingLeft || !strings.Contains(progress, "changed meanwhile") {
+	if err != nil || len(journal.Encoded(lease)) != 2 || plan.Outcome() != rollback.SomethingLeft ||
+		!strings.Contains(progress, "changed meanwhile") {
 		t.Errorf("outcome %v, Lease %v: %v\n%s", plan.Outcome(), lease, err, progress)
 	}
 	c.expect(0, []string{"saved the open entries"}, "--confirm", "--save=second.yaml", "--stopped="+harness.UnservedDriver)
-	if text, err := os.ReadFile(filepath.Join(c.dir, "second.yaml")); err != nil || !strings.Contains(string(text), added) {
+	if text, err := os.ReadFile(filepath.Join(c.dir, "second.yaml")); err != nil ||
+		!strings.Contains(string(text), added) {
 		t.Errorf("the second file lacks the entry: %v\n%s", err, text)
 	}
 }
@@ -219,7 +232,8 @@ func TestUnwritableFolderChangesNothing(t *testing.T) {
 	unserved(c, "done", func(v *v1.PersistentVolume) {
 		v.Annotations = map[string]string{reclaim.Annotation: reclaim.AnnotationDone}
 	})
-	c.expect(1, []string{"nothing was changed"}, "--confirm", "--save=absent/folder/x.yaml", "--stopped="+harness.UnservedDriver)
+	c.expect(1, []string{"nothing was changed"}, "--confirm", "--save=absent/folder/x.yaml",
+		"--stopped="+harness.UnservedDriver)
 	if written := c.writes(); len(written) > 0 {
 		t.Errorf("written: %q", written)
 	}
@@ -227,8 +241,10 @@ func TestUnwritableFolderChangesNothing(t *testing.T) {
 
 func TestFinalizerOfLaterVersionIsLeft(t *testing.T) {
 	c := newBare(t)
-	c.CreateClaim("later", "none", func(claim *v1.PersistentVolumeClaim) { claim.Finalizers = []string{"exeunt.io/unknown"} })
-	c.expect(4, []string{"6. blocked", "finalizer exeunt.io/unknown", "a later version of Exeunt"}, "--confirm", "--stopped="+harness.UnservedDriver)
+	c.CreateClaim("later", "none",
+		func(claim *v1.PersistentVolumeClaim) { claim.Finalizers = []string{"exeunt.io/unknown"} })
+	c.expect(4, []string{"6. blocked", "finalizer exeunt.io/unknown", "a later version of Exeunt"}, "--confirm",
+		"--stopped="+harness.UnservedDriver)
 	if written := c.writes(); len(written) > 0 {
 		t.Errorf("written: %q", written)
 	}
@@ -290,24 +306,29 @@ func createPod(c rollbackCommand, namespace, name string, container v1.Container
 func TestWorkloadsAreChangedByTheirOwnersOnly(t *testing.T) {
 	c := newBare(t)
 	createPod(c, c.Namespace, "csi", v1.Container{Name: "csi-provisioner", Image: "r/exeunt/provisioner:v1"})
-	createPod(c, c.Namespace, "pv-controller", v1.Container{Name: "pv-controller", Image: "r/x", Command: []string{"/pv-controller"}})
-	createPod(c, "kube-system", "kcm", v1.Container{Name: "kcm", Image: "r/kube-controller-manager:v1.36.3", Command: []string{
-		"kube-controller-manager", "--controllers=*,-persistentvolume-binder-controller",
-	}})
+	createPod(c, c.Namespace, "pv-controller", v1.Container{Name: "pv-controller", Image: "r/x",
+		Command: []string{"/pv-controller"}})
+	createPod(c, "kube-system", "kcm", v1.Container{Name: "kcm", Image: "r/kube-controller-manager:v1.36.3",
+		Command: []string{
+			"kube-controller-manager", "--controllers=*,-persistentvolume-binder-controller",
+		}})
 	volume := unserved(c, "done", func(v *v1.PersistentVolume) {
 		v.Annotations = map[string]string{reclaim.Annotation: reclaim.AnnotationDone}
 	})
 	holdLease(c, c.Namespace, "stale-example-com", "csi-5f-x") // an earlier version leads
 	c.expect(2, []string{
-		"4. pending", "wait: annotation exeunt.io/reclaim", "kubectl set image deployment/csi csi-provisioner=", "kubectl rollout status deployment/csi -n " + c.Namespace,
-		"5. pending", "kubectl scale deployment/pv-controller --replicas=0 -n " + c.Namespace, "-persistentvolume-protection-controller",
+		"4. pending", "wait: annotation exeunt.io/reclaim", "kubectl set image deployment/csi csi-provisioner=",
+		"kubectl rollout status deployment/csi -n " + c.Namespace,
+		"5. pending", "kubectl scale deployment/pv-controller --replicas=0 -n " + c.Namespace,
+		"-persistentvolume-protection-controller",
 	}, "--confirm")
 	if written := c.writes(); len(written) > 0 {
 		t.Errorf("written: %q", written)
 	}
 	for namespace, names := range map[string][]string{c.Namespace: {"csi", "pv-controller"}, "kube-system": {"kcm"}} {
 		for _, name := range names {
-			c.Must(c.Client.CoreV1().Pods(namespace).Delete(c.Ctx, name+"-5f-x", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
+			c.Must(c.Client.CoreV1().Pods(namespace).Delete(c.Ctx, name+"-5f-x",
+				metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
 		}
 	}
 	c.expect(0, []string{"removed: annotation exeunt.io/reclaim: done of PersistentVolume " + volume.Name}, "--confirm")

@@ -33,7 +33,8 @@ func TestRollbackToUpstreamLosesNothing(t *testing.T) {
 
 	volumes := c.rollBackBesideOurs()
 	s.DeleteVolume(volumes["swap-pv-first"].Name)
-	s.AwaitVolume(volumes["swap-pv-first"].Name, "is Terminating", func(v *v1.PersistentVolume) bool { return v.DeletionTimestamp != nil })
+	s.AwaitVolume(volumes["swap-pv-first"].Name, "is Terminating",
+		func(v *v1.PersistentVolume) bool { return v.DeletionTimestamp != nil })
 	stopOurs(s)
 	s.DeleteClaim("swap-claim-first")
 	startUpstream(s)
@@ -64,7 +65,8 @@ func (c rollbackCommand) rollBackBesideOurs() map[string]*v1.PersistentVolume {
 	c.DeleteVolume(volumes["ours-pv-first"].Name)
 	c.DeleteClaim("ours-claim-first")
 	c.AwaitVolumeGone(volumes["ours-claim-first"].Name)
-	c.expect(2, []string{"1. pending", "2. blocked", "4. blocked", "5. blocked", "delete its claim", "unresolved entries: 1"})
+	c.expect(2, []string{"1. pending", "2. blocked", "4. blocked", "5. blocked", "delete its claim",
+		"unresolved entries: 1"})
 	if written := c.writes(); len(written) > 0 {
 		c.T.Errorf("a dry run has written: %q", written)
 	}
@@ -144,7 +146,8 @@ func finish(c rollbackCommand) {
 	}
 	text, err := os.ReadFile(files[0])
 	c.Must(err, "read the saved file")
-	if !strings.Contains(string(text), "volume pvc-"+string(unresolved)+" for claim default/gone") || strings.Contains(string(text), "\x1b") {
+	if !strings.Contains(string(text), "volume pvc-"+string(unresolved)+" for claim default/gone") ||
+		strings.Contains(string(text), "\x1b") {
 		c.T.Errorf("saved:\n%s", text)
 	}
 	written := len(c.writes())

@@ -25,7 +25,8 @@ import (
 )
 
 // elect are the flags of provisioners with leader election.
-const elect = "--leader-election --leader-election-namespace=" + deploy.Namespace + " --leader-election-retry-period=500ms"
+const elect = "--leader-election --leader-election-namespace=" + deploy.Namespace +
+	" --leader-election-retry-period=500ms"
 
 // statusReport is the JSON output; its answer is text.
 type statusReport struct {
@@ -90,10 +91,12 @@ func TestStatusOfOurPrograms(t *testing.T) {
 	s.AwaitBound("kept")
 	r := readStatus(s, 0)
 	d := r.driver(s)
-	if d.Dynamic != 2 || d.Protected != 2 || d.Unprotected != 0 || d.Provisioner.Program != "provisioner" || d.Provisioner.SeenBy != "lease" {
+	if d.Dynamic != 2 || d.Protected != 2 || d.Unprotected != 0 || d.Provisioner.Program != "provisioner" ||
+		d.Provisioner.SeenBy != "lease" {
 		t.Errorf("driver: %+v", d)
 	}
-	if r.Protection != "on" || r.Policy.State != policy || r.Policy.Bound != (policy == "present") || r.Loops.Writers != "pv-controller" {
+	if r.Protection != "on" || r.Policy.State != policy || r.Policy.Bound != (policy == "present") ||
+		r.Loops.Writers != "pv-controller" {
 		t.Errorf("protection %s, policy %+v, loops %+v", r.Protection, r.Policy, r.Loops)
 	}
 	held := 0
@@ -143,7 +146,8 @@ func TestStatusWithGateOff(t *testing.T) {
 	s := harness.Own(t, harness.Setup{GateOff: true})
 	bind(s, "a", "b")
 	r := readStatus(s, 2)
-	if d := r.driver(s); d.Unprotected != 2 || d.Protected != 0 || len(d.Examples) != 2 || d.Provisioner.SeenBy != "volumes" || d.Provisioner.Program != "provisioner" {
+	if d := r.driver(s); d.Unprotected != 2 || d.Protected != 0 || len(d.Examples) != 2 ||
+		d.Provisioner.SeenBy != "volumes" || d.Provisioner.Program != "provisioner" {
 		t.Errorf("driver: %+v", d)
 	}
 	if r.Protection != "incomplete" || len(r.Findings) == 0 {
@@ -160,7 +164,8 @@ func TestStatusOfUpstreamWithoutPods(t *testing.T) {
 	bind(s, "a")
 	r := readStatus(s, 0)
 	d := r.driver(s)
-	if d.Protected != 1 || d.Unprotected != 0 || d.Provisioner.Program != "csi-provisioner" || d.Provisioner.SeenBy != "volumes" {
+	if d.Protected != 1 || d.Unprotected != 0 || d.Provisioner.Program != "csi-provisioner" ||
+		d.Provisioner.SeenBy != "volumes" {
 		t.Errorf("driver: %+v", d)
 	}
 	policy := map[bool]string{true: "absent", false: "unserved"}[harness.ServesAdmissionPolicy()]
@@ -202,7 +207,8 @@ func TestStatusWithoutRights(t *testing.T) {
 	text, code := run(s, kubeconfig, "--before-switch")
 	flat := strings.Join(strings.Fields(text), " ")
 	for _, want := range []string{
-		"PROTECTION: unknown", "no right to list persistentvolumes; grant the rule", "no right to list leases", "no right to list pods",
+		"PROTECTION: unknown", "no right to list persistentvolumes; grant the rule", "no right to list leases",
+		"no right to list pods",
 		"ADMISSION POLICY: unseen", "no right to list serviceaccounts",
 	} {
 		if !strings.Contains(flat, want) {
@@ -218,10 +224,11 @@ func TestStatusWithoutRights(t *testing.T) {
 func grantSome(s *harness.Session, user string) {
 	s.T.Helper()
 	rbac := s.Client.RbacV1()
-	_, err := rbac.ClusterRoles().Create(s.Ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingadmissionpolicies"}, Verbs: []string{"get"}},
-		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
-	}}, metav1.CreateOptions{})
+	_, err := rbac.ClusterRoles().Create(s.Ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingadmissionpolicies"}, Verbs: []string{"get"}},
+			{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+		}}, metav1.CreateOptions{})
 	s.Must(err, "create ClusterRole")
 	bindRole(s, user, user)
 }
@@ -229,7 +236,8 @@ func grantSome(s *harness.Session, user string) {
 func bindRole(s *harness.Session, user, role string) {
 	s.T.Helper()
 	_, err := s.Client.RbacV1().ClusterRoleBindings().Create(s.Ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: role},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create ClusterRoleBinding")

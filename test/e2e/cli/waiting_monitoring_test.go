@@ -17,7 +17,8 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 	r.DeleteVolume(volume.Name)
 	r.DeleteClaim("claim")
 	r.AwaitClaimGone("claim")
-	r.Until("the first audit has ended", func() bool { return strings.Contains(r.provisionerMetrics(), "\nexeunt_orphaned_volumes{") })
+	r.Until("the first audit has ended",
+		func() bool { return strings.Contains(r.provisionerMetrics(), "\nexeunt_orphaned_volumes{") })
 	served := "\n" + r.controllerMetrics() + "\n" + r.provisionerMetrics()
 	for _, query := range harness.MonitoringQueries(t) {
 		if !query.OfGarbageCollector() { // test/e2e/garbage has a test for those
@@ -25,15 +26,18 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		`exeunt_journal_entries{driver_name="` + r.Driver.DriverName + `",state="open"}`, `exeunt_journal_entries{driver_name="` + r.Driver.DriverName + `",state="unresolved"}`,
+		`exeunt_journal_entries{driver_name="` + r.Driver.DriverName + `",state="open"}`,
+		`exeunt_journal_entries{driver_name="` + r.Driver.DriverName + `",state="unresolved"}`,
 		`exeunt_deletion_waiting{blocker="SecretMissing"}`, `exeunt_deletion_waiting_oldest_seconds{blocker="ClaimExists"}`,
 	} {
 		if !strings.Contains(served, "\n"+name+" ") {
 			t.Errorf("neither program serves %s", name)
 		}
 	}
-	for program, text := range map[string]string{"pv-controller": r.controllerMetrics(), "provisioner": r.provisionerMetrics()} {
-		for _, name := range []string{"exeunt_unprotected_volumes", "exeunt_deletion_waiting{", "exeunt_deletion_waiting_oldest_seconds{"} {
+	for program, text := range map[string]string{"pv-controller": r.controllerMetrics(),
+		"provisioner": r.provisionerMetrics()} {
+		for _, name := range []string{"exeunt_unprotected_volumes", "exeunt_deletion_waiting{",
+			"exeunt_deletion_waiting_oldest_seconds{"} {
 			if !strings.Contains(text, "\n"+name) {
 				t.Errorf("the %s does not serve %s", program, name)
 			}
@@ -45,7 +49,8 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 func newAuditedRig(t *testing.T) *rig {
 	t.Helper()
 	port := harness.FreePort(t)
-	s := harness.Own(t, harness.Setup{NoProvisioner: true, ControllerFlags: servingAt(port) + " --leader-elect=true"}, harness.Within(2*harness.Timeout))
+	s := harness.Own(t, harness.Setup{NoProvisioner: true, ControllerFlags: servingAt(port) + " --leader-elect=true"},
+		harness.Within(2*harness.Timeout))
 	rights, err := os.ReadFile(harness.InCheckout("deploy", "provisioner", "audit", "rbac.yaml"))
 	s.Must(err, "read manifest")
 	s.Must(sandbox.ApplyYAML(s.Ctx, s.Plane.RESTConfig(), rights), "grant the rights for audits")

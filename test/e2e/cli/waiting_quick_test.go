@@ -73,10 +73,11 @@ func TestMoreExactEventReplacesEvent(t *testing.T) {
 	s := harness.Own(t, harness.Setup{DriverFlags: "--with=publish"}, harness.Within(2*harness.Timeout))
 	r := &rig{Session: s}
 	volume := r.bound("claim")
-	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment"}, Spec: storagev1.VolumeAttachmentSpec{
-		Attacher: s.Driver.DriverName, NodeName: "node",
-		Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume.Name},
-	}}
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment"},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: s.Driver.DriverName, NodeName: "node",
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume.Name},
+		}}
 	_, err := s.Client.StorageV1().VolumeAttachments().Create(s.Ctx, attachment, metav1.CreateOptions{})
 	s.Must(err, "create attachment")
 	s.PassQueues() // until the provisioner has the attachment in its cache
@@ -88,6 +89,7 @@ func TestMoreExactEventReplacesEvent(t *testing.T) {
 	})
 	s.PassQueues()
 	r.expectEvents(map[string]int{})
-	s.Must(s.Client.StorageV1().VolumeAttachments().Delete(s.Ctx, attachment.Name, metav1.DeleteOptions{}), "delete attachment")
+	s.Must(s.Client.StorageV1().VolumeAttachments().Delete(s.Ctx, attachment.Name, metav1.DeleteOptions{}),
+		"delete attachment")
 	s.AwaitVolumeGone(volume.Name)
 }

@@ -27,14 +27,16 @@ func TestEarlierDeletionHasOneEvent(t *testing.T) {
 	r.DeleteClaim("used")
 	begun := time.Now().Truncate(time.Second) // as the times of events
 	for i := range 2 {
-		process, err := s.Plane.StartPVController(s.Ctx, sandbox.Controller{Name: fmt.Sprint("later-", i), HonorReclaimPolicy: true, Args: []string{"--leader-elect=true"}})
+		process, err := s.Plane.StartPVController(s.Ctx, sandbox.Controller{Name: fmt.Sprint("later-", i),
+			HonorReclaimPolicy: true, Args: []string{"--leader-elect=true"}})
 		s.Must(err, "start pv-controller")
 		s.Add(process)
 	}
 	claim := r.NewClaim("used", harness.DeleteClass)
 	r.expectEvent(kept, "ClaimExists", "PersistentVolumeClaim "+r.Namespace+"/kept")
 	r.expectEvent(claim, "PodUsesClaim", "Pod "+r.Namespace+"/")
-	events, err := r.Client.CoreV1().Events(metav1.NamespaceAll).List(r.Ctx, metav1.ListOptions{FieldSelector: "reason=" + deletionWaiting})
+	events, err := r.Client.CoreV1().Events(metav1.NamespaceAll).
+		List(r.Ctx, metav1.ListOptions{FieldSelector: "reason=" + deletionWaiting})
 	r.Must(err, "list events")
 	for _, event := range events.Items {
 		if after := event.FirstTimestamp.Sub(begun); after < blocker.EventDelay || after > 15*time.Second+blocker.EventDelay {

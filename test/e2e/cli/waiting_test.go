@@ -62,9 +62,12 @@ func TestWaitingDeletionHasEvent(t *testing.T) {
 	r.AwaitVolumeGone(quick.Name)
 
 	claim := r.NewClaim("used", harness.DeleteClass)
-	r.expectEvent(claim, "PodUsesClaim", "Pod "+r.Namespace+"/"+pod.Name, "kubectl delete pod "+pod.Name+" -n "+r.Namespace)
-	r.expectEvent(kept, "ClaimExists", "PersistentVolumeClaim "+r.Namespace+"/kept", "kubectl delete pvc kept -n "+r.Namespace)
-	r.expectEvent(used, "ClaimExists", "PersistentVolumeClaim "+r.Namespace+"/used", "kubectl exeunt why pvc/used -n "+r.Namespace)
+	r.expectEvent(claim, "PodUsesClaim", "Pod "+r.Namespace+"/"+pod.Name,
+		"kubectl delete pod "+pod.Name+" -n "+r.Namespace)
+	r.expectEvent(kept, "ClaimExists", "PersistentVolumeClaim "+r.Namespace+"/kept",
+		"kubectl delete pvc kept -n "+r.Namespace)
+	r.expectEvent(used, "ClaimExists", "PersistentVolumeClaim "+r.Namespace+"/used",
+		"kubectl exeunt why pvc/used -n "+r.Namespace)
 	r.expectEvent(slow, "DriverDeletes", r.Driver.DriverName)
 	expectSample(t, r.controllerMetrics(), `exeunt_deletion_waiting{blocker="PodUsesClaim"} 1`)
 	expectSample(t, r.controllerMetrics(), `exeunt_deletion_waiting{blocker="ClaimExists"} 2`)
@@ -72,7 +75,8 @@ func TestWaitingDeletionHasEvent(t *testing.T) {
 
 	r.AwaitVolumeGone(slow.Name)
 	r.DeleteClaim("kept")
-	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
+	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, pod.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
 	r.AwaitVolumeGone(kept.Name)
 	r.AwaitVolumeGone(used.Name)
 	r.Until("no deletion waits", func() bool {
@@ -132,7 +136,8 @@ func (r *rig) expectEvent(object metav1.Object, words ...string) {
 // expectEvents compares the number of events by the name of their object.
 func (r *rig) expectEvents(want map[string]int) {
 	r.T.Helper()
-	events, err := r.Client.CoreV1().Events(metav1.NamespaceAll).List(r.Ctx, metav1.ListOptions{FieldSelector: "reason=" + deletionWaiting})
+	events, err := r.Client.CoreV1().Events(metav1.NamespaceAll).
+		List(r.Ctx, metav1.ListOptions{FieldSelector: "reason=" + deletionWaiting})
 	r.Must(err, "list events")
 	got := map[string]int{}
 	for _, event := range events.Items {

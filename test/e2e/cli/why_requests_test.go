@@ -75,9 +75,12 @@ func TestStorageChainTakesFewRequests(t *testing.T) {
 		counted := &requests{first: map[string]int{}}
 		explorer := l.explorer(counted)
 		begin := time.Now()
-		report, err := explorer.Explain(l.ctx, cluster.Ref{Resource: corev1.SchemeGroupVersion.WithResource("persistentvolumes"), Kind: "PersistentVolume", Name: name})
+		report, err := explorer.Explain(l.ctx,
+			cluster.Ref{Resource: corev1.SchemeGroupVersion.WithResource("persistentvolumes"), Kind: "PersistentVolume",
+				Name: name})
 		l.must(err, "explain")
-		t.Logf("%d volumes, pv/%s: %v, %d requests and %d further pages, %v", many, name, report.Verdict, counted.total(), counted.pages, time.Since(begin).Round(time.Millisecond))
+		t.Logf("%d volumes, pv/%s: %v, %d requests and %d further pages, %v", many, name, report.Verdict, counted.total(),
+			counted.pages, time.Since(begin).Round(time.Millisecond))
 		if counted.total() > maxRequests {
 			t.Errorf("pv/%s took %d requests, want at most %d: %v", name, counted.total(), maxRequests, counted.first)
 		}
@@ -99,7 +102,8 @@ func (l *whyServer) measureSurvey(many int) {
 	l.must(err, "explain all")
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	l.t.Logf("%d volumes, --all: %d objects wait, %d requests and %d further pages, %v, %d MB from the system", many, len(survey.Items),
+	l.t.Logf("%d volumes, --all: %d objects wait, %d requests and %d further pages, %v, %d MB from the system", many,
+		len(survey.Items),
 		counted.total(), counted.pages, time.Since(begin).Round(time.Millisecond), memory.Sys>>20)
 	if count := counted.first["/api/v1/persistentvolumes "]; count != 1 {
 		l.t.Errorf("--all lists volumes %d times, want once", count)

@@ -20,7 +20,8 @@ func (l *whyServer) grantReading(user, resource string) {
 	l.t.Helper()
 	_, err := l.client.RbacV1().ClusterRoles().Create(l.ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: resource + "-reader"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource}, Verbs: []string{"get", "list"}}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{resource},
+			Verbs: []string{"get", "list"}}},
 	}, metav1.CreateOptions{})
 	l.must(err, "create role")
 	l.grant(user, resource+"-reader")
@@ -34,7 +35,8 @@ func TestUserWithoutRightsGetsSentence(t *testing.T) {
 		t.Errorf("printed %q and %q with exit code %d, want %q and 1", stdout, stderr, code, want)
 	}
 	stdout, _, code = l.run("why", "--all", "--as", "nobody")
-	if !strings.HasPrefix(stdout, "nothing that was seen waits for its deletion\nincomplete: no right to list ") || code != 2 {
+	if !strings.HasPrefix(stdout, "nothing that was seen waits for its deletion\nincomplete: no right to list ") ||
+		code != 2 {
 		t.Errorf("why --all printed %q with exit code %d, want what was not seen and 2", stdout, code)
 	}
 }
@@ -70,7 +72,8 @@ func TestViewerMayReadWhatWhyReads(t *testing.T) {
 			t.Errorf("a viewer sees of %s %+v, want %v and nothing incomplete", object, report, want.verdict)
 		}
 	}
-	if stdout, stderr, code := l.run("why", "--all", "--older-than=0s", "--as", "everything"); strings.Contains(stdout, "incomplete:") || stderr != "" || code != 2 {
+	if stdout, stderr, code := l.run("why", "--all", "--older-than=0s", "--as", "everything"); strings.Contains(stdout,
+		"incomplete:") || stderr != "" || code != 2 {
 		t.Errorf("why --all printed %q and %q with exit code %d, want nothing incomplete", stdout, stderr, code)
 	}
 }

@@ -59,7 +59,8 @@ func open(t *testing.T, version string) *whyServer {
 	if version != current {
 		binaries.Dir = filepath.Join(binaries.Dir, "kube-"+version)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*harness.Timeout+time.Duration(volumesInCluster())*10*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*harness.Timeout+
+		time.Duration(volumesInCluster())*10*time.Millisecond)
 	t.Cleanup(cancel)
 	plane, err := sandbox.StartControlPlane(ctx, sandbox.Config{Binaries: binaries, Dir: t.TempDir()})
 	if err != nil {
@@ -72,11 +73,13 @@ func open(t *testing.T, version string) *whyServer {
 			t.Errorf("stop the control plane: %v", err)
 		}
 	})
-	l := &whyServer{t: t, ctx: ctx, plane: plane, client: plane.Client(), kubeconfig: plane.AdminKubeconfig, namespace: "lab"}
+	l := &whyServer{t: t, ctx: ctx, plane: plane, client: plane.Client(), kubeconfig: plane.AdminKubeconfig,
+		namespace: "lab"}
 	if version == current {
 		l.must(harness.CheckVersion(plane), "check version")
 	}
-	_, err = l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}, metav1.CreateOptions{})
+	_, err = l.client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}, metav1.CreateOptions{})
 	l.must(err, "create namespace")
 	return l
 }
@@ -136,7 +139,8 @@ func (l *whyServer) all(args ...string) (names []string, code int) {
 // createConfig creates a ConfigMap with finalizers, and deletes it.
 func (l *whyServer) createConfig(name string, finalizers ...string) *corev1.ConfigMap {
 	l.t.Helper()
-	created, err := l.client.CoreV1().ConfigMaps(l.namespace).Create(l.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers}}, metav1.CreateOptions{})
+	created, err := l.client.CoreV1().ConfigMaps(l.namespace).Create(l.ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers}}, metav1.CreateOptions{})
 	l.must(err, "create ConfigMap")
 	l.must(l.client.CoreV1().ConfigMaps(l.namespace).Delete(l.ctx, name, metav1.DeleteOptions{}), "delete ConfigMap")
 	return created
@@ -145,12 +149,14 @@ func (l *whyServer) createConfig(name string, finalizers ...string) *corev1.Conf
 // removeFinalizers lets a ConfigMap go.
 func (l *whyServer) removeFinalizers(name string) {
 	l.t.Helper()
-	_, err := l.client.CoreV1().ConfigMaps(l.namespace).Patch(l.ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err := l.client.CoreV1().ConfigMaps(l.namespace).Patch(l.ctx, name, types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	l.must(err, "remove finalizers")
 }
 
 // newVolume returns a volume with the policy and finalizers.
-func newVolume(name string, policy corev1.PersistentVolumeReclaimPolicy, claim *corev1.ObjectReference, finalizers ...string) *corev1.PersistentVolume {
+func newVolume(name string, policy corev1.PersistentVolumeReclaimPolicy, claim *corev1.ObjectReference,
+	finalizers ...string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers},
 		Spec: corev1.PersistentVolumeSpec{
@@ -163,9 +169,11 @@ func newVolume(name string, policy corev1.PersistentVolumeReclaimPolicy, claim *
 }
 
 // createVolume creates a volume in the phase, with the policy and finalizers.
-func (l *whyServer) createVolume(name string, phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy, claim *corev1.ObjectReference, finalizers ...string) {
+func (l *whyServer) createVolume(name string, phase corev1.PersistentVolumePhase,
+	policy corev1.PersistentVolumeReclaimPolicy, claim *corev1.ObjectReference, finalizers ...string) {
 	l.t.Helper()
-	volume, err := l.client.CoreV1().PersistentVolumes().Create(l.ctx, newVolume(name, policy, claim, finalizers...), metav1.CreateOptions{})
+	volume, err := l.client.CoreV1().PersistentVolumes().Create(l.ctx, newVolume(name, policy, claim, finalizers...),
+		metav1.CreateOptions{})
 	l.must(err, "create volume")
 	volume.Status.Phase = phase
 	_, err = l.client.CoreV1().PersistentVolumes().UpdateStatus(l.ctx, volume, metav1.UpdateOptions{})

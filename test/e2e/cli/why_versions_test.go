@@ -44,7 +44,8 @@ func TestAllVersionsGiveSameAnswers(t *testing.T) {
 					}
 				}
 				if report.Verdict != want.verdict || code != want.code {
-					t.Errorf("%s is %v with exit code %d, want %v and %d, in %+v", object, report.Verdict, code, want.verdict, want.code, report)
+					t.Errorf("%s is %v with exit code %d, want %v and %d, in %+v", object, report.Verdict, code, want.verdict,
+						want.code, report)
 				}
 			}
 			l.expectSurvey()
@@ -56,19 +57,23 @@ func TestAllVersionsGiveSameAnswers(t *testing.T) {
 func (l *whyServer) furnish() {
 	l.t.Helper()
 	l.createVolume("released", corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete,
-		&corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: l.namespace, Name: "former", UID: "1"}, "external-provisioner.volume.kubernetes.io/finalizer")
+		&corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: l.namespace, Name: "former", UID: "1"},
+		"external-provisioner.volume.kubernetes.io/finalizer")
 	l.createVolume("kept", corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain, nil)
 	claim := l.createClaim("used")
 	l.createVolume("bound", corev1.VolumeBound, corev1.PersistentVolumeReclaimDelete,
-		&corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: l.namespace, Name: claim.Name, UID: claim.UID}, "external-provisioner.volume.kubernetes.io/finalizer")
+		&corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: l.namespace, Name: claim.Name, UID: claim.UID},
+		"external-provisioner.volume.kubernetes.io/finalizer")
 	l.deleteVolume("released")
 	l.deleteVolume("bound")
 	l.createNode()
 	l.createPod("ends", "")
 	l.createPod("uses", "used")
 	grace := int64(300)
-	l.must(l.client.CoreV1().Pods(l.namespace).Delete(l.ctx, "ends", metav1.DeleteOptions{GracePeriodSeconds: &grace}), "delete pod")
-	l.must(l.client.CoreV1().PersistentVolumeClaims(l.namespace).Delete(l.ctx, "used", metav1.DeleteOptions{}), "delete claim")
+	l.must(l.client.CoreV1().Pods(l.namespace).Delete(l.ctx, "ends", metav1.DeleteOptions{GracePeriodSeconds: &grace}),
+		"delete pod")
+	l.must(l.client.CoreV1().PersistentVolumeClaims(l.namespace).Delete(l.ctx, "used", metav1.DeleteOptions{}),
+		"delete claim")
 	l.createConfig("held", "example.com/held")
 	l.terminateNamespace("terminates")
 }
@@ -76,7 +81,8 @@ func (l *whyServer) furnish() {
 // terminateNamespace creates a namespace that waits for one ConfigMap.
 func (l *whyServer) terminateNamespace(name string) {
 	l.t.Helper()
-	_, err := l.client.CoreV1().Namespaces().Create(l.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := l.client.CoreV1().Namespaces().Create(l.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	l.must(err, "create namespace")
 	inside := *l
 	inside.namespace = name
@@ -87,9 +93,11 @@ func (l *whyServer) terminateNamespace(name string) {
 // createNode creates a Node that reports that it is ready.
 func (l *whyServer) createNode() {
 	l.t.Helper()
-	node, err := l.client.CoreV1().Nodes().Create(l.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, metav1.CreateOptions{})
+	node, err := l.client.CoreV1().Nodes().Create(l.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
+		metav1.CreateOptions{})
 	l.must(err, "create node")
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastHeartbeatTime: metav1.Now()}}
 	_, err = l.client.CoreV1().Nodes().UpdateStatus(l.ctx, node, metav1.UpdateOptions{})
 	l.must(err, "set conditions of the node")
 }
@@ -97,12 +105,14 @@ func (l *whyServer) createNode() {
 func (l *whyServer) expectSurvey() {
 	l.t.Helper()
 	want := []string{
-		"ConfigMap lab/held", "ConfigMap terminates/held", "Namespace terminates", "PersistentVolume bound", "PersistentVolume released", "PersistentVolumeClaim lab/used",
+		"ConfigMap lab/held", "ConfigMap terminates/held", "Namespace terminates", "PersistentVolume bound",
+		"PersistentVolume released", "PersistentVolumeClaim lab/used",
 	}
 	if names, code := l.all("--all", "--older-than=0s"); !slices.Equal(names, want) || code != 2 {
 		l.t.Errorf("why --all names %q with exit code %d, want %q and 2", names, code, want)
 	}
-	inside := []string{"ConfigMap lab/held", "PersistentVolume bound", "PersistentVolume released", "PersistentVolumeClaim lab/used"}
+	inside := []string{"ConfigMap lab/held", "PersistentVolume bound", "PersistentVolume released",
+		"PersistentVolumeClaim lab/used"}
 	if names, _ := l.all("--all", "--older-than=0s", "-n", "lab"); !slices.Equal(names, inside) {
 		l.t.Errorf("why --all -n lab names %q, want %q", names, inside)
 	}

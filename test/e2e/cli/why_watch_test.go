@@ -24,7 +24,9 @@ type watched struct {
 
 func (l *whyServer) watch(args ...string) *watched {
 	l.t.Helper()
-	w := &watched{whyServer: l, command: l.command(append([]string{"why", "--watch", "-o", "json", "-n", l.namespace}, args...)...), stderr: &strings.Builder{}}
+	w := &watched{whyServer: l,
+		command: l.command(append([]string{"why", "--watch", "-o", "json", "-n", l.namespace}, args...)...),
+		stderr:  &strings.Builder{}}
 	out, err := w.command.StdoutPipe()
 	l.must(err, "connect to the output")
 	w.command.Stderr = w.stderr
@@ -90,7 +92,8 @@ func TestWatchReportsRecreatedPod(t *testing.T) {
 	t.Parallel()
 	l := open(t, current)
 	isController := true
-	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "1", Controller: &isController}
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "1",
+		Controller: &isController}
 	create := func() *corev1.Pod {
 		pod, err := l.client.CoreV1().Pods(l.namespace).Create(l.ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "db-0", OwnerReferences: []metav1.OwnerReference{owner}},
@@ -105,7 +108,8 @@ func TestWatchReportsRecreatedPod(t *testing.T) {
 		t.Errorf("the first report is %+v, want none", report)
 	}
 	now := int64(0)
-	l.must(l.client.CoreV1().Pods(l.namespace).Delete(l.ctx, "db-0", metav1.DeleteOptions{GracePeriodSeconds: &now}), "delete pod")
+	l.must(l.client.CoreV1().Pods(l.namespace).Delete(l.ctx, "db-0", metav1.DeleteOptions{GracePeriodSeconds: &now}),
+		"delete pod")
 	after := create()
 	if gone := w.next(); gone.Verdict != blocker.Gone || gone.Object.UID != string(before.UID) {
 		t.Errorf("the second report is %+v, want gone, UID %s", gone, before.UID)
@@ -139,7 +143,8 @@ func TestWatchWithoutRightLooksAgain(t *testing.T) {
 		t.Errorf("the last report is %+v, want gone", last)
 	}
 	_ = w.command.Wait()
-	if want := "no right to watch configmaps in namespace lab; grant the rule"; !strings.Contains(w.stderr.String(), want) || strings.Count(w.stderr.String(), "\n") != 1 {
+	if want := "no right to watch configmaps in namespace lab; grant the rule"; !strings.Contains(w.stderr.String(),
+		want) || strings.Count(w.stderr.String(), "\n") != 1 {
 		t.Errorf("standard error is %q, want once %q", w.stderr, want)
 	}
 }

@@ -94,7 +94,8 @@ func served(t *testing.T, start func() (*side, error)) map[string]*dto.MetricFam
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", s.port), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", s.port),
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,8 @@ func (r *scenarioRun) outcome() outcome {
 	var replace []string
 	for one, name := range names {
 		replace = append(replace, string(one.object.GetUID()), "UID of "+name)
-		if handle, _, _ := unstructured.NestedString(one.object.Object, "spec", "csi", "volumeHandle"); one.generated() && handle != "" {
+		if handle, _, _ := unstructured.NestedString(one.object.Object, "spec", "csi", "volumeHandle"); one.generated() &&
+			handle != "" {
 			replace = append(replace, handle, "HANDLE of "+name)
 		}
 	}

@@ -125,7 +125,8 @@ func (r *scenarioRun) patch(ctx context.Context, s step) error {
 	if s.verb == "status" {
 		subresources, body = []string{"status"}, `{"status":`+body+`}`
 	}
-	_, err := r.resource(s.kind, namespace).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{}, subresources...)
+	_, err := r.resource(s.kind, namespace).Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{},
+		subresources...)
 	return err
 }
 

@@ -82,10 +82,12 @@ func (s *side) startPrograms(ctx context.Context) error {
 	if s.upstream {
 		args = append(args, "--pvclaimbinder-sync-period=1s")
 	}
-	if _, err := s.cluster.StartLoops(ctx, s.upstream, sandbox.Controller{HonorReclaimPolicy: s.honor, Args: args}); err != nil {
+	if _, err := s.cluster.StartLoops(ctx, s.upstream, sandbox.Controller{HonorReclaimPolicy: s.honor,
+		Args: args}); err != nil {
 		return err
 	}
-	_, err = s.cluster.StartProvisioner(ctx, false, s.driver, sandbox.Controller{HonorReclaimPolicy: s.honor || s.upstream})
+	_, err = s.cluster.StartProvisioner(ctx, false, s.driver, sandbox.Controller{HonorReclaimPolicy: s.honor ||
+		s.upstream})
 	return err
 }
 

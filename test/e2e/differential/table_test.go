@@ -166,7 +166,8 @@ func differenceTable(named *intended) string {
 				scenarios++
 			}
 		}
-		fmt.Fprintf(&text, "| %s | %s | %d |\n", strings.ReplaceAll(why, "-", " "), strings.TrimSpace(named.Reasons[why]), scenarios)
+		fmt.Fprintf(&text, "| %s | %s | %d |\n", strings.ReplaceAll(why, "-", " "), strings.TrimSpace(named.Reasons[why]),
+			scenarios)
 	}
 	return text.String()
 }

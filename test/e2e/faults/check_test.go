@@ -160,7 +160,8 @@ func (r *faultTest) leaked() []string {
 	known, still := r.persistentVolumes(), r.driver.Volumes()
 	leaked := []string{}
 	for handle, name := range stored {
-		if known[handle] == "" && still[handle] != "" && !logged.Has(name) && !r.unlogged.Has(types.UID(strings.TrimPrefix(name, "pvc-"))) {
+		if known[handle] == "" && still[handle] != "" && !logged.Has(name) &&
+			!r.unlogged.Has(types.UID(strings.TrimPrefix(name, "pvc-"))) {
 			leaked = append(leaked, name)
 		}
 	}
@@ -189,10 +190,11 @@ func (r *faultTest) awaitConsistent(c claimSet) {
 func (r *faultTest) awaitNoDifference() {
 	r.T.Helper()
 	var difference string
-	err := wait.PollUntilContextTimeout(r.Ctx, 50*time.Millisecond, 2*harness.DeletionLimit, true, func(context.Context) (bool, error) {
-		difference = r.difference()
-		return difference == "", nil
-	})
+	err := wait.PollUntilContextTimeout(r.Ctx, 50*time.Millisecond, 2*harness.DeletionLimit, true,
+		func(context.Context) (bool, error) {
+			difference = r.difference()
+			return difference == "", nil
+		})
 	if err != nil {
 		r.T.Fatal(difference)
 	}
@@ -229,14 +231,16 @@ func (r *faultTest) difference() string {
 func (r *faultTest) deleteDropped(c claimSet) {
 	r.T.Helper()
 	deleted := time.Now()
-	r.Must(r.Client.CoreV1().PersistentVolumeClaims(c.dropped.Namespace).Delete(r.Ctx, c.dropped.Name, metav1.DeleteOptions{}), "delete claim")
+	r.Must(r.Client.CoreV1().PersistentVolumeClaims(c.dropped.Namespace).
+		Delete(r.Ctx, c.dropped.Name, metav1.DeleteOptions{}), "delete claim")
 	r.expectGone(c.dropped, deleted)
 }
 
 // expectGone checks that the claim is deleted as fast as with upstream.
 func (r *faultTest) expectGone(claim *v1.PersistentVolumeClaim, deleted time.Time) {
 	r.T.Helper()
-	harness.Await(r.Session, &v1.PersistentVolumeClaim{}, harness.ObjectName{Resource: "persistentvolumeclaims", Namespace: claim.Namespace, Name: claim.Name}, "is gone",
+	harness.Await(r.Session, &v1.PersistentVolumeClaim{}, harness.ObjectName{Resource: "persistentvolumeclaims",
+		Namespace: claim.Namespace, Name: claim.Name}, "is gone",
 		func(_ *v1.PersistentVolumeClaim, exists bool) bool { return !exists })
 	r.expectTook(claim.Name, deleted)
 }

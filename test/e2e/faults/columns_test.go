@@ -34,7 +34,8 @@ func columns() []column {
 	return []column{
 		{name: "class too large", class: (*faultTest).makeTooLarge, cause: (*faultTest).deleteUnlogged},
 		{name: "claim deleted", cause: (*faultTest).deleteDropped},
-		{name: "namespace deleted", ownNamespace: true, class: (*faultTest).needSecret, cause: (*faultTest).deleteClaimNamespace, flags: []string{"--journal-unresolved-after=3s"}},
+		{name: "namespace deleted", ownNamespace: true, class: (*faultTest).needSecret,
+			cause: (*faultTest).deleteClaimNamespace, flags: []string{"--journal-unresolved-after=3s"}},
 		{name: "journal deleted", cause: (*faultTest).deleteJournal},
 		{name: "journal edited", cause: (*faultTest).editJournal},
 		{name: "leader replaced", flags: electionFlags, cause: (*faultTest).replaceLeader},
@@ -42,7 +43,8 @@ func columns() []column {
 }
 
 // electionFlags make a standby lead six seconds after the leader was killed.
-var electionFlags = []string{"--leader-election", "--leader-election-lease-duration=6s", "--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms"}
+var electionFlags = []string{"--leader-election", "--leader-election-lease-duration=6s",
+	"--leader-election-renew-deadline=2s", "--leader-election-retry-period=500ms"}
 
 // runColumn makes the calls of a starting provisioner fail, and causes the event of the
 // column while CreateVolume and DeleteVolume calls are pending.
@@ -128,7 +130,8 @@ func (r *faultTest) deleteClaimNamespace(c claimSet) {
 	r.DeleteSecret(c.dropped.Namespace)
 	r.deleteDropped(c)
 	r.FinalizeNamespace(c.dropped.Namespace)
-	harness.Await(r.Session, &v1.Namespace{}, harness.ObjectName{Resource: "namespaces", Namespace: "", Name: c.dropped.Namespace}, "is gone", func(_ *v1.Namespace, exists bool) bool { return !exists })
+	harness.Await(r.Session, &v1.Namespace{}, harness.ObjectName{Resource: "namespaces", Namespace: "",
+		Name: c.dropped.Namespace}, "is gone", func(_ *v1.Namespace, exists bool) bool { return !exists })
 	r.expectTook(c.dropped.Namespace, deleted)
 }
 
@@ -136,19 +139,20 @@ func (r *faultTest) deleteClaimNamespace(c claimSet) {
 func (r *faultTest) awaitEntries(claims ...types.UID) {
 	r.T.Helper()
 	var missing []types.UID
-	err := wait.PollUntilContextTimeout(r.Ctx, 20*time.Millisecond, harness.DeletionLimit, true, func(context.Context) (bool, error) {
-		found := map[types.UID]bool{}
-		for _, entry := range r.driver.JournalEntries(journal.KindActive) {
-			found[entry.UID] = true
-		}
-		missing = nil
-		for _, claim := range claims {
-			if !found[claim] {
-				missing = append(missing, claim)
+	err := wait.PollUntilContextTimeout(r.Ctx, 20*time.Millisecond, harness.DeletionLimit, true,
+		func(context.Context) (bool, error) {
+			found := map[types.UID]bool{}
+			for _, entry := range r.driver.JournalEntries(journal.KindActive) {
+				found[entry.UID] = true
 			}
-		}
-		return len(missing) == 0, nil
-	})
+			missing = nil
+			for _, claim := range claims {
+				if !found[claim] {
+					missing = append(missing, claim)
+				}
+			}
+			return len(missing) == 0, nil
+		})
 	if err != nil {
 		r.T.Fatalf("the journal has no entries of the claims %v, whose calls are pending", missing)
 	}
@@ -218,7 +222,8 @@ func (r *faultTest) awaitRepair(c claimSet) {
 func (r *faultTest) replaceLeader(c claimSet) {
 	r.T.Helper()
 	r.awaitEntries(c.dropped.UID, c.kept.UID)
-	standby := &harness.Supervisor{Session: r.Session, Socket: r.driver.Socket, Name: r.Namespace + "-standby", Args: r.Args}
+	standby := &harness.Supervisor{Session: r.Session, Socket: r.driver.Socket, Name: r.Namespace + "-standby",
+		Args: r.Args}
 	standby.Start()
 	r.T.Cleanup(standby.Kill)
 	r.awaitLogOf(standby, "Filling caches")
@@ -239,7 +244,8 @@ func (r *faultTest) replaceLeader(c claimSet) {
 
 func (r *faultTest) awaitLogOf(k *harness.Supervisor, text string) {
 	r.T.Helper()
-	err := wait.PollUntilContextTimeout(r.Ctx, 20*time.Millisecond, 3*harness.DeletionLimit, true, func(context.Context) (bool, error) { return k.HasLogged(text), nil })
+	err := wait.PollUntilContextTimeout(r.Ctx, 20*time.Millisecond, 3*harness.DeletionLimit, true,
+		func(context.Context) (bool, error) { return k.HasLogged(text), nil })
 	if err != nil {
 		r.T.Fatalf("the standby has not logged %q", text)
 	}

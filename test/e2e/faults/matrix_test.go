@@ -117,7 +117,8 @@ func (r *faultTest) className(name string) string {
 
 func (r *faultTest) createClass(name string, change ...func(*storagev1.StorageClass)) {
 	r.T.Helper()
-	class := harness.NewClass(r.className(name), r.driver.Config.Name, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	class := harness.NewClass(r.className(name), r.driver.Config.Name, v1.PersistentVolumeReclaimDelete,
+		storagev1.VolumeBindingImmediate)
 	for _, f := range change {
 		f(&class)
 	}
@@ -239,7 +240,8 @@ func (r *faultTest) await(seen string, targets ...harness.Call) {
 
 // TestFaultMatrixFindsLeakWithoutJournal shows that the matrix can fail.
 func TestFaultMatrixFindsLeakWithoutJournal(t *testing.T) {
-	r := newFaultTest(harness.Join(t, harness.Setup{}, harness.Within(rowTimeout)), callFault{name: "does it, then fails", fault: csimock.Fault{Code: codes.Internal, After: true}},
+	r := newFaultTest(harness.Join(t, harness.Setup{}, harness.Within(rowTimeout)),
+		callFault{name: "does it, then fails", fault: csimock.Fault{Code: codes.Internal, After: true}},
 		"--feature-gates=ProvisioningJournal=false")
 	c := r.createClaims("during", r.Namespace)
 	r.inject(time.Hour, c.targets()...)
@@ -259,7 +261,8 @@ func TestFaultMatrixFindsLeakWithoutJournal(t *testing.T) {
 // The deletion of a namespace deletes both at once, and the process that requested the
 // clone may have ended.
 func TestCloneAndSourceDeletedTogetherDoNotDeadlock(t *testing.T) {
-	r := newFaultTest(harness.Join(t, harness.Setup{}, harness.Within(rowTimeout)), callFault{fault: csimock.Fault{Code: codes.Unavailable, After: true}})
+	r := newFaultTest(harness.Join(t, harness.Setup{}, harness.Within(rowTimeout)),
+		callFault{fault: csimock.Fault{Code: codes.Unavailable, After: true}})
 	r.CreateClaim("origin", r.className("plain"))
 	origin := r.AwaitBound("origin")
 	clone := r.CreateClaim("clone", r.className("later"), harness.CloneOf("origin"))

@@ -22,7 +22,8 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 	w.create(configMaps, "owner")
 	w.delete(configMaps, "owner", orphan)
 	w.await("the unread kind is counted", func() bool {
-		return strings.Contains(w.page(port, "/metrics", http.StatusOK), `garbage_collector_unread_kind{resource="secrets"} 1`)
+		return strings.Contains(w.page(port, "/metrics", http.StatusOK),
+			`garbage_collector_unread_kind{resource="secrets"} 1`)
 	})
 	served := w.page(port, "/metrics", http.StatusOK)
 	checked := 0

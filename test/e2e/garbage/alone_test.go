@@ -88,16 +88,17 @@ var unreadable = []phased{
 		},
 		nothing,
 	}},
-	{scenario: scenario{name: "a foreground deletion does not wait for the kind for ever", about: "kubernetes#125796"}, phases: [3]func(*world){
-		func(w *world) {
-			w.create(gears, "dependent", ownedBy(reference(w.create(configMaps, "owner"))))
-		},
-		func(w *world) {
-			w.delete(configMaps, "owner", foreground)
-			w.awaitGone(configMaps, "owner")
-		},
-		func(w *world) { w.awaitGone(gears, "dependent") },
-	}},
+	{scenario: scenario{name: "a foreground deletion does not wait for the kind for ever", about: "kubernetes#125796"},
+		phases: [3]func(*world){
+			func(w *world) {
+				w.create(gears, "dependent", ownedBy(reference(w.create(configMaps, "owner"))))
+			},
+			func(w *world) {
+				w.delete(configMaps, "owner", foreground)
+				w.awaitGone(configMaps, "owner")
+			},
+			func(w *world) { w.awaitGone(gears, "dependent") },
+		}},
 	{scenario: scenario{name: "orphaning waits until the kind can be listed", stock: &difference{
 		does: "the owner is gone at once, and its dependents of the kind are deleted later", why: noBarrier,
 	}}, phases: [3]func(*world){
@@ -164,7 +165,8 @@ func (w *world) keptFromStock() option {
 // convert breaks or mends the conversion, and waits until this has an effect.
 func (r *rig) convert(w *world, body string) {
 	w.create(gears, "probe")
-	_, err := r.client.Resource(crds.GroupVersionResource).Patch(w.ctx, gears.GroupResource().String(), types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	_, err := r.client.Resource(crds.GroupVersionResource).Patch(w.ctx, gears.GroupResource().String(),
+		types.MergePatchType, []byte(body), metav1.PatchOptions{})
 	must(w.t, err, "patch definition")
 	broken := body == brokenConversion
 	v2 := gears

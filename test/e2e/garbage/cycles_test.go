@@ -94,26 +94,28 @@ var cycles = []scenario{
 		w.awaitOwners(configMaps, "member-0", "live")
 		w.expectKept(configMaps, "member-0")
 	}},
-	{name: "a cycle of 2 with a foreign finalizer on the deleted member: the other one is gone at once", run: func(w *world) {
-		w.ring(2)
-		w.setFinalizers(configMaps, "member-0", foreign)
-		w.delete(configMaps, "member-0", foreground)
-	}, stock: &difference{
-		does: "the other one stays until the foreign finalizer is removed", why: "upstream's controller makes the references of one member not block, garbage-collector releases all members",
-		ours: func(w *world) {
-			w.awaitGone(configMaps, "member-1")
-			w.awaitFinalizers(configMaps, "member-0", foreign)
-			w.setFinalizers(configMaps, "member-0")
-			w.awaitMembersGone(2)
-		},
-		stock: func(w *world) {
-			w.awaitFinalizers(configMaps, "member-0", foreign)
-			w.settle()
-			w.expectExists(configMaps, "member-1")
-			w.setFinalizers(configMaps, "member-0")
-			w.awaitMembersGone(2)
-		},
-	}},
+	{name: "a cycle of 2 with a foreign finalizer on the deleted member: the other one is gone at once",
+		run: func(w *world) {
+			w.ring(2)
+			w.setFinalizers(configMaps, "member-0", foreign)
+			w.delete(configMaps, "member-0", foreground)
+		}, stock: &difference{
+			does: "the other one stays until the foreign finalizer is removed",
+			why:  "upstream's controller makes the references of one member not block, garbage-collector releases all members",
+			ours: func(w *world) {
+				w.awaitGone(configMaps, "member-1")
+				w.awaitFinalizers(configMaps, "member-0", foreign)
+				w.setFinalizers(configMaps, "member-0")
+				w.awaitMembersGone(2)
+			},
+			stock: func(w *world) {
+				w.awaitFinalizers(configMaps, "member-0", foreign)
+				w.settle()
+				w.expectExists(configMaps, "member-1")
+				w.setFinalizers(configMaps, "member-0")
+				w.awaitMembersGone(2)
+			},
+		}},
 	{name: "a cycle of 3 with a foreign finalizer on another member", run: func(w *world) {
 		w.ring(3)
 		w.setFinalizers(configMaps, "member-1", foreign)
@@ -138,7 +140,8 @@ var cycles = []scenario{
 		w.delete(configMaps, "member-0", foreground)
 		w.awaitDeleted(secrets, "outside")
 	}, stock: &difference{
-		does: "the deleted member is gone before its dependents", why: "the references of a cycle are made not to block although a member has a dependent outside",
+		does: "the deleted member is gone before its dependents",
+		why:  "the references of a cycle are made not to block although a member has a dependent outside",
 		ours: func(w *world) {
 			w.expectWaiting(configMaps, "member-0")
 			w.expectWaiting(configMaps, "member-1")

@@ -19,7 +19,8 @@ func TestDefinitionsLeaveNothingBehind(t *testing.T) {
 	const heapSlack = 24 << 20
 	r.churn(t, atOnce)
 	w := r.world(t)
-	goroutines, heap, nodes := w.metric(port, "go_goroutines"), w.heap(port), w.metric(port, "garbage_collector_graph_nodes")
+	goroutines, heap, nodes := w.metric(port, "go_goroutines"), w.heap(port),
+		w.metric(port, "garbage_collector_graph_nodes")
 	for done := 0; done < count; done += atOnce {
 		r.churn(t, min(atOnce, count-done))
 	}
@@ -27,12 +28,14 @@ func TestDefinitionsLeaveNothingBehind(t *testing.T) {
 	w.await("the nodes of the deleted objects are gone", func() bool {
 		return w.metric(port, "garbage_collector_graph_nodes") <= nodes+float64(3*count)
 	})
-	w.await("the goroutines of the deleted kinds are gone", func() bool { return w.metric(port, "go_goroutines") <= goroutines+10 })
+	w.await("the goroutines of the deleted kinds are gone",
+		func() bool { return w.metric(port, "go_goroutines") <= goroutines+10 })
 	after := w.heap(port)
 	if after > heap+heapSlack {
 		t.Errorf("the heap grew from %.0f to %.0f bytes", heap, after)
 	}
-	t.Logf("%d definitions: goroutines %.0f then %.0f, heap %.1f then %.1f MiB", count, goroutines, w.metric(port, "go_goroutines"), heap/(1<<20), after/(1<<20))
+	t.Logf("%d definitions: goroutines %.0f then %.0f, heap %.1f then %.1f MiB", count, goroutines,
+		w.metric(port, "go_goroutines"), heap/(1<<20), after/(1<<20))
 }
 
 // atOnce is the number of kinds that are created and deleted at once.
@@ -65,7 +68,8 @@ func (w *world) churn() {
 	w.expectGone(churned, "dependent")
 	w.undefine(churned)
 	w.awaitGone(secrets, "dependent")
-	w.await("the collector drops the kind", func() bool { return w.logs(`"A kind is gone"`, `resource="`+churned.GroupResource().String()+`"`) })
+	w.await("the collector drops the kind",
+		func() bool { return w.logs(`"A kind is gone"`, `resource="`+churned.GroupResource().String()+`"`) })
 	w.awaitUndefined(churned)
 }
 

@@ -15,7 +15,8 @@ var document = filepath.Join("..", "..", "..", "docs", "differences.md")
 func documented() []theme {
 	all := append(append([]theme{}, common...), late...)
 	return append(all, theme{"New kinds", newKinds},
-		theme{"A kind whose conversion webhook is broken", scenariosOf(unreadable)}, theme{"The collector is killed", scenariosOf(restarts)})
+		theme{"A kind whose conversion webhook is broken", scenariosOf(unreadable)},
+		theme{"The collector is killed", scenariosOf(restarts)})
 }
 
 func TestDocumentNamesEveryDifference(t *testing.T) {

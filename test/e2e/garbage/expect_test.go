@@ -102,7 +102,8 @@ func (w *world) expectWaiting(k kind, name string) {
 		w.t.Errorf("%s is gone", name)
 	case o.GetDeletionTimestamp() == nil:
 		w.t.Errorf("%s is not being deleted", name)
-	case !contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) && !contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents):
+	case !contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) &&
+		!contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents):
 		w.t.Errorf("%s waits for no dependents: its finalizers are %v", name, o.GetFinalizers())
 	}
 }

@@ -194,7 +194,8 @@ func (r *rule) apply(response http.ResponseWriter) bool {
 		http.Error(response, "404 page not found", http.StatusNotFound)
 		return true
 	}
-	status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(r.status)}
+	status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: int32(r.status)}
 	if r.status == http.StatusGone {
 		status.Reason = metav1.StatusReasonExpired
 	}

@@ -92,7 +92,8 @@ func (r *rig) deleteTerminatingPods(ctx context.Context, t *testing.T) {
 			if pod.DeletionTimestamp == nil || pod.Spec.NodeName != "" {
 				continue
 			}
-			options := metav1.DeleteOptions{GracePeriodSeconds: pointer[int64](0), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
+			options := metav1.DeleteOptions{GracePeriodSeconds: pointer[int64](0),
+				Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 			if err := r.typed.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options); err != nil {
 				t.Logf("delete pod %s/%s: %v", pod.Namespace, pod.Name, err)
 			}

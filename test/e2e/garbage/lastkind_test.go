@@ -36,7 +36,8 @@ func TestLastDefinitionOfGroupIsDeleted(t *testing.T) {
 	})
 	owner := w.create(onlies, "owner")
 	w.create(secrets, "dependent", ownedBy(reference(owner)))
-	must(t, w.client.Resource(crds.GroupVersionResource).Delete(w.ctx, "onlies.last.exeunt.io", metav1.DeleteOptions{}), "delete definition")
+	must(t, w.client.Resource(crds.GroupVersionResource).Delete(w.ctx, "onlies.last.exeunt.io", metav1.DeleteOptions{}),
+		"delete definition")
 	w.awaitGone(secrets, "dependent")
 	w.await("the log says that the kind is gone", func() bool { return w.logs("A kind is gone") })
 	owner = w.create(configMaps, "owner")

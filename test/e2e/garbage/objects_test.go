@@ -32,20 +32,30 @@ var (
 	serviceAccounts = kind{schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}, "ServiceAccount", true}
 	pods            = kind{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "Pod", true}
 	namespaces      = kind{schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "Namespace", false}
-	deployments     = kind{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", true}
-	replicaSets     = kind{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}, "ReplicaSet", true}
-	leases          = kind{schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, "Lease", true}
-	classes         = kind{schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}, "PriorityClass", false}
-	crds            = kind{schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "CustomResourceDefinition", false}
-	widgets         = kind{schema.GroupVersionResource{Group: "e2e.exeunt.io", Version: "v1", Resource: "widgets"}, "Widget", true}
-	otherWidgets    = kind{schema.GroupVersionResource{Group: "other.exeunt.io", Version: "v1", Resource: "widgets"}, "Widget", true}
-	gizmos          = kind{schema.GroupVersionResource{Group: "e2e.exeunt.io", Version: "v1", Resource: "gizmos"}, "Gizmo", true}
-	fleets          = kind{schema.GroupVersionResource{Group: "e2e.exeunt.io", Version: "v1", Resource: "fleets"}, "Fleet", false}
+	deployments     = kind{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		"Deployment", true}
+	replicaSets = kind{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"},
+		"ReplicaSet", true}
+	leases = kind{schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+		"Lease", true}
+	classes = kind{schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1",
+		Resource: "priorityclasses"}, "PriorityClass", false}
+	crds = kind{schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}, "CustomResourceDefinition", false}
+	widgets = kind{schema.GroupVersionResource{Group: "e2e.exeunt.io", Version: "v1", Resource: "widgets"},
+		"Widget", true}
+	otherWidgets = kind{schema.GroupVersionResource{Group: "other.exeunt.io", Version: "v1", Resource: "widgets"},
+		"Widget", true}
+	gizmos = kind{schema.GroupVersionResource{Group: "e2e.exeunt.io", Version: "v1", Resource: "gizmos"}, "Gizmo",
+		true}
+	fleets = kind{schema.GroupVersionResource{Group: "e2e.exeunt.io", Version: "v1", Resource: "fleets"}, "Fleet",
+		false}
 )
 
 // definitions returns the definitions of the custom kinds.
 func definitions() string {
-	return definition("Widget", "widgets") + definitionOf(otherWidgets) + definitionOf(fleets) + definitionOf(gizmos, "v1beta1")
+	return definition("Widget", "widgets") + definitionOf(otherWidgets) + definitionOf(fleets) +
+		definitionOf(gizmos, "v1beta1")
 }
 
 // definition returns the definition of a namespaced kind.
@@ -126,7 +136,8 @@ func (w *world) define(name, plural string) kind {
 // undefine deletes the definition of a kind.
 func (w *world) undefine(k kind) {
 	w.t.Helper()
-	must(w.t, w.client.Resource(crds.GroupVersionResource).Delete(w.ctx, k.GroupResource().String(), metav1.DeleteOptions{}), "delete definition")
+	must(w.t, w.client.Resource(crds.GroupVersionResource).Delete(w.ctx, k.GroupResource().String(),
+		metav1.DeleteOptions{}), "delete definition")
 }
 
 // awaitUndefined waits until the kind is served no longer.

@@ -26,9 +26,11 @@ func TestOrphaningProceedsWithoutUnreadableKind(t *testing.T) {
 		t.Errorf("the owner is gone after %v", took)
 	}
 	w.await("an event names the kind", func() bool {
-		events, err := w.typed.CoreV1().Events(w.namespace).List(w.ctx, metav1.ListOptions{FieldSelector: "reason=DependentsUnread"})
+		events, err := w.typed.CoreV1().Events(w.namespace).List(w.ctx,
+			metav1.ListOptions{FieldSelector: "reason=DependentsUnread"})
 		must(w.t, err, "list events")
-		return len(events.Items) == 1 && strings.Contains(events.Items[0].Message, "may be deleted") && strings.Contains(events.Items[0].Message, "secrets")
+		return len(events.Items) == 1 && strings.Contains(events.Items[0].Message, "may be deleted") &&
+			strings.Contains(events.Items[0].Message, "secrets")
 	})
 	if !w.logs("Kinds cannot be read") {
 		t.Error("the log does not name the kind")

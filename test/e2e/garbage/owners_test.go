@@ -13,14 +13,15 @@ var owners = []scenario{
 		w.delete(configMaps, "second", background)
 		w.awaitGone(secrets, "dependent")
 	}},
-	{name: "two owners, one deleted in the foreground: the reference is removed", about: designDocument, run: func(w *world) {
-		first, second := w.create(configMaps, "first"), w.create(configMaps, "second")
-		w.create(secrets, "dependent", ownedBy(reference(first), reference(second)), finalizers(foreign))
-		w.delete(configMaps, "second", foreground)
-		w.awaitGone(configMaps, "second")
-		w.awaitOwners(secrets, "dependent", "first")
-		w.expectKept(secrets, "dependent")
-	}},
+	{name: "two owners, one deleted in the foreground: the reference is removed", about: designDocument,
+		run: func(w *world) {
+			first, second := w.create(configMaps, "first"), w.create(configMaps, "second")
+			w.create(secrets, "dependent", ownedBy(reference(first), reference(second)), finalizers(foreign))
+			w.delete(configMaps, "second", foreground)
+			w.awaitGone(configMaps, "second")
+			w.awaitOwners(secrets, "dependent", "first")
+			w.expectKept(secrets, "dependent")
+		}},
 	{name: "two owners, both deleted in the foreground", about: designDocument, run: func(w *world) {
 		first, second := w.create(configMaps, "first"), w.create(configMaps, "second")
 		w.create(secrets, "dependent", ownedBy(reference(first), reference(second)), frozen("ALL"))
@@ -119,12 +120,15 @@ var owners = []scenario{
 		w.awaitGone(secrets, "dependent")
 	}},
 	{name: "an absent owner of a custom kind", run: func(w *world) {
-		w.create(secrets, "dependent", ownedBy(metav1.OwnerReference{APIVersion: widgets.apiVersion(), Kind: "Widget", Name: "absent", UID: uid(1)}))
+		w.create(secrets, "dependent",
+			ownedBy(metav1.OwnerReference{APIVersion: widgets.apiVersion(), Kind: "Widget", Name: "absent", UID: uid(1)}))
 		w.awaitGone(secrets, "dependent")
 	}},
 	{name: "an absent cluster-scoped owner", run: func(w *world) {
-		w.create(secrets, "dependent", ownedBy(metav1.OwnerReference{APIVersion: classes.apiVersion(), Kind: "PriorityClass", Name: "absent", UID: uid(1)}))
-		w.create(fleets, "dependent", ownedBy(metav1.OwnerReference{APIVersion: classes.apiVersion(), Kind: "PriorityClass", Name: "absent", UID: uid(2)}))
+		w.create(secrets, "dependent",
+			ownedBy(metav1.OwnerReference{APIVersion: classes.apiVersion(), Kind: "PriorityClass", Name: "absent", UID: uid(1)}))
+		w.create(fleets, "dependent",
+			ownedBy(metav1.OwnerReference{APIVersion: classes.apiVersion(), Kind: "PriorityClass", Name: "absent", UID: uid(2)}))
 		w.awaitGone(secrets, "dependent")
 		w.awaitGone(fleets, "dependent")
 	}},

@@ -104,60 +104,64 @@ var policies = []scenario{
 		w.delete(configMaps, "owner", foreground)
 		w.awaitGone(configMaps, "owner")
 	}},
-	{name: "foreground deletion deletes dependents created meanwhile at once, and waits for them", about: designDocument, run: func(w *world) {
-		owner := w.create(configMaps, "owner")
-		w.create(secrets, "first", ownedBy(reference(owner)), finalizers(foreign))
-		w.delete(configMaps, "owner", foreground)
-		w.awaitDeleted(secrets, "first")
-		w.settle()
-		w.create(secrets, "second", ownedBy(reference(owner)), finalizers(foreign))
-	}, stock: &difference{
-		does: "they are deleted when an earlier dependent is gone", why: "a new dependent of a waiting owner is not judged",
-		ours: func(w *world) {
-			w.awaitDeleted(secrets, "second")
-			w.setFinalizers(secrets, "first")
-			w.awaitGone(secrets, "first")
-			w.expectWaiting(configMaps, "owner")
-			w.setFinalizers(secrets, "second")
-			w.awaitGone(configMaps, "owner")
-		},
-		stock: func(w *world) {
-			w.expectKept(secrets, "second")
-			w.setFinalizers(secrets, "first")
-			w.awaitDeleted(secrets, "second")
-			w.expectWaiting(configMaps, "owner")
-			w.setFinalizers(secrets, "second")
-			w.awaitGone(configMaps, "owner")
-		},
-	}},
-	{name: "foreground deletion ends when the dependents drop their references", about: designDocument, run: func(w *world) {
-		owner := w.create(configMaps, "owner")
-		w.create(secrets, "dependent", ownedBy(reference(owner)), frozen("DELETE"))
-		w.delete(configMaps, "owner", foreground)
-		w.expectWaiting(configMaps, "owner")
-		w.own(secrets, "dependent")
-		w.awaitGone(configMaps, "owner")
-		w.thaw(secrets, "dependent")
-		w.expectKept(secrets, "dependent")
-	}},
-	{name: "foreground deletion does not wait for observedGeneration", about: designDocument + ", requeues instead", run: func(w *world) {
-		owner := w.create(deployments, "owner", withTemplate)
-		w.create(replicaSets, "dependent", ownedBy(reference(owner)), withTemplate)
-		w.delete(deployments, "owner", foreground)
-		w.awaitGone(deployments, "owner")
-		w.expectGone(replicaSets, "dependent")
-	}},
-	{name: "foreground deletion of an owner with a foreign finalizer deletes the dependents", about: "kubernetes#77081", run: func(w *world) {
-		owner := w.create(configMaps, "owner", finalizers(foreign))
-		w.create(secrets, "dependent", ownedBy(reference(owner)))
-		for range 3 {
+	{name: "foreground deletion deletes dependents created meanwhile at once, and waits for them", about: designDocument,
+		run: func(w *world) {
+			owner := w.create(configMaps, "owner")
+			w.create(secrets, "first", ownedBy(reference(owner)), finalizers(foreign))
 			w.delete(configMaps, "owner", foreground)
-			w.awaitFinalizers(configMaps, "owner", foreign)
-		}
-		w.expectGone(secrets, "dependent")
-		w.setFinalizers(configMaps, "owner")
-		w.awaitGone(configMaps, "owner")
-	}},
+			w.awaitDeleted(secrets, "first")
+			w.settle()
+			w.create(secrets, "second", ownedBy(reference(owner)), finalizers(foreign))
+		}, stock: &difference{
+			does: "they are deleted when an earlier dependent is gone", why: "a new dependent of a waiting owner is not judged",
+			ours: func(w *world) {
+				w.awaitDeleted(secrets, "second")
+				w.setFinalizers(secrets, "first")
+				w.awaitGone(secrets, "first")
+				w.expectWaiting(configMaps, "owner")
+				w.setFinalizers(secrets, "second")
+				w.awaitGone(configMaps, "owner")
+			},
+			stock: func(w *world) {
+				w.expectKept(secrets, "second")
+				w.setFinalizers(secrets, "first")
+				w.awaitDeleted(secrets, "second")
+				w.expectWaiting(configMaps, "owner")
+				w.setFinalizers(secrets, "second")
+				w.awaitGone(configMaps, "owner")
+			},
+		}},
+	{name: "foreground deletion ends when the dependents drop their references", about: designDocument,
+		run: func(w *world) {
+			owner := w.create(configMaps, "owner")
+			w.create(secrets, "dependent", ownedBy(reference(owner)), frozen("DELETE"))
+			w.delete(configMaps, "owner", foreground)
+			w.expectWaiting(configMaps, "owner")
+			w.own(secrets, "dependent")
+			w.awaitGone(configMaps, "owner")
+			w.thaw(secrets, "dependent")
+			w.expectKept(secrets, "dependent")
+		}},
+	{name: "foreground deletion does not wait for observedGeneration", about: designDocument + ", requeues instead",
+		run: func(w *world) {
+			owner := w.create(deployments, "owner", withTemplate)
+			w.create(replicaSets, "dependent", ownedBy(reference(owner)), withTemplate)
+			w.delete(deployments, "owner", foreground)
+			w.awaitGone(deployments, "owner")
+			w.expectGone(replicaSets, "dependent")
+		}},
+	{name: "foreground deletion of an owner with a foreign finalizer deletes the dependents", about: "kubernetes#77081",
+		run: func(w *world) {
+			owner := w.create(configMaps, "owner", finalizers(foreign))
+			w.create(secrets, "dependent", ownedBy(reference(owner)))
+			for range 3 {
+				w.delete(configMaps, "owner", foreground)
+				w.awaitFinalizers(configMaps, "owner", foreign)
+			}
+			w.expectGone(secrets, "dependent")
+			w.setFinalizers(configMaps, "owner")
+			w.awaitGone(configMaps, "owner")
+		}},
 	{name: "foreground deletion repeated after its end ends again", about: "kubernetes#77081", run: func(w *world) {
 		w.create(configMaps, "owner", finalizers(foreign))
 		w.delete(configMaps, "owner", foreground)

@@ -23,7 +23,8 @@ func TestKindThatCannotBeListed(t *testing.T) {
 	w.delete(configMaps, "waiting", foreground)
 	w.awaitGone(configMaps, "waiting")
 	w.await("an event names the kind", func() bool {
-		events, err := w.typed.CoreV1().Events(w.namespace).List(w.ctx, metav1.ListOptions{FieldSelector: "reason=DependentsUnread"})
+		events, err := w.typed.CoreV1().Events(w.namespace).List(w.ctx,
+			metav1.ListOptions{FieldSelector: "reason=DependentsUnread"})
 		must(w.t, err, "list events")
 		return len(events.Items) > 0 && strings.Contains(events.Items[0].Message, "secrets")
 	})
@@ -43,7 +44,8 @@ func TestKillAmidDependents(t *testing.T) {
 		w := r.world(t)
 		owner := w.create(configMaps, "owner")
 		for range dependents {
-			w.create(secrets, "", ownedBy(reference(owner)), func(o *unstructured.Unstructured) { o.SetGenerateName("dependent-") })
+			w.create(secrets, "", ownedBy(reference(owner)),
+				func(o *unstructured.Unstructured) { o.SetGenerateName("dependent-") })
 		}
 		w.delete(configMaps, "owner", policy)
 		w.await("some dependents are done", func() bool { return w.owned(owner.GetName()) < dependents*9/10 })
@@ -101,7 +103,8 @@ func TestDryRunWritesNothing(t *testing.T) {
 	w.create(secrets, "garbage", w.absentOwner())
 	r.flags = []string{"--dry-run"}
 	r.launch(t)
-	w.await("the log names the garbage", func() bool { return w.logs("Dry run: no write") && w.logs(w.namespace+"/garbage") })
+	w.await("the log names the garbage",
+		func() bool { return w.logs("Dry run: no write") && w.logs(w.namespace+"/garbage") })
 	if o := w.get(secrets, "garbage"); o == nil || o.GetDeletionTimestamp() != nil {
 		t.Error("the garbage was deleted")
 	}

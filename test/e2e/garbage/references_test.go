@@ -44,12 +44,13 @@ var references = []scenario{
 		w.awaitGone(secrets, "dependent")
 		w.expectKept(widgets, "owner")
 	}},
-	{name: "another namespace: absent, the dependent is deleted, with an event", oneLife: "an event may be lost", run: func(w *world) {
-		owner := w.create(configMaps, "owner", inNamespace(w.newNamespace()))
-		w.create(secrets, "dependent", ownedBy(reference(owner)))
-		w.awaitGone(secrets, "dependent")
-		w.awaitEvent("OwnerRefInvalidNamespace", fmt.Sprintf("does not exist in namespace %q", w.namespace))
-	}},
+	{name: "another namespace: absent, the dependent is deleted, with an event", oneLife: "an event may be lost",
+		run: func(w *world) {
+			owner := w.create(configMaps, "owner", inNamespace(w.newNamespace()))
+			w.create(secrets, "dependent", ownedBy(reference(owner)))
+			w.awaitGone(secrets, "dependent")
+			w.awaitEvent("OwnerRefInvalidNamespace", fmt.Sprintf("does not exist in namespace %q", w.namespace))
+		}},
 	{name: "another namespace, and an owner of the same name: absent", run: func(w *world) {
 		owner := w.create(configMaps, "owner", inNamespace(w.newNamespace()))
 		w.create(configMaps, "owner")
@@ -148,8 +149,10 @@ var references = []scenario{
 	}},
 	{name: "a version without its group, and the name of a core kind: the dependent stays", run: func(w *world) {
 		w.create(configMaps, "owner")
-		for name, apiVersion := range map[string]string{"version": "v1beta2", "group": "serving.example.dev", "capital": "V1"} {
-			w.create(secrets, name, ownedBy(metav1.OwnerReference{APIVersion: apiVersion, Kind: configMaps.name, Name: "owner", UID: uid(1)}))
+		for name, apiVersion := range map[string]string{"version": "v1beta2", "group": "serving.example.dev",
+			"capital": "V1"} {
+			w.create(secrets, name, ownedBy(metav1.OwnerReference{APIVersion: apiVersion, Kind: configMaps.name, Name: "owner",
+				UID: uid(1)}))
 			w.expectKept(secrets, name)
 		}
 	}},
@@ -179,13 +182,15 @@ var references = []scenario{
 		w.expectKept(secrets, "dependent")
 	}},
 	{name: "a group that nobody serves: unresolvable, the dependent outlives the object", run: func(w *world) {
-		w.create(secrets, "dependent", ownedBy(w.wrong(func(r *metav1.OwnerReference) { r.APIVersion = "nobody.exeunt.io/v1" })))
+		w.create(secrets, "dependent",
+			ownedBy(w.wrong(func(r *metav1.OwnerReference) { r.APIVersion = "nobody.exeunt.io/v1" })))
 		w.delete(configMaps, "owner", background)
 		w.expectGone(configMaps, "owner")
 		w.expectKept(secrets, "dependent")
 	}},
 	{name: "a group that nobody serves does not block the object", run: func(w *world) {
-		w.create(secrets, "dependent", ownedBy(w.wrong(func(r *metav1.OwnerReference) { r.APIVersion = "nobody.exeunt.io/v1" })))
+		w.create(secrets, "dependent",
+			ownedBy(w.wrong(func(r *metav1.OwnerReference) { r.APIVersion = "nobody.exeunt.io/v1" })))
 		w.delete(configMaps, "owner", foreground)
 	}, stock: &difference{
 		does: "the object waits for ever", why: blocksByUID,
@@ -232,8 +237,10 @@ var references = []scenario{
 		stock: func(w *world) { w.expectWaiting(configMaps, "owner") },
 	}},
 	{name: "a kind that is defined later: the dependent of an absent owner is deleted", run: func(w *world) {
-		gadgets := kind{GroupVersionResource: widgets.GroupVersion().WithResource("gadgets"), name: "Gadget", namespaced: true}
-		w.create(secrets, "dependent", ownedBy(metav1.OwnerReference{APIVersion: gadgets.apiVersion(), Kind: gadgets.name, Name: "absent", UID: uid(1)}))
+		gadgets := kind{GroupVersionResource: widgets.GroupVersion().WithResource("gadgets"), name: "Gadget",
+			namespaced: true}
+		w.create(secrets, "dependent",
+			ownedBy(metav1.OwnerReference{APIVersion: gadgets.apiVersion(), Kind: gadgets.name, Name: "absent", UID: uid(1)}))
 		w.expectKept(secrets, "dependent")
 		w.define("Gadget", "gadgets")
 		w.awaitGone(secrets, "dependent")

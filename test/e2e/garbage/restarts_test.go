@@ -187,7 +187,8 @@ var restarts = []phased{
 	}},
 	{scenario{name: "policy changed from orphan to foreground meanwhile"}, [3]func(*world){
 		func(w *world) {
-			w.create(secrets, "dependent", ownedBy(reference(w.create(configMaps, "owner"))), frozen("UPDATE"), finalizers(foreign))
+			w.create(secrets, "dependent", ownedBy(reference(w.create(configMaps, "owner"))), frozen("UPDATE"),
+				finalizers(foreign))
 			w.delete(configMaps, "owner", orphan)
 			w.expectWaiting(configMaps, "owner")
 		},
@@ -237,7 +238,8 @@ var restarts = []phased{
 		func(w *world) { w.delete(configMaps, member(0), foreground) },
 		func(w *world) { w.awaitMembersGone(3) },
 	}},
-	{scenario{name: "cycle of 2, each deleted in the foreground meanwhile", stock: &difference{does: "all members wait for ever", why: cycleHangs}}, [3]func(*world){
+	{scenario{name: "cycle of 2, each deleted in the foreground meanwhile",
+		stock: &difference{does: "all members wait for ever", why: cycleHangs}}, [3]func(*world){
 		func(w *world) { w.ring(2) },
 		func(w *world) {
 			w.delete(configMaps, member(0), foreground)

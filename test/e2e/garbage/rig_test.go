@@ -63,7 +63,8 @@ func startAtOnce(t *testing.T, which side, withProxy bool, flags ...string) *rig
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cluster, err := sandbox.StartCluster(ctx, sandbox.ClusterConfig{
-		Config: sandbox.Config{Binaries: harness.Binaries(), Dir: r.dir}, Manifests: []fs.FS{deploy.Manifests, deploy.GarbageCollector},
+		Config:    sandbox.Config{Binaries: harness.Binaries(), Dir: r.dir},
+		Manifests: []fs.FS{deploy.Manifests, deploy.GarbageCollector},
 	})
 	must(t, err, "start cluster")
 	t.Cleanup(func() { _ = cluster.Stop(context.Background()) })
@@ -85,7 +86,8 @@ func startAtOnce(t *testing.T, which side, withProxy bool, flags ...string) *rig
 	must(t, err, "write kubeconfig")
 	if withProxy {
 		r.gate = newGate()
-		_, r.kubeconfig, err = harness.StartFaultProxy(t, r.kubeconfig, faultproxy.Config{Wrap: r.gate.guard, Change: r.gate.modify})
+		_, r.kubeconfig, err = harness.StartFaultProxy(t, r.kubeconfig,
+			faultproxy.Config{Wrap: r.gate.guard, Change: r.gate.modify})
 		must(t, err, "start proxy")
 		t.Cleanup(r.gate.open)
 	}
@@ -119,7 +121,8 @@ func (r *rig) launch(t *testing.T) {
 		start = r.plane.StartUpstreamCollector
 	}
 	var err error
-	r.process, err = start(t.Context(), sandbox.Controller{Kubeconfig: r.kubeconfig, Args: append([]string{"--leader-elect=false", "--v=4"}, r.flags...)})
+	r.process, err = start(t.Context(), sandbox.Controller{Kubeconfig: r.kubeconfig,
+		Args: append([]string{"--leader-elect=false", "--v=4"}, r.flags...)})
 	must(t, err, "start collector")
 }
 

@@ -15,7 +15,8 @@ import (
 func TestDebugGraph(t *testing.T) {
 	t.Parallel()
 	port := harness.FreePort(t)
-	w := start(t, ours, false, fmt.Sprint("--secure-port=", port), "--authorization-always-allow-paths=/readyz,/debug/controllers/garbagecollector/graph,/metrics").world(t)
+	w := start(t, ours, false, fmt.Sprint("--secure-port=", port),
+		"--authorization-always-allow-paths=/readyz,/debug/controllers/garbagecollector/graph,/metrics").world(t)
 	owner := w.create(configMaps, "owner")
 	dependent := w.create(secrets, "dependent", ownedBy(reference(owner)), finalizers(foreign))
 	w.delete(configMaps, "owner", foreground)
@@ -29,7 +30,8 @@ func TestDebugGraph(t *testing.T) {
 		}
 		Edges []struct{ From, To string }
 	}
-	must(t, json.Unmarshal([]byte(page("/debug/controllers/garbagecollector/graph?format=json&uid="+string(owner.GetUID()))), &graph), "decode graph")
+	must(t, json.Unmarshal([]byte(page("/debug/controllers/garbagecollector/graph?format=json&uid="+
+		string(owner.GetUID()))), &graph), "decode graph")
 	if len(graph.Nodes) != 2 || len(graph.Edges) != 1 || graph.Edges[0].From != string(dependent.GetUID()) {
 		t.Fatalf("got %+v", graph)
 	}
@@ -39,11 +41,13 @@ func TestDebugGraph(t *testing.T) {
 		}
 	}
 	dot := page("/debug/controllers/garbagecollector/graph?uid=" + string(owner.GetUID()))
-	if edge := fmt.Sprintf("%q -> %q;", dependent.GetUID(), owner.GetUID()); !strings.HasPrefix(dot, "strict digraph full {") || !strings.Contains(dot, edge) {
+	if edge := fmt.Sprintf("%q -> %q;", dependent.GetUID(), owner.GetUID()); !strings.HasPrefix(dot,
+		"strict digraph full {") || !strings.Contains(dot, edge) {
 		t.Errorf("got %s", dot)
 	}
 	metrics := page("/metrics")
-	for _, want := range []string{`garbage_collector_waiting_owners{policy="foreground"} 1`, "garbagecollector_controller_resources_sync_error_total", `name="garbage_collector_attempt_to_delete"`} {
+	for _, want := range []string{`garbage_collector_waiting_owners{policy="foreground"} 1`,
+		"garbagecollector_controller_resources_sync_error_total", `name="garbage_collector_attempt_to_delete"`} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics lack %s", want)
 		}
@@ -56,10 +60,12 @@ func TestDebugGraph(t *testing.T) {
 // page returns what the collector serves to an anonymous client.
 func (w *world) page(port int, path string, status int) string {
 	w.t.Helper()
-	request, err := http.NewRequestWithContext(w.ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", port, path), nil)
+	request, err := http.NewRequestWithContext(w.ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", port, path),
+		nil)
 	must(w.t, err, "make request")
 	// The program creates its certificate at start, so clients cannot verify it.
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	must(w.t, err, "read "+path)
 	defer func() { _ = response.Body.Close() }()

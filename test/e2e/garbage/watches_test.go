@@ -11,17 +11,18 @@ const (
 
 // watches are scenarios whose collector sees objects of one kind late, or never.
 var watches = []scenario{
-	{name: "an owner outlives dependents that the watch has not delivered", about: designDocument + ", unhandled cases", run: func(w *world) {
-		late := w.lateKind()
-		owner := w.create(configMaps, "owner")
-		w.create(late, "dependent", ownedBy(reference(owner)))
-		w.delete(configMaps, "owner", foreground)
-		w.awaitGone(configMaps, "owner")
-	}, stock: &difference{
-		does: "the owner is gone before its dependents", why: noBarrier,
-		ours:  func(w *world) { w.expectGone(w.late, "dependent") },
-		stock: func(w *world) { w.expectExists(w.late, "dependent") },
-	}},
+	{name: "an owner outlives dependents that the watch has not delivered", about: designDocument + ", unhandled cases",
+		run: func(w *world) {
+			late := w.lateKind()
+			owner := w.create(configMaps, "owner")
+			w.create(late, "dependent", ownedBy(reference(owner)))
+			w.delete(configMaps, "owner", foreground)
+			w.awaitGone(configMaps, "owner")
+		}, stock: &difference{
+			does: "the owner is gone before its dependents", why: noBarrier,
+			ours:  func(w *world) { w.expectGone(w.late, "dependent") },
+			stock: func(w *world) { w.expectExists(w.late, "dependent") },
+		}},
 	{name: "an owner outlives grandchildren that the watch has not delivered", run: func(w *world) {
 		late := w.lateKind()
 		owner := w.create(configMaps, "owner")
@@ -62,24 +63,26 @@ var watches = []scenario{
 		},
 		stock: func(w *world) { w.awaitGone(w.late, "dependent") },
 	}},
-	{name: "a dependent with a new owner that the watch has not delivered stays", about: "kubernetes#114603", run: func(w *world) {
-		late := w.lateKindLater()
-		first, second := w.create(configMaps, "first"), w.create(configMaps, "second")
-		w.create(late, "dependent", ownedBy(reference(first)))
-		w.settleKind(late)
-		w.gate.hold(late.Resource)
-		w.own(late, "dependent", reference(first), reference(second))
-		w.delete(configMaps, "first", background)
-		w.expectKept(late, "dependent")
-		w.gate.release(late.Resource)
-		w.awaitOwners(late, "dependent", "second")
-	}},
-	{name: "an owner that the watch has not delivered keeps its dependents", about: "kubernetes#88097", run: func(w *world) {
-		late := w.lateKind()
-		owner := w.create(late, "owner")
-		w.create(secrets, "dependent", ownedBy(reference(owner)))
-		w.expectKept(secrets, "dependent")
-	}},
+	{name: "a dependent with a new owner that the watch has not delivered stays", about: "kubernetes#114603",
+		run: func(w *world) {
+			late := w.lateKindLater()
+			first, second := w.create(configMaps, "first"), w.create(configMaps, "second")
+			w.create(late, "dependent", ownedBy(reference(first)))
+			w.settleKind(late)
+			w.gate.hold(late.Resource)
+			w.own(late, "dependent", reference(first), reference(second))
+			w.delete(configMaps, "first", background)
+			w.expectKept(late, "dependent")
+			w.gate.release(late.Resource)
+			w.awaitOwners(late, "dependent", "second")
+		}},
+	{name: "an owner that the watch has not delivered keeps its dependents", about: "kubernetes#88097",
+		run: func(w *world) {
+			late := w.lateKind()
+			owner := w.create(late, "owner")
+			w.create(secrets, "dependent", ownedBy(reference(owner)))
+			w.expectKept(secrets, "dependent")
+		}},
 	{name: "an owner deleted in the background before the watch has delivered it", run: func(w *world) {
 		late := w.lateKind()
 		owner := w.create(late, "owner")
@@ -90,32 +93,34 @@ var watches = []scenario{
 		w.gate.release(late.Resource)
 		w.awaitGone(secrets, "dependent")
 	}},
-	{name: "a foreground deletion that the watch has not delivered ends later", about: "kubernetes#115570", run: func(w *world) {
-		late := w.lateKind()
-		owner := w.create(late, "owner")
-		w.create(secrets, "dependent", ownedBy(reference(owner)))
-		w.delete(late, "owner", foreground)
-		w.annotate(late, "owner", "changed")
-		w.settle()
-		w.gate.release(late.Resource)
-		w.awaitGone(late, "owner")
-		w.expectGone(secrets, "dependent")
-	}},
-	{name: "a foreground deletion whose event is lost with the watch ends later", about: "kubernetes#115570", run: func(w *world) {
-		late := w.lateKindLater()
-		owner := w.create(late, "owner")
-		w.create(secrets, "dependent", ownedBy(reference(owner)))
-		w.settleKind(late)
-		w.gate.hold(late.Resource)
-		w.delete(late, "owner", foreground)
-		w.annotate(late, "owner", "changed")
-		expired := w.gate.answer(http.MethodGet, "/apis/e2e.exeunt.io/v1/"+late.Resource, http.StatusGone)
-		w.gate.cut(late.Resource)
-		w.awaitReached(expired)
-		expired.open()
-		w.awaitGone(late, "owner")
-		w.expectGone(secrets, "dependent")
-	}},
+	{name: "a foreground deletion that the watch has not delivered ends later", about: "kubernetes#115570",
+		run: func(w *world) {
+			late := w.lateKind()
+			owner := w.create(late, "owner")
+			w.create(secrets, "dependent", ownedBy(reference(owner)))
+			w.delete(late, "owner", foreground)
+			w.annotate(late, "owner", "changed")
+			w.settle()
+			w.gate.release(late.Resource)
+			w.awaitGone(late, "owner")
+			w.expectGone(secrets, "dependent")
+		}},
+	{name: "a foreground deletion whose event is lost with the watch ends later", about: "kubernetes#115570",
+		run: func(w *world) {
+			late := w.lateKindLater()
+			owner := w.create(late, "owner")
+			w.create(secrets, "dependent", ownedBy(reference(owner)))
+			w.settleKind(late)
+			w.gate.hold(late.Resource)
+			w.delete(late, "owner", foreground)
+			w.annotate(late, "owner", "changed")
+			expired := w.gate.answer(http.MethodGet, "/apis/e2e.exeunt.io/v1/"+late.Resource, http.StatusGone)
+			w.gate.cut(late.Resource)
+			w.awaitReached(expired)
+			expired.open()
+			w.awaitGone(late, "owner")
+			w.expectGone(secrets, "dependent")
+		}},
 	{name: "a dependent whose deletion the watch has not delivered blocks until then at most", run: func(w *world) {
 		late := w.lateKindLater()
 		owner := w.create(configMaps, "owner")
@@ -133,17 +138,18 @@ var watches = []scenario{
 
 // requests are scenarios with requests that are held, or answered by the proxy.
 var requests = []scenario{
-	{name: "references that change before the deletion arrives keep the dependent", about: "kubernetes#114603", run: func(w *world) {
-		first, second := w.create(configMaps, "first"), w.create(configMaps, "second")
-		w.create(secrets, "dependent", ownedBy(reference(first)))
-		held := w.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
-		w.delete(configMaps, "first", background)
-		w.awaitReached(held)
-		w.own(secrets, "dependent", reference(second))
-		held.open()
-		w.expectKept(secrets, "dependent")
-		w.awaitOwners(secrets, "dependent", "second")
-	}},
+	{name: "references that change before the deletion arrives keep the dependent", about: "kubernetes#114603",
+		run: func(w *world) {
+			first, second := w.create(configMaps, "first"), w.create(configMaps, "second")
+			w.create(secrets, "dependent", ownedBy(reference(first)))
+			held := w.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
+			w.delete(configMaps, "first", background)
+			w.awaitReached(held)
+			w.own(secrets, "dependent", reference(second))
+			held.open()
+			w.expectKept(secrets, "dependent")
+			w.awaitOwners(secrets, "dependent", "second")
+		}},
 	{name: "an annotation that changes before the deletion arrives does not keep the dependent", run: func(w *world) {
 		w.create(secrets, "dependent", ownedBy(reference(w.create(configMaps, "owner"))))
 		held := w.gate.stop(http.MethodDelete, w.path(secrets, "dependent"))
@@ -240,23 +246,24 @@ var removals = []scenario{
 		w.undefine(late)
 		w.awaitGone(secrets, "dependent")
 	}},
-	{name: "a definition that goes before the watch delivers its objects' end releases the owner", about: "kubernetes#142039", run: func(w *world) {
-		late := w.lateKindLater()
-		owner := w.create(configMaps, "owner")
-		w.create(late, "dependent", ownedBy(reference(owner)), finalizers(foreign))
-		w.delete(configMaps, "owner", foreground)
-		w.awaitDeleted(late, "dependent")
-		w.settleKind(late)
-		w.gate.hold(late.Resource)
-		w.setFinalizers(late, "dependent")
-		w.undefine(late)
-		w.awaitUndefined(late)
-	}, stock: &difference{
-		does: "the owner waits for ever", why: goneNodes,
-		ours: func(w *world) { w.awaitGone(configMaps, "owner") },
-		stock: func(w *world) {
-			w.await("the collector knows that the kind is gone", func() bool { return w.dropped(w.late) })
-			w.expectWaiting(configMaps, "owner")
-		},
-	}},
+	{name: "a definition that goes before the watch delivers its objects' end releases the owner",
+		about: "kubernetes#142039", run: func(w *world) {
+			late := w.lateKindLater()
+			owner := w.create(configMaps, "owner")
+			w.create(late, "dependent", ownedBy(reference(owner)), finalizers(foreign))
+			w.delete(configMaps, "owner", foreground)
+			w.awaitDeleted(late, "dependent")
+			w.settleKind(late)
+			w.gate.hold(late.Resource)
+			w.setFinalizers(late, "dependent")
+			w.undefine(late)
+			w.awaitUndefined(late)
+		}, stock: &difference{
+			does: "the owner waits for ever", why: goneNodes,
+			ours: func(w *world) { w.awaitGone(configMaps, "owner") },
+			stock: func(w *world) {
+				w.await("the collector knows that the kind is gone", func() bool { return w.dropped(w.late) })
+				w.expectWaiting(configMaps, "owner")
+			},
+		}},
 }

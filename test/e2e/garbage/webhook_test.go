@@ -43,7 +43,8 @@ func TestDependentOfObjectThatWebhookDeniesStays(t *testing.T) {
 		t.Run(string(which), func(t *testing.T) {
 			w := start(t, which, false).world(t)
 			hook := newWebhook(t, harness.DenyWithNotFound)
-			_, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.ctx, hook.Validating(w.namespace, updates()), metav1.CreateOptions{})
+			_, err := w.typed.AdmissionregistrationV1().ValidatingWebhookConfigurations().
+				Create(w.ctx, hook.Validating(w.namespace, updates()), metav1.CreateOptions{})
 			must(t, err, "create webhook configuration")
 			w.awaitWebhook(func(_ *unstructured.Unstructured, err error) bool { return apierrors.IsNotFound(err) })
 			w.hasMiddle()
@@ -66,7 +67,8 @@ func TestUndoneWriteIsRepeatedWithPauses(t *testing.T) {
 		t.Run(string(which), func(t *testing.T) {
 			w := start(t, which, false).world(t)
 			hook := newWebhook(t, harness.Undo(t, "/metadata/ownerReferences", "/metadata/labels"))
-			_, err := w.typed.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(w.ctx, hook.Mutating(w.namespace, updates()), metav1.CreateOptions{})
+			_, err := w.typed.AdmissionregistrationV1().MutatingWebhookConfigurations().
+				Create(w.ctx, hook.Mutating(w.namespace, updates()), metav1.CreateOptions{})
 			must(t, err, "create webhook configuration")
 			w.awaitWebhook(func(probe *unstructured.Unstructured, err error) bool {
 				return err == nil && probe.GetLabels()["new"] == ""
@@ -88,6 +90,7 @@ func (w *world) awaitWebhook(called func(*unstructured.Unstructured, error) bool
 	w.t.Helper()
 	w.create(configMaps, "probe")
 	w.await("the webhook is called", func() bool {
-		return called(w.in(configMaps).Patch(w.ctx, "probe", types.MergePatchType, []byte(`{"metadata":{"labels":{"new":"yes"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}))
+		return called(w.in(configMaps).Patch(w.ctx, "probe", types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"new":"yes"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}))
 	})
 }

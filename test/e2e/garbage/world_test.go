@@ -47,7 +47,8 @@ func (r *rig) worldIn(t *testing.T, namespace string) *world {
 
 func (w *world) newNamespace() string {
 	w.t.Helper()
-	namespace, err := w.typed.CoreV1().Namespaces().Create(w.ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "gc-"}}, metav1.CreateOptions{})
+	namespace, err := w.typed.CoreV1().Namespaces().Create(w.ctx,
+		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "gc-"}}, metav1.CreateOptions{})
 	must(w.t, err, "create namespace")
 	return namespace.Name
 }
@@ -69,7 +70,8 @@ func inNamespace(namespace string) option {
 
 // reference returns a reference to the owner that blocks its deletion.
 func reference(owner *unstructured.Unstructured) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), BlockOwnerDeletion: pointer(true)}
+	return metav1.OwnerReference{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(),
+		UID: owner.GetUID(), BlockOwnerDeletion: pointer(true)}
 }
 
 // unblocking returns the reference without blockOwnerDeletion.
@@ -87,7 +89,8 @@ func notBlocking(r metav1.OwnerReference) metav1.OwnerReference {
 func pointer[T any](value T) *T { return &value }
 
 func (w *world) absentOwner() option {
-	return ownedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "absent", UID: "00000000-0000-4000-8000-000000000000"})
+	return ownedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "absent",
+		UID: "00000000-0000-4000-8000-000000000000"})
 }
 
 func (w *world) in(k kind) dynamic.ResourceInterface {
@@ -194,7 +197,8 @@ func (w *world) finalize(name string) {
 
 func (w *world) await(what string, holds func() bool) {
 	w.t.Helper()
-	err := wait.PollUntilContextTimeout(w.ctx, 20*time.Millisecond, 100*time.Second, true, func(context.Context) (bool, error) { return holds(), nil })
+	err := wait.PollUntilContextTimeout(w.ctx, 20*time.Millisecond, 100*time.Second, true,
+		func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
 		w.t.Fatalf("waiting until %s: %v; the log is %s", what, err, w.process.LogFile())
 	}
@@ -205,7 +209,8 @@ func kept(o *unstructured.Unstructured) string {
 	if o == nil {
 		return "gone"
 	}
-	return fmt.Sprintf("version %s, deleted %v, finalizers %v, owners %v", o.GetResourceVersion(), o.GetDeletionTimestamp(), o.GetFinalizers(), o.GetOwnerReferences())
+	return fmt.Sprintf("version %s, deleted %v, finalizers %v, owners %v", o.GetResourceVersion(),
+		o.GetDeletionTimestamp(), o.GetFinalizers(), o.GetOwnerReferences())
 }
 
 func uid(i int) types.UID {

@@ -83,7 +83,8 @@ func startLent(t *testing.T, setup Setup) *lentCluster {
 // after it is ready.
 func (c *Cluster) awaitSystemNamespaces(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, v1.NamespaceNodeLease} {
+		for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic,
+			v1.NamespaceNodeLease} {
 			switch _, err := c.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); {
 			case apierrors.IsNotFound(err):
 				return false, nil

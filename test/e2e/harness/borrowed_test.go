@@ -26,7 +26,8 @@ func TestLentClusterIsCleanedOrNotUsedAgain(t *testing.T) {
 		})
 	}
 	borrow("leaves objects", func(s *Session) {
-		s.CreateClaim("claim", DeleteClass, func(claim *v1.PersistentVolumeClaim) { claim.Finalizers = []string{"e2e.example.com/f"} })
+		s.CreateClaim("claim", DeleteClass,
+			func(claim *v1.PersistentVolumeClaim) { claim.Finalizers = []string{"e2e.example.com/f"} })
 		volume := s.CreateVolume("disk", v1.PersistentVolumeReclaimDelete)
 		s.DeleteVolume(volume.Name)
 	})

@@ -24,7 +24,8 @@ const TwoZones = "--with=topology --topology=zone=a --topology=zone=b --capacity
 // FreeCapacity returns the capacity that the driver reports for the zone.
 func (s *Session) FreeCapacity(zone string) int64 {
 	s.T.Helper()
-	response, err := s.StorageClient().GetCapacity(s.Ctx, &spec.GetCapacityRequest{AccessibleTopology: &spec.Topology{Segments: map[string]string{"zone": zone}}})
+	response, err := s.StorageClient().GetCapacity(s.Ctx,
+		&spec.GetCapacityRequest{AccessibleTopology: &spec.Topology{Segments: map[string]string{"zone": zone}}})
 	s.Must(err, "read capacity from the driver")
 	return response.GetAvailableCapacity()
 }
@@ -34,7 +35,8 @@ func (s *Session) FreeCapacity(zone string) int64 {
 func (s *Session) AwaitCapacity(when, want string) []storagev1.CSIStorageCapacity {
 	s.T.Helper()
 	objects := map[types.UID]storagev1.CSIStorageCapacity{}
-	source := cache.NewListWatchFromClient(s.Client.StorageV1().RESTClient(), "csistoragecapacities", deploy.Namespace, fields.Everything())
+	source := cache.NewListWatchFromClient(s.Client.StorageV1().RESTClient(), "csistoragecapacities", deploy.Namespace,
+		fields.Everything())
 	precondition := func(store cache.Store) (bool, error) {
 		for _, object := range store.List() {
 			known := object.(*storagev1.CSIStorageCapacity)
@@ -42,15 +44,16 @@ func (s *Session) AwaitCapacity(when, want string) []storagev1.CSIStorageCapacit
 		}
 		return describe(objects) == want, nil
 	}
-	_, err := watchtools.UntilWithSync(s.Ctx, source, &storagev1.CSIStorageCapacity{}, precondition, func(event watch.Event) (bool, error) {
-		known := event.Object.(*storagev1.CSIStorageCapacity)
-		if event.Type == watch.Deleted {
-			delete(objects, known.UID)
-		} else {
-			objects[known.UID] = *known
-		}
-		return describe(objects) == want, nil
-	})
+	_, err := watchtools.UntilWithSync(s.Ctx, source, &storagev1.CSIStorageCapacity{}, precondition,
+		func(event watch.Event) (bool, error) {
+			known := event.Object.(*storagev1.CSIStorageCapacity)
+			if event.Type == watch.Deleted {
+				delete(objects, known.UID)
+			} else {
+				objects[known.UID] = *known
+			}
+			return describe(objects) == want, nil
+		})
 	if err != nil {
 		s.T.Fatalf("%s: waiting for objects %q: %v; there are %q", when, want, err, describe(objects))
 	}

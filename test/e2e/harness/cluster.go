@@ -78,7 +78,8 @@ func startCluster(ctx context.Context, how Setup) (c *Cluster, err error) {
 		}
 	}()
 	c.sandbox, err = sandbox.StartCluster(ctx, sandbox.ClusterConfig{
-		Config: sandbox.Config{Binaries: Binaries(), Dir: dir}, FixedAddress: how.Restarts, Manifests: []fs.FS{deploy.Manifests},
+		Config: sandbox.Config{Binaries: Binaries(), Dir: dir}, FixedAddress: how.Restarts,
+		Manifests: []fs.FS{deploy.Manifests},
 	})
 	if err != nil {
 		return c, err
@@ -140,7 +141,8 @@ func (c *Cluster) StartPrograms(ctx context.Context, how Setup) (err error) {
 func replicas(how Setup) []sandbox.Controller {
 	args := []string{"--leader-elect=true"}
 	if how.ShortLease {
-		args = append(args, "--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=8s", "--leader-elect-retry-period=500ms")
+		args = append(args, "--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=8s",
+			"--leader-elect-retry-period=500ms")
 	}
 	return []sandbox.Controller{
 		{Name: "pv-controller-0", HonorReclaimPolicy: !how.GateOff, Args: args},
@@ -172,7 +174,8 @@ func (c *Cluster) createClasses(ctx context.Context) error {
 }
 
 // NewClass returns a storage class.
-func NewClass(name, provisioner string, policy v1.PersistentVolumeReclaimPolicy, mode storagev1.VolumeBindingMode) storagev1.StorageClass {
+func NewClass(name, provisioner string, policy v1.PersistentVolumeReclaimPolicy,
+	mode storagev1.VolumeBindingMode) storagev1.StorageClass {
 	return storagev1.StorageClass{
 		ObjectMeta:        metav1.ObjectMeta{Name: name},
 		Provisioner:       provisioner,

@@ -11,10 +11,12 @@ import (
 // --authorization-always-allow-paths=/metrics opens to anonymous clients.
 func (s *Session) ControllerMetrics(port int) string {
 	s.T.Helper()
-	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", port), nil)
+	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", port),
+		nil)
 	s.Must(err, "make request")
 	// The program creates its certificate at start, so clients cannot verify it.
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	s.Must(err, "read metrics of the pv-controller")
 	defer func() { _ = response.Body.Close() }()

@@ -21,9 +21,11 @@ func (s *Session) AwaitEvent(object metav1.Object, reason string) string {
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
-	selector := fields.AndSelectors(fields.OneTermEqualSelector("involvedObject.name", object.GetName()), fields.OneTermEqualSelector("reason", reason))
+	selector := fields.AndSelectors(fields.OneTermEqualSelector("involvedObject.name", object.GetName()),
+		fields.OneTermEqualSelector("reason", reason))
 	source := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "events", namespace, selector)
-	event, err := watchtools.UntilWithSync(s.Ctx, source, &v1.Event{}, nil, func(e watch.Event) (bool, error) { return e.Type != watch.Deleted, nil })
+	event, err := watchtools.UntilWithSync(s.Ctx, source, &v1.Event{}, nil,
+		func(e watch.Event) (bool, error) { return e.Type != watch.Deleted, nil })
 	if err != nil {
 		s.T.Fatalf("waiting for event %s about %s: %v", reason, object.GetName(), err)
 	}
@@ -47,7 +49,8 @@ func (s *Session) WatchEvents(reason string) *EventLog {
 			events <- event
 		}
 	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, now any) { note(now) }})
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note,
+		UpdateFunc: func(_, now any) { note(now) }})
 	s.Must(err, "watch events")
 	go informer.RunWithContext(s.Ctx)
 	if !cache.WaitForCacheSync(s.Ctx.Done(), informer.HasSynced) {

@@ -48,7 +48,8 @@ func (s *Session) awaitReleasedOrFailed(volumes []string) {
 	waiting := sets.New(volumes...)
 	source := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "persistentvolumes", "", fields.Everything())
 	_, err := watchtools.UntilWithSync(s.Ctx, source, &v1.PersistentVolume{}, nil, func(event watch.Event) (bool, error) {
-		if v, ok := event.Object.(*v1.PersistentVolume); ok && (v.Status.Phase == v1.VolumeReleased || v.Status.Phase == v1.VolumeFailed) {
+		if v, ok := event.Object.(*v1.PersistentVolume); ok && (v.Status.Phase == v1.VolumeReleased ||
+			v.Status.Phase == v1.VolumeFailed) {
 			waiting.Delete(v.Name)
 		}
 		return waiting.Len() == 0, nil
@@ -59,7 +60,8 @@ func (s *Session) awaitReleasedOrFailed(volumes []string) {
 // undeletable returns a volume that the driver rejects, or the plugin if i is odd.
 func (s *Session) undeletable(i int) *v1.PersistentVolume {
 	volume := s.NewVolume(fmt.Sprintf("undeletable-%d", i), v1.PersistentVolumeReclaimDelete)
-	volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "gone", UID: types.UID(fmt.Sprintf("gone-%d", i))}
+	volume.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "gone",
+		UID: types.UID(fmt.Sprintf("gone-%d", i))}
 	if i%2 == 0 {
 		volume.Spec.CSI.VolumeHandle = fmt.Sprintf("%d-%s", i, strings.Repeat("x", 300))
 		return volume

@@ -30,12 +30,16 @@ type History struct {
 // slow watches and informers start them again.
 func (s *Session) RecordHistory() *History {
 	s.T.Helper()
-	l := &History{session: s, bound: map[string]string{}, names: map[types.UID]sets.Set[string]{}, refs: map[types.UID]sets.Set[types.UID]{}, deleted: sets.New[string]()}
+	l := &History{session: s, bound: map[string]string{}, names: map[types.UID]sets.Set[string]{},
+		refs: map[types.UID]sets.Set[types.UID]{}, deleted: sets.New[string]()}
 	l.changed = sync.NewCond(&l.mu)
 	factory := informers.NewSharedInformerFactory(s.Client, 0)
 	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		factory.Core().V1().PersistentVolumeClaims().Informer(): controller.OnChange(func(_, c *v1.PersistentVolumeClaim) { l.noteClaim(c) }, func(*v1.PersistentVolumeClaim) {}),
-		factory.Core().V1().PersistentVolumes().Informer():      controller.OnChange(func(_, v *v1.PersistentVolume) { l.noteVolume(v) }, l.noteDeleted),
+		factory.Core().V1().PersistentVolumeClaims().
+			Informer(): controller.OnChange(func(_, c *v1.PersistentVolumeClaim) { l.noteClaim(c) },
+			func(*v1.PersistentVolumeClaim) {}),
+		factory.Core().V1().PersistentVolumes().
+			Informer(): controller.OnChange(func(_, v *v1.PersistentVolume) { l.noteVolume(v) }, l.noteDeleted),
 	} {
 		_, err := informer.AddEventHandler(handler)
 		s.Must(err, "watch")

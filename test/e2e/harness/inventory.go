@@ -45,7 +45,8 @@ func takeInventory(ctx context.Context, config *rest.Config) (inventory, error) 
 	}
 	// Kinds of a group that does not answer are left out, and the error is returned in the end.
 	lists, incomplete := kinds.ServerPreferredResources()
-	served, err := discovery.GroupVersionResources(discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists))
+	served, err := discovery.GroupVersionResources(discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list",
+		"delete"}}, lists))
 	if err != nil {
 		return nil, fmt.Errorf("read kinds: %w", err)
 	}
@@ -105,7 +106,8 @@ func (c *lentCluster) clean(ctx context.Context) error {
 // there are and which. Namespaces are last: no finalizer can be removed in one that is gone.
 func (c *lentCluster) removeNew(ctx context.Context, now inventory) (left int, err error) {
 	namespaces := v1.SchemeGroupVersion.WithResource("namespaces")
-	kinds := slices.DeleteFunc(slices.Collect(maps.Keys(now)), func(kind schema.GroupVersionResource) bool { return kind == namespaces })
+	kinds := slices.DeleteFunc(slices.Collect(maps.Keys(now)),
+		func(kind schema.GroupVersionResource) bool { return kind == namespaces })
 	for _, kind := range append(kinds, namespaces) {
 		if kind == namespaces && left > 0 {
 			return left, err
@@ -113,7 +115,8 @@ func (c *lentCluster) removeNew(ctx context.Context, now inventory) (left int, e
 		for uid, object := range now[kind] {
 			if _, old := c.untouched[kind][uid]; !old {
 				left++
-				err = errors.Join(err, fmt.Errorf("%s %s/%s is left", kind.Resource, object.Namespace, object.Name), c.remove(ctx, kind, object))
+				err = errors.Join(err, fmt.Errorf("%s %s/%s is left", kind.Resource, object.Namespace, object.Name),
+					c.remove(ctx, kind, object))
 			}
 		}
 	}
@@ -121,7 +124,8 @@ func (c *lentCluster) removeNew(ctx context.Context, now inventory) (left int, e
 }
 
 // remove deletes an object of a test, whatever its finalizers wait for.
-func (c *lentCluster) remove(ctx context.Context, resource schema.GroupVersionResource, object metav1.PartialObjectMetadata) error {
+func (c *lentCluster) remove(ctx context.Context, resource schema.GroupVersionResource,
+	object metav1.PartialObjectMetadata) error {
 	if object.Labels[automanaged] != "" {
 		return nil
 	}
@@ -131,14 +135,17 @@ func (c *lentCluster) remove(ctx context.Context, resource schema.GroupVersionRe
 	}
 	objects := client.Resource(resource).Namespace(object.Namespace)
 	err = objects.Delete(ctx, object.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64), PropagationPolicy: new(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &object.UID},
+		GracePeriodSeconds: new(int64), PropagationPolicy: new(metav1.DeletePropagationBackground),
+		Preconditions: &metav1.Preconditions{UID: &object.UID},
 	})
 	if resource.Resource == "namespaces" && err == nil {
-		_, err = c.Client.CoreV1().Namespaces().Finalize(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: object.Name}}, metav1.UpdateOptions{})
+		_, err = c.Client.CoreV1().Namespaces().Finalize(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: object.Name}},
+			metav1.UpdateOptions{})
 	}
 	// The API server itself removes the finalizer of a definition, once its objects are gone.
 	if len(object.Finalizers) > 0 && resource.Resource != "customresourcedefinitions" && err == nil {
-		_, err = objects.Patch(ctx, object.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, err = objects.Patch(ctx, object.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+			metav1.PatchOptions{})
 	}
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -149,7 +156,8 @@ func (c *lentCluster) remove(ctx context.Context, resource schema.GroupVersionRe
 // compare returns an error if an object of the inventory was changed or deleted.
 func (i inventory) compare(now inventory) error {
 	// The API server writes these by itself.
-	live := []string{"leases", "apiservices", "customresourcedefinitions", "flowschemas", "prioritylevelconfigurations", "servicecidrs"}
+	live := []string{"leases", "apiservices", "customresourcedefinitions", "flowschemas", "prioritylevelconfigurations",
+		"servicecidrs"}
 	for resource, objects := range i {
 		for uid, before := range objects {
 			after, found := now[resource][uid]

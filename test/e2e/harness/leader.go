@@ -21,12 +21,14 @@ const DriverLease = "csimock-exeunt-io"
 // AwaitLeader waits until the lease has another holder than before, and returns the holder.
 func (s *Session) AwaitLeader(before string) string {
 	s.T.Helper()
-	source := cache.NewListWatchFromClient(s.Client.CoordinationV1().RESTClient(), "leases", deploy.Namespace, fields.OneTermEqualSelector("metadata.name", DriverLease))
-	last, err := watchtools.UntilWithSync(s.Ctx, source, &coordinationv1.Lease{}, nil, func(event watch.Event) (bool, error) {
-		lease := event.Object.(*coordinationv1.Lease)
-		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
-		return holder != "" && holder != before && lease.Labels["team"] == "storage", nil
-	})
+	source := cache.NewListWatchFromClient(s.Client.CoordinationV1().RESTClient(), "leases", deploy.Namespace,
+		fields.OneTermEqualSelector("metadata.name", DriverLease))
+	last, err := watchtools.UntilWithSync(s.Ctx, source, &coordinationv1.Lease{}, nil,
+		func(event watch.Event) (bool, error) {
+			lease := event.Object.(*coordinationv1.Lease)
+			holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+			return holder != "" && holder != before && lease.Labels["team"] == "storage", nil
+		})
 	s.Must(err, fmt.Sprintf("wait until the lease has another holder than %q", before))
 	return ptr.Deref(last.Object.(*coordinationv1.Lease).Spec.HolderIdentity, "")
 }

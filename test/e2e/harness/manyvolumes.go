@@ -17,13 +17,15 @@ import (
 func (s *Session) AwaitManyBound(count int) []string {
 	s.T.Helper()
 	bound := map[string]string{}
-	source := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "persistentvolumeclaims", s.Namespace, fields.Everything())
-	_, err := watchtools.UntilWithSync(s.Ctx, source, &v1.PersistentVolumeClaim{}, nil, func(event watch.Event) (bool, error) {
-		if claim, ok := event.Object.(*v1.PersistentVolumeClaim); ok && claim.Status.Phase == v1.ClaimBound {
-			bound[claim.Name] = claim.Spec.VolumeName
-		}
-		return len(bound) == count, nil
-	})
+	source := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "persistentvolumeclaims", s.Namespace,
+		fields.Everything())
+	_, err := watchtools.UntilWithSync(s.Ctx, source, &v1.PersistentVolumeClaim{}, nil,
+		func(event watch.Event) (bool, error) {
+			if claim, ok := event.Object.(*v1.PersistentVolumeClaim); ok && claim.Status.Phase == v1.ClaimBound {
+				bound[claim.Name] = claim.Spec.VolumeName
+			}
+			return len(bound) == count, nil
+		})
 	s.Must(err, fmt.Sprintf("wait until %d claims are bound (%d are)", count, len(bound)))
 	return slices.Collect(maps.Values(bound))
 }

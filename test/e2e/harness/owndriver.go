@@ -41,10 +41,12 @@ func (s *Session) WithOwnDriverAs(kubeconfig, name, driver, provisioner string) 
 	own := *s.Cluster
 	own.Dir = s.T.TempDir()
 	var err error
-	own.Driver, err = sandbox.StartDriver(s.Ctx, sandbox.DriverConfig{Binaries: Binaries(), Dir: own.Dir, Name: name, Args: strings.Fields(driver)})
+	own.Driver, err = sandbox.StartDriver(s.Ctx, sandbox.DriverConfig{Binaries: Binaries(), Dir: own.Dir, Name: name,
+		Args: strings.Fields(driver)})
 	s.Must(err, "start driver")
 	s.T.Cleanup(func() { s.StopProcess(own.Driver) })
-	own.Provisioner, err = s.Plane.StartProvisioner(s.Ctx, own.Driver, sandbox.Controller{Name: name, Kubeconfig: kubeconfig, HonorReclaimPolicy: true, Args: strings.Fields(provisioner)})
+	own.Provisioner, err = s.Plane.StartProvisioner(s.Ctx, own.Driver,
+		sandbox.Controller{Name: name, Kubeconfig: kubeconfig, HonorReclaimPolicy: true, Args: strings.Fields(provisioner)})
 	s.Must(err, "start provisioner")
 	s.T.Cleanup(func() { s.StopProcess(own.Provisioner) })
 	return &Session{Cluster: &own, T: s.T, Ctx: s.Ctx, Namespace: s.Namespace}

@@ -30,7 +30,8 @@ func (s *Session) StartProvisioner(driver *sandbox.Driver, name string, env []st
 	s.T.Helper()
 	process, err := s.Plane.StartProvisioner(s.Ctx, driver, sandbox.Controller{
 		Name: name, HonorReclaimPolicy: true,
-		Env:  append([]string{"NAMESPACE=" + deploy.Namespace, "POD_NAMESPACE=" + deploy.Namespace, "POD_NAME=" + name}, env...),
+		Env: append([]string{"NAMESPACE=" + deploy.Namespace, "POD_NAMESPACE=" + deploy.Namespace, "POD_NAME=" + name},
+			env...),
 		Args: append([]string{"--http-endpoint=127.0.0.1:0"}, args...),
 	})
 	s.Must(err, "start provisioner "+name)

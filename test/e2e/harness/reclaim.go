@@ -83,7 +83,8 @@ func (s *Session) BindAndDelete(c ReclaimCase, honor bool) *v1.PersistentVolume 
 func (s *Session) bind(c ReclaimCase) *v1.PersistentVolume {
 	s.T.Helper()
 	if !c.Static {
-		class := map[v1.PersistentVolumeReclaimPolicy]string{v1.PersistentVolumeReclaimDelete: DeleteClass, v1.PersistentVolumeReclaimRetain: RetainClass}[c.Policy]
+		class := map[v1.PersistentVolumeReclaimPolicy]string{v1.PersistentVolumeReclaimDelete: DeleteClass,
+			v1.PersistentVolumeReclaimRetain: RetainClass}[c.Policy]
 		s.CreateClaim("claim", class)
 		return s.AwaitBound("claim")
 	}

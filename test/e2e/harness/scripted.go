@@ -61,7 +61,8 @@ func NewScriptedDriver(s *Session, restarts bool) *ScriptedDriver {
 	s.T.Helper()
 	dir, err := os.MkdirTemp("", "csi-")
 	s.Must(err, "make directory")
-	d := &ScriptedDriver{Session: s, Socket: filepath.Join(dir, "csi.sock"), restarts: restarts, seen: map[string]chan struct{}{}, faulty: map[string]int{}}
+	d := &ScriptedDriver{Session: s, Socket: filepath.Join(dir, "csi.sock"), restarts: restarts,
+		seen: map[string]chan struct{}{}, faulty: map[string]int{}}
 	d.Config = csimock.Config{
 		Name: s.Namespace + ".example.com", StateFile: filepath.Join(dir, "volumes"),
 		FaultApplied: d.recordFault, CallFinished: d.answered,
@@ -99,7 +100,8 @@ func (d *ScriptedDriver) recordFault(f csimock.Fault) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pending = slices.DeleteFunc(d.pending, func(p csimock.Fault) bool { return p.Method == f.Method && p.Volume == f.Volume })
+	d.pending = slices.DeleteFunc(d.pending,
+		func(p csimock.Fault) bool { return p.Method == f.Method && p.Volume == f.Volume })
 	if d.restarts && !d.stopping {
 		d.restart.Go(d.startAgain)
 	}

@@ -12,7 +12,8 @@ import (
 // NewSecretNamespace creates a namespace with a secret, and returns its name.
 func (s *Session) NewSecretNamespace(name string) string {
 	s.T.Helper()
-	namespace, err := s.Client.CoreV1().Namespaces().Create(s.Ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-" + name}}, metav1.CreateOptions{})
+	namespace, err := s.Client.CoreV1().Namespaces().Create(s.Ctx,
+		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-" + name}}, metav1.CreateOptions{})
 	s.Must(err, "create namespace")
 	s.CreateSecret(namespace.Name)
 	return namespace.Name

@@ -32,7 +32,8 @@ func IsAvailable(volume *v1.PersistentVolume) bool { return volume.Status.Phase 
 // Until waits until the condition holds.
 func (s *Session) Until(what string, holds func() bool) {
 	s.T.Helper()
-	err := wait.PollUntilContextCancel(s.Ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return holds(), nil })
+	err := wait.PollUntilContextCancel(s.Ctx, 20*time.Millisecond, true,
+		func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
 		s.T.Fatalf("waiting until %s: %v; the logs are in %s", what, err, s.Dir)
 	}
@@ -65,7 +66,8 @@ func NewSession(t testing.TB, c *Cluster, change ...Option) *Session {
 	ctx, cancel := context.WithTimeout(t.Context(), o.timeout)
 	t.Cleanup(cancel)
 	s := &Session{Cluster: c, T: t, Ctx: ctx}
-	namespace, err := c.Client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
+	namespace, err := c.Client.CoreV1().Namespaces().Create(ctx,
+		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
 	s.Must(err, "create namespace")
 	s.Namespace = namespace.Name
 	return s
@@ -98,14 +100,16 @@ func (s *Session) NewClaim(name, class string, change ...func(*v1.PersistentVolu
 // CreateClaim creates the claim of [Session.NewClaim].
 func (s *Session) CreateClaim(name, class string, change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
 	s.T.Helper()
-	claim, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Ctx, s.NewClaim(name, class, change...), metav1.CreateOptions{})
+	claim, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).
+		Create(s.Ctx, s.NewClaim(name, class, change...), metav1.CreateOptions{})
 	s.Must(err, "create claim")
 	return claim
 }
 
 // NewVolume returns a static volume of 1Mi with the handle, with the changes. Its class
 // has the name of the test's namespace, so that claims of other tests do not bind to it.
-func (s *Session) NewVolume(handle string, policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
+func (s *Session) NewVolume(handle string, policy v1.PersistentVolumeReclaimPolicy,
+	change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-" + strings.ToLower(handle)},
 		Spec: v1.PersistentVolumeSpec{
@@ -123,9 +127,11 @@ func (s *Session) NewVolume(handle string, policy v1.PersistentVolumeReclaimPoli
 }
 
 // CreateVolume creates the volume of [Session.NewVolume].
-func (s *Session) CreateVolume(handle string, policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
+func (s *Session) CreateVolume(handle string, policy v1.PersistentVolumeReclaimPolicy,
+	change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
 	s.T.Helper()
-	volume, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, s.NewVolume(handle, policy, change...), metav1.CreateOptions{})
+	volume, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, s.NewVolume(handle, policy, change...),
+		metav1.CreateOptions{})
 	s.Must(err, "create volume")
 	return volume
 }
@@ -133,7 +139,8 @@ func (s *Session) CreateVolume(handle string, policy v1.PersistentVolumeReclaimP
 // DeleteClaim deletes a claim of the test.
 func (s *Session) DeleteClaim(name string) {
 	s.T.Helper()
-	s.Must(s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Delete(s.Ctx, name, metav1.DeleteOptions{}), "delete claim")
+	s.Must(s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Delete(s.Ctx, name, metav1.DeleteOptions{}),
+		"delete claim")
 }
 
 // DeleteVolume deletes a PersistentVolume.
@@ -146,7 +153,8 @@ func (s *Session) DeleteVolume(name string) {
 func (s *Session) SetPolicy(volume string, policy v1.PersistentVolumeReclaimPolicy) *v1.PersistentVolume {
 	s.T.Helper()
 	body := fmt.Appendf(nil, `{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)
-	written, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume, types.MergePatchType, body, metav1.PatchOptions{})
+	written, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume, types.MergePatchType, body,
+		metav1.PatchOptions{})
 	s.Must(err, "change reclaim policy")
 	return written
 }
@@ -156,7 +164,8 @@ type ObjectName struct{ Resource, Namespace, Name string }
 
 // Await watches one object until the condition holds; what completes the sentence
 // "waiting until NAME ...".
-func Await[T runtime.Object](s *Session, kind T, which ObjectName, what string, holds func(object T, exists bool) bool) T {
+func Await[T runtime.Object](s *Session, kind T, which ObjectName, what string,
+	holds func(object T, exists bool) bool) T {
 	s.T.Helper()
 	var last T
 	met := func(object runtime.Object, exists bool) (bool, error) {
@@ -169,7 +178,8 @@ func Await[T runtime.Object](s *Session, kind T, which ObjectName, what string, 
 		}
 		return met(nil, false)
 	}
-	source := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), which.Resource, which.Namespace, fields.OneTermEqualSelector("metadata.name", which.Name))
+	source := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), which.Resource, which.Namespace,
+		fields.OneTermEqualSelector("metadata.name", which.Name))
 	_, err := watchtools.UntilWithSync(s.Ctx, source, kind, precondition, func(event watch.Event) (bool, error) {
 		return met(event.Object, event.Type != watch.Deleted)
 	})
@@ -183,32 +193,38 @@ func Await[T runtime.Object](s *Session, kind T, which ObjectName, what string, 
 // sentence "waiting until NAME ...".
 func (s *Session) AwaitVolume(name, what string, holds func(*v1.PersistentVolume) bool) *v1.PersistentVolume {
 	s.T.Helper()
-	return Await(s, &v1.PersistentVolume{}, ObjectName{"persistentvolumes", "", name}, what, func(v *v1.PersistentVolume, exists bool) bool { return exists && holds(v) })
+	return Await(s, &v1.PersistentVolume{}, ObjectName{"persistentvolumes", "", name}, what,
+		func(v *v1.PersistentVolume, exists bool) bool { return exists && holds(v) })
 }
 
 // AwaitVolumeGone waits until the PersistentVolume no longer exists.
 func (s *Session) AwaitVolumeGone(name string) {
 	s.T.Helper()
-	Await(s, &v1.PersistentVolume{}, ObjectName{"persistentvolumes", "", name}, "is gone", func(_ *v1.PersistentVolume, exists bool) bool { return !exists })
+	Await(s, &v1.PersistentVolume{}, ObjectName{"persistentvolumes", "", name}, "is gone",
+		func(_ *v1.PersistentVolume, exists bool) bool { return !exists })
 }
 
 // AwaitClaim waits until the claim exists and the condition holds.
 func (s *Session) AwaitClaim(name, what string, holds func(*v1.PersistentVolumeClaim) bool) *v1.PersistentVolumeClaim {
 	s.T.Helper()
-	return Await(s, &v1.PersistentVolumeClaim{}, ObjectName{"persistentvolumeclaims", s.Namespace, name}, what, func(c *v1.PersistentVolumeClaim, exists bool) bool { return exists && holds(c) })
+	return Await(s, &v1.PersistentVolumeClaim{}, ObjectName{"persistentvolumeclaims", s.Namespace, name}, what,
+		func(c *v1.PersistentVolumeClaim, exists bool) bool { return exists && holds(c) })
 }
 
 // AwaitClaimGone waits until the claim no longer exists.
 func (s *Session) AwaitClaimGone(name string) {
 	s.T.Helper()
-	Await(s, &v1.PersistentVolumeClaim{}, ObjectName{"persistentvolumeclaims", s.Namespace, name}, "is gone", func(_ *v1.PersistentVolumeClaim, exists bool) bool { return !exists })
+	Await(s, &v1.PersistentVolumeClaim{}, ObjectName{"persistentvolumeclaims", s.Namespace, name}, "is gone",
+		func(_ *v1.PersistentVolumeClaim, exists bool) bool { return !exists })
 }
 
 // AwaitBound waits until claim and volume are Bound, and returns the volume.
 func (s *Session) AwaitBound(claim string) *v1.PersistentVolume {
 	s.T.Helper()
-	bound := s.AwaitClaim(claim, "is bound", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound })
-	return s.AwaitVolume(bound.Spec.VolumeName, "is bound", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeBound })
+	bound := s.AwaitClaim(claim, "is bound",
+		func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound })
+	return s.AwaitVolume(bound.Spec.VolumeName, "is bound",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeBound })
 }
 
 // IsReleased reports whether the phase is Released.
@@ -246,7 +262,8 @@ func WithSelectedNode(node string) func(*v1.PersistentVolumeClaim) {
 // CreateNode creates a node that runs the driver; the labels are its topology segment.
 func (s *Session) CreateNode(name string, labels map[string]string) {
 	s.T.Helper()
-	_, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+	_, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}},
+		metav1.CreateOptions{})
 	s.Must(err, "create node")
 	var keys []string
 	for key := range labels {
@@ -254,7 +271,8 @@ func (s *Session) CreateNode(name string, labels map[string]string) {
 	}
 	_, err = s.Client.StorageV1().CSINodes().Create(s.Ctx, &storagev1.CSINode{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: s.Driver.DriverName, NodeID: name, TopologyKeys: keys}}},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: s.Driver.DriverName, NodeID: name,
+			TopologyKeys: keys}}},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create CSI node")
 }
@@ -281,6 +299,7 @@ func (s *Session) Annotate(claim *v1.PersistentVolumeClaim, key, value string) {
 	s.T.Helper()
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	s.Must(err, "encode annotation")
-	_, err = s.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(s.Ctx, claim.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	_, err = s.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).
+		Patch(s.Ctx, claim.Name, types.MergePatchType, body, metav1.PatchOptions{})
 	s.Must(err, "annotate claim")
 }

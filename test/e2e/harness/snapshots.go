@@ -35,7 +35,8 @@ func (s *Session) SnapshotClient() snapshotclient.Interface {
 	s.Must(err, "connect to the snapshot API")
 	dir, err := exec.CommandContext(s.Ctx, "go", "list", "-m", "-f", "{{.Dir}}", snapshotModule).Output()
 	s.Must(err, "find the snapshot API")
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "config", "crd", "*snapshot.storage.k8s.io_*.yaml"))
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "config", "crd",
+		"*snapshot.storage.k8s.io_*.yaml"))
 	s.Must(err, "find the snapshot API")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -53,9 +54,11 @@ func (s *Session) SnapshotClient() snapshotclient.Interface {
 
 // TakeSnapshot creates a snapshot in the driver, a VolumeSnapshotContent, and a
 // VolumeSnapshot that is not ready yet.
-func (s *Session) TakeSnapshot(client snapshotclient.Interface, name string, volume *v1.PersistentVolume) *snapshotv1.VolumeSnapshot {
+func (s *Session) TakeSnapshot(client snapshotclient.Interface, name string,
+	volume *v1.PersistentVolume) *snapshotv1.VolumeSnapshot {
 	s.T.Helper()
-	taken, err := s.StorageClient().CreateSnapshot(s.Ctx, &spec.CreateSnapshotRequest{SourceVolumeId: Handle(volume), Name: s.Namespace + "-" + name})
+	taken, err := s.StorageClient().CreateSnapshot(s.Ctx, &spec.CreateSnapshotRequest{SourceVolumeId: Handle(volume),
+		Name: s.Namespace + "-" + name})
 	s.Must(err, "take snapshot")
 	id, contentName := taken.GetSnapshot().GetSnapshotId(), s.Namespace+"-"+name
 	snapshot, err := client.SnapshotV1().VolumeSnapshots(s.Namespace).Create(s.Ctx, &snapshotv1.VolumeSnapshot{
@@ -66,7 +69,8 @@ func (s *Session) TakeSnapshot(client snapshotclient.Interface, name string, vol
 	content, err := client.SnapshotV1().VolumeSnapshotContents().Create(s.Ctx, &snapshotv1.VolumeSnapshotContent{
 		ObjectMeta: metav1.ObjectMeta{Name: contentName},
 		Spec: snapshotv1.VolumeSnapshotContentSpec{
-			Driver: s.Driver.DriverName, DeletionPolicy: snapshotv1.VolumeSnapshotContentRetain, SourceVolumeMode: volume.Spec.VolumeMode,
+			Driver: s.Driver.DriverName, DeletionPolicy: snapshotv1.VolumeSnapshotContentRetain,
+			SourceVolumeMode:  volume.Spec.VolumeMode,
 			Source:            snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: &id},
 			VolumeSnapshotRef: v1.ObjectReference{Namespace: s.Namespace, Name: name, UID: snapshot.UID},
 		},
@@ -75,7 +79,8 @@ func (s *Session) TakeSnapshot(client snapshotclient.Interface, name string, vol
 	content.Status = &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: &id}
 	_, err = client.SnapshotV1().VolumeSnapshotContents().UpdateStatus(s.Ctx, content, metav1.UpdateOptions{})
 	s.Must(err, "write content's status")
-	snapshot.Status = &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &contentName, RestoreSize: resource.NewQuantity(1<<20, resource.BinarySI)}
+	snapshot.Status = &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &contentName,
+		RestoreSize: resource.NewQuantity(1<<20, resource.BinarySI)}
 	snapshot, err = client.SnapshotV1().VolumeSnapshots(s.Namespace).UpdateStatus(s.Ctx, snapshot, metav1.UpdateOptions{})
 	s.Must(err, "write snapshot's status")
 	return snapshot
@@ -101,8 +106,9 @@ func (s *Session) CreateSnapshot(client snapshotclient.Interface, name string) {
 	s.T.Helper()
 	content := "content-of-" + name
 	_, err := client.SnapshotV1().VolumeSnapshots(s.Namespace).Create(s.Ctx, &snapshotv1.VolumeSnapshot{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/other", string(finalizer.SnapshotSource)}},
-		Spec:       snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: &content}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/other",
+			string(finalizer.SnapshotSource)}},
+		Spec: snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: &content}},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create snapshot")
 }

@@ -40,7 +40,8 @@ func (k *Supervisor) run(first chan struct{}) {
 		}
 		process, err := k.Plane.StartProvisioner(k.Ctx, &sandbox.Driver{Socket: k.Socket}, sandbox.Controller{
 			Name: cmp.Or(k.Name, "provisioner-"+k.Namespace), HonorReclaimPolicy: true,
-			Args: append([]string{"--timeout=1s", "--retry-interval-start=50ms", "--retry-interval-max=500ms", "--worker-threads=10"}, k.Args...),
+			Args: append([]string{"--timeout=1s", "--retry-interval-start=50ms", "--retry-interval-max=500ms",
+				"--worker-threads=10"}, k.Args...),
 		})
 		k.process = process
 		k.mu.Unlock()

@@ -81,7 +81,8 @@ func (s *Session) MoveDriverList(namespace string) {
 	_, err = lists(namespace).Create(s.Ctx, moved, metav1.CreateOptions{})
 	s.Must(err, "create the list of drivers")
 	body := []byte(`{"spec":{"paramRef":{"namespace":"` + namespace + `"}}}`)
-	_, err = s.Client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(s.Ctx, deploy.Policy, types.MergePatchType, body, metav1.PatchOptions{})
+	_, err = s.Client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().
+		Patch(s.Ctx, deploy.Policy, types.MergePatchType, body, metav1.PatchOptions{})
 	s.Must(err, "patch the binding of the admission policy")
 	s.Must(lists(deploy.Namespace).Delete(s.Ctx, deploy.Drivers, metav1.DeleteOptions{}), "delete the list of drivers")
 }

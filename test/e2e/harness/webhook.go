@@ -38,7 +38,8 @@ func NewWebhook(t testing.TB, isProgram func(*admissionv1.AdmissionRequest) bool
 			t.Error(err)
 			return
 		}
-		response, dryRun := &admissionv1.AdmissionResponse{Allowed: true}, review.Request.DryRun != nil && *review.Request.DryRun
+		response, dryRun := &admissionv1.AdmissionResponse{Allowed: true}, review.Request.DryRun != nil &&
+			*review.Request.DryRun
 		if !hook.off.Load() && (dryRun || isProgram(review.Request)) {
 			response = answer(review.Request)
 			if !dryRun {
@@ -72,23 +73,30 @@ func (h *Webhook) client() registrationv1.WebhookClientConfig {
 }
 
 // Validating registers the webhook as one that denies requests.
-func (h *Webhook) Validating(name string, rules ...registrationv1.RuleWithOperations) *registrationv1.ValidatingWebhookConfiguration {
-	return &registrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []registrationv1.ValidatingWebhook{{
-		Name: "denies.e2e.exeunt.io", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(registrationv1.SideEffectClassNone), ClientConfig: h.client(), Rules: rules,
-	}}}
+func (h *Webhook) Validating(name string,
+	rules ...registrationv1.RuleWithOperations) *registrationv1.ValidatingWebhookConfiguration {
+	return &registrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []registrationv1.ValidatingWebhook{{
+			Name: "denies.e2e.exeunt.io", AdmissionReviewVersions: []string{"v1"},
+			SideEffects: new(registrationv1.SideEffectClassNone), ClientConfig: h.client(), Rules: rules,
+		}}}
 }
 
 // Mutating registers the webhook as one that changes objects.
-func (h *Webhook) Mutating(name string, rules ...registrationv1.RuleWithOperations) *registrationv1.MutatingWebhookConfiguration {
-	return &registrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []registrationv1.MutatingWebhook{{
-		Name: "undoes.e2e.exeunt.io", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(registrationv1.SideEffectClassNone), ClientConfig: h.client(), Rules: rules,
-	}}}
+func (h *Webhook) Mutating(name string,
+	rules ...registrationv1.RuleWithOperations) *registrationv1.MutatingWebhookConfiguration {
+	return &registrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []registrationv1.MutatingWebhook{{
+			Name: "undoes.e2e.exeunt.io", AdmissionReviewVersions: []string{"v1"},
+			SideEffects: new(registrationv1.SideEffectClassNone), ClientConfig: h.client(), Rules: rules,
+		}}}
 }
 
 // WritesOf are requests about resources of the core API.
 func WritesOf(resources []string, operations ...registrationv1.OperationType) registrationv1.RuleWithOperations {
 	return registrationv1.RuleWithOperations{
-		Operations: operations, Rule: registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: resources},
+		Operations: operations, Rule: registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+			Resources: resources},
 	}
 }
 

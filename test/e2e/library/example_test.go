@@ -22,7 +22,8 @@ import (
 func buildExample(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hostpath-provisioner")
-	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-o", path, "./examples/hostpath-provisioner")
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-o",
+		path, "./examples/hostpath-provisioner")
 	command.Dir, command.Env = harness.InCheckout(), append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build the example: %v: %s", err, output)
@@ -91,7 +92,8 @@ var metricName = regexp.MustCompile(`(?m)^# TYPE (controller_\w+) `)
 // failures: v10 fails to delete a PersistentVolume that its stale cache still has.
 func (s *fixture) metricNames(port int) []string {
 	s.T.Helper()
-	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port), nil)
+	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", port),
+		nil)
 	s.Must(err, "make request")
 	response, err := http.DefaultClient.Do(request)
 	s.Must(err, "read metrics")

@@ -125,7 +125,8 @@ func (s *fixture) journalCommand(args ...string) string {
 	s.T.Helper()
 	program, err := harness.Binaries().Path("exeunt")
 	s.Must(err, "find exeunt")
-	output, err := exec.CommandContext(s.Ctx, program, append([]string{"journal", "--kubeconfig=" + s.Plane.AdminKubeconfig}, args...)...).CombinedOutput()
+	output, err := exec.CommandContext(s.Ctx, program,
+		append([]string{"journal", "--kubeconfig=" + s.Plane.AdminKubeconfig}, args...)...).CombinedOutput()
 	if err != nil {
 		s.T.Fatalf("exeunt journal %v: %v: %s", args, err, output)
 	}
@@ -240,7 +241,8 @@ func TestFullNodeIsGivenUp(t *testing.T) {
 			s.setResult(provisioned, unfitNode)
 			class := s.name + "-wait"
 			s.createClass(class, remove, storagev1.VolumeBindingWaitForFirstConsumer)
-			node, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, metav1.CreateOptions{})
+			node, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}},
+				metav1.CreateOptions{})
 			s.Must(err, "create node")
 			claim := s.NewClaim("claim", class)
 			claim.Annotations = map[string]string{storage.AnnSelectedNode: node.Name}
@@ -263,7 +265,8 @@ func TestFullNodeIsGivenUp(t *testing.T) {
 func (s *fixture) selectNode(claim, node string) {
 	s.T.Helper()
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, storage.AnnSelectedNode, node)
-	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.name).Patch(s.Ctx, claim, types.MergePatchType, body, metav1.PatchOptions{})
+	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.name).
+		Patch(s.Ctx, claim, types.MergePatchType, body, metav1.PatchOptions{})
 	s.Must(err, "select node")
 }
 
@@ -294,14 +297,16 @@ func keepStaticVolume(t *testing.T, inside string) {
 	volume := s.AwaitBound(s.CreateClaim("claim", s.name).Name)
 	saved := s.CreateVolume("saved", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
 		v.Spec.StorageClassName = s.name + "-static"
-		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: directory(volume) + inside}}
+		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: directory(volume) +
+			inside}}
 	})
 	s.DeleteClaim("claim")
 	s.awaitEvent(volume, "VolumeHandleShared", saved.Name)
 	if !s.stored(directory(volume)) {
 		t.Error("the directory that the static volume has was deleted")
 	}
-	s.Must(s.Client.CoreV1().PersistentVolumes().Delete(s.Ctx, saved.Name, metav1.DeleteOptions{}), "delete the static volume")
+	s.Must(s.Client.CoreV1().PersistentVolumes().Delete(s.Ctx, saved.Name, metav1.DeleteOptions{}),
+		"delete the static volume")
 	s.AwaitVolumeGone(volume.Name)
 	if s.stored(directory(volume)) {
 		t.Error("the directory is left behind")
@@ -312,7 +317,8 @@ func keepStaticVolume(t *testing.T, inside string) {
 func (s *fixture) awaitEvent(object metav1.Object, reason, text string) {
 	s.T.Helper()
 	s.Until("there is an event "+reason+" with "+text, func() bool {
-		list, err := s.Client.CoreV1().Events(metav1.NamespaceAll).List(s.Ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
+		list, err := s.Client.CoreV1().Events(metav1.NamespaceAll).
+			List(s.Ctx, metav1.ListOptions{FieldSelector: "reason=" + reason})
 		s.Must(err, "list events")
 		return slices.ContainsFunc(list.Items, func(e v1.Event) bool {
 			return e.InvolvedObject.UID == object.GetUID() && strings.Contains(e.Message, text)

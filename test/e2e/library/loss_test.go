@@ -42,7 +42,8 @@ func TestLateWatchOfRetainedVolume(t *testing.T) {
 				s.record(retainedLate, "**data lost**")
 				return
 			}
-			s.AwaitVolume(volume.Name, "has no finalizer", func(v *v1.PersistentVolume) bool { return !slices.Contains(v.Finalizers, external) })
+			s.AwaitVolume(volume.Name, "has no finalizer",
+				func(v *v1.PersistentVolume) bool { return !slices.Contains(v.Finalizers, external) })
 			s.succeed()
 			if !s.stored(directory(volume)) || s.count(deleted, volume.Name) > 0 {
 				t.Error("the data of a volume with policy Retain is lost")

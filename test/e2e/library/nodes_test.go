@@ -26,7 +26,8 @@ func (p *nodeProvisioner) ShouldProvision(_ context.Context, claim *v1.Persisten
 }
 
 // Provision implements [controller.Provisioner].
-func (p *nodeProvisioner) Provision(ctx context.Context, options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+func (p *nodeProvisioner) Provision(ctx context.Context,
+	options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	switch end, err := p.ask(ctx, onNode(p.node), options.PVName); {
 	case err != nil:
 		return nil, controller.ProvisioningInBackground, err
@@ -54,7 +55,8 @@ func TestOneProcessOnEachNode(t *testing.T) {
 	processes := map[string]*sandbox.Process{}
 	for _, name := range nodes {
 		node := s.name + "-" + name
-		_, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{})
+		_, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
+			metav1.CreateOptions{})
 		s.Must(err, "create node")
 		s.settings.Node = node
 		s.start()

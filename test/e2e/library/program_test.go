@@ -145,7 +145,8 @@ type hookedProvisioner struct {
 var _ controller.Provisioner = (*hookedProvisioner)(nil)
 
 // Provision implements [controller.Provisioner].
-func (p *hookedProvisioner) Provision(ctx context.Context, options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+func (p *hookedProvisioner) Provision(ctx context.Context,
+	options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
 	volume, state, err := p.Provisioner.Provision(ctx, options)
 	if err != nil {
 		return nil, state, err

@@ -22,10 +22,11 @@ type lateWatch struct {
 func (s *fixture) newLateWatch() (*lateWatch, string) {
 	s.T.Helper()
 	p := &lateWatch{}
-	_, file, err := harness.StartFaultProxy(s.T, s.kubeconfig, faultproxy.Config{Wrap: func(forward http.Handler) http.Handler {
-		p.forward = forward
-		return p
-	}})
+	_, file, err := harness.StartFaultProxy(s.T, s.kubeconfig,
+		faultproxy.Config{Wrap: func(forward http.Handler) http.Handler {
+			p.forward = forward
+			return p
+		}})
 	s.Must(err, "start proxy")
 	return p, file
 }

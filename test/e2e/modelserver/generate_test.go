@@ -33,7 +33,8 @@ type generator struct {
 }
 
 func newGenerator(seed uint64, prefix, namespace string) *generator {
-	return &generator{Rand: rand.New(rand.NewPCG(seed, 0)), prefix: prefix, namespace: namespace, seen: map[server.Key][]string{}}
+	return &generator{Rand: rand.New(rand.NewPCG(seed, 0)), prefix: prefix, namespace: namespace,
+		seen: map[server.Key][]string{}}
 }
 
 func pick[T any](g *generator, values ...T) T {
@@ -168,13 +169,15 @@ func (g *generator) tests(cluster server.Cluster, key server.Key) []document {
 	object, _ := cluster.Get(key)
 	var found []document
 	if g.IntN(2) == 0 {
-		found = append(found, document{"op": "test", "path": "/metadata/uid", "value": key.UID(max(0, object.Count-g.IntN(6)/5))})
+		found = append(found, document{"op": "test", "path": "/metadata/uid",
+			"value": key.UID(max(0, object.Count-g.IntN(6)/5))})
 	}
 	if g.IntN(4) == 0 {
 		found = append(found, document{"op": "test", "path": "/metadata/resourceVersion", "value": g.version(object)})
 	}
 	if g.IntN(4) == 0 {
-		found = append(found, document{"op": "test", "path": pick(g, "/status/phase", "/spec/claimRef/uid", "/metadata/finalizers/0"), "value": pick(g, "Pending", "Bound", "example.com/a", claimProtection)})
+		found = append(found, document{"op": "test", "path": pick(g, "/status/phase", "/spec/claimRef/uid",
+			"/metadata/finalizers/0"), "value": pick(g, "Pending", "Bound", "example.com/a", claimProtection)})
 	}
 	return found
 }

@@ -51,7 +51,8 @@ func at(value any, path ...string) edit { return edit{path, value} }
 
 // metadataEdits are changes of the metadata.
 func metadataEdits(g *generator) []edit {
-	finalizers := [][]string{{"example.com/a"}, {"example.com/a", "example.com/b"}, {"example.com/b"}, {"kubernetes.io/pv-protection"}, {claimProtection}, {}}
+	finalizers := [][]string{{"example.com/a"}, {"example.com/a", "example.com/b"}, {"example.com/b"},
+		{"kubernetes.io/pv-protection"}, {claimProtection}, {}}
 	return []edit{
 		at(pick(g, finalizers...), "metadata", "finalizers"),
 		at(pick(g, finalizers...), "metadata", "finalizers"),
@@ -91,7 +92,8 @@ func newVolume(g *generator) []edit {
 }
 
 func volumeEdits(g *generator) []edit {
-	claim := document{"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": g.namespace, "name": g.prefix + "a"}
+	claim := document{"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": g.namespace,
+		"name": g.prefix + "a"}
 	uid := server.Key{Resource: "persistentvolumeclaims", Namespace: g.namespace, Name: g.prefix + "a"}.UID(1)
 	phases := []string{"Available", "Bound", "Released", "Failed", "Pending", ""}
 	return []edit{

@@ -101,7 +101,8 @@ func normalize(answer any, prefix string) string {
 		d["metadata"] = nil
 	case d["kind"] == "Status" && d["status"] == "Failure":
 		details, _ := d["details"].(document)
-		d = document{"code": d["code"], "reason": d["reason"], "causes": causes(d), "name": details["name"], "group": details["group"], "kind": details["kind"]}
+		d = document{"code": d["code"], "reason": d["reason"], "causes": causes(d), "name": details["name"],
+			"group": details["group"], "kind": details["kind"]}
 	default:
 		normalizeObject(d, textAt(d, "kind"))
 	}

@@ -87,7 +87,8 @@ func contentType(request server.Request) string {
 // compare returns how the answers differ.
 func (p *pair) compare(model, actual server.Response) error {
 	if model.Code != actual.Code {
-		return fmt.Errorf("the codes differ: kube-apiserver answers %d %s\nthe model %d %s", actual.Code, actual.Body, model.Code, model.Body)
+		return fmt.Errorf("the codes differ: kube-apiserver answers %d %s\nthe model %d %s", actual.Code, actual.Body,
+			model.Code, model.Body)
 	}
 	inModel, err := decodeAnswer(model.Body)
 	if err != nil {
@@ -131,7 +132,8 @@ type names struct {
 type version struct{ uid, number string }
 
 func newNames() *names {
-	return &names{map[string]string{}, map[string]string{}, map[version]string{}, map[string]version{}, map[version]map[string]string{}, map[string]version{}}
+	return &names{map[string]string{}, map[string]string{}, map[version]string{}, map[string]version{},
+		map[version]map[string]string{}, map[string]version{}}
 }
 
 var (

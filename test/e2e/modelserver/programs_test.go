@@ -53,7 +53,8 @@ func TestRequestsOfProgramsAreAnsweredAlike(t *testing.T) {
 	s.CreateClaim("static", s.Namespace)
 	volume := s.AwaitBound("static")
 	s.DeleteClaim("static")
-	s.AwaitVolume(volume.Name, "is Released", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
+	s.AwaitVolume(volume.Name, "is Released",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeReleased })
 	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete)
 	s.AwaitVolumeGone(volume.Name)
 	_, err := s.Client.CoordinationV1().Leases(deploy.Namespace).List(s.Ctx, metav1.ListOptions{})
@@ -83,7 +84,8 @@ func newComparison(s *harness.Session) *comparison {
 	target, err := url.Parse(p.host)
 	s.Must(err, "parse address of the API server")
 	c := &comparison{pair: p, compared: map[string]int{}, kubeconfig: filepath.Join(s.T.TempDir(), "kubeconfig")}
-	c.forward = &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	c.forward = &httputil.ReverseProxy{Transport: transport, FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	proxy := httptest.NewServer(c)
 	s.T.Cleanup(proxy.CloseClientConnections)
 	kubeconfig := clientcmdapi.NewConfig()
@@ -103,7 +105,8 @@ var comparedPath = regexp.MustCompile(`/(persistentvolumes|persistentvolumeclaim
 
 // ServeHTTP implements [http.Handler].
 func (c *comparison) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !comparedPath.MatchString(r.URL.Path) || r.URL.Query().Has("watch") || strings.Contains(r.Header.Get("Accept"), "as=") {
+	if !comparedPath.MatchString(r.URL.Path) || r.URL.Query().Has("watch") ||
+		strings.Contains(r.Header.Get("Accept"), "as=") {
 		c.forward.ServeHTTP(w, r)
 		return
 	}
@@ -125,7 +128,8 @@ func (c *comparison) serve(r *http.Request) (server.Response, error) {
 	if err != nil {
 		return server.Response{}, err
 	}
-	inReal := server.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, ContentType: r.Header.Get("Content-Type"), Body: body}
+	inReal := server.Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery,
+		ContentType: r.Header.Get("Content-Type"), Body: body}
 	if strings.Contains(inReal.ContentType, "protobuf") {
 		inReal.ContentType = "application/json"
 	}
@@ -185,7 +189,8 @@ func (c *comparison) report(t *testing.T) {
 	}
 	for _, request := range []string{
 		"GET persistentvolumes", "POST persistentvolumes", "PATCH persistentvolumes", "DELETE persistentvolumes",
-		"GET persistentvolumeclaims", "POST persistentvolumeclaims", "PATCH persistentvolumeclaims", "DELETE persistentvolumeclaims",
+		"GET persistentvolumeclaims", "POST persistentvolumeclaims", "PATCH persistentvolumeclaims",
+		"DELETE persistentvolumeclaims",
 		"GET pods", "GET leases",
 	} {
 		if c.compared[request] == 0 {

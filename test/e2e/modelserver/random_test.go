@@ -28,7 +28,8 @@ func TestRandomRequestsAreAnsweredAlike(t *testing.T) {
 	}
 	t.Log("answers by method, resource and code:", covered)
 	for _, resource := range []string{"persistentvolumes", "persistentvolumeclaims", "leases"} {
-		for _, answer := range []string{"GET 200", "POST 201", "POST 409", "PUT 200", "PUT 409", "PUT 422", "PATCH 200", "PATCH 409", "PATCH 422", "DELETE 200", "DELETE 404", "DELETE 409"} {
+		for _, answer := range []string{"GET 200", "POST 201", "POST 409", "PUT 200", "PUT 409", "PUT 422", "PATCH 200",
+			"PATCH 409", "PATCH 422", "DELETE 200", "DELETE 404", "DELETE 409"} {
 			method, code, _ := strings.Cut(answer, " ")
 			if covered[method+" "+resource+" "+code] == 0 {
 				t.Errorf("no %s of %s was answered with %s", method, resource, code)
@@ -48,7 +49,8 @@ func runSequence(s *harness.Session, seed uint64, covered map[string]int) {
 		request := g.next(p.cluster)
 		answer, err := p.send(s.Ctx, request)
 		if err != nil {
-			s.T.Errorf("seed %d, request %d: %s %s?%s %s %s: %v", seed, i+1, request.Method, request.Path, request.Query, request.ContentType, request.Body, err)
+			s.T.Errorf("seed %d, request %d: %s %s?%s %s %s: %v", seed, i+1, request.Method, request.Path, request.Query,
+				request.ContentType, request.Body, err)
 			return
 		}
 		key, _ := server.KeyOf(request)

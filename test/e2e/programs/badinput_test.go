@@ -27,17 +27,23 @@ func TestInvalidInputEndsProgramWithCause(t *testing.T) {
 		args    []string
 		says    []string
 	}{
-		"pv-controller: unknown gate":          {"pv-controller", []string{"--kubeconfig=" + kubeconfig, "--feature-gates=HonourPVReclaimPolicy=true"}, []string{"HonourPVReclaimPolicy", "known:"}},
+		"pv-controller: unknown gate": {"pv-controller", []string{"--kubeconfig=" + kubeconfig,
+			"--feature-gates=HonourPVReclaimPolicy=true"}, []string{"HonourPVReclaimPolicy", "known:"}},
 		"provisioner: unknown gate":            {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--feature-gates=Nope=true"}, []string{"Nope", "known:"}},
 		"pv-controller: gate without value":    {"pv-controller", []string{"--feature-gates=HonorPVReclaimPolicy"}, []string{"HonorPVReclaimPolicy"}},
 		"pv-controller: unreadable kubeconfig": {"pv-controller", []string{"--kubeconfig=/nowhere/config"}, []string{"/nowhere/config", "--kubeconfig"}},
-		"provisioner: unreadable kubeconfig":   {"provisioner", []string{"--kubeconfig=/nowhere/config", "--csi-address=" + c.Driver.Socket}, []string{"/nowhere/config", "--kubeconfig"}},
-		"pv-controller: misspelled flag":       {"pv-controller", []string{"--kubeconfg=x"}, []string{"--kubeconfg", "there is no flag --kubeconfg"}},
-		"pv-controller: flag of another loop":  {"pv-controller", []string{"--concurrent-gc-syncs", "5"}, []string{"--concurrent-gc-syncs", "garbage-collector-controller", "remove it here"}},
-		"pv-controller: unsupported flag":      {"pv-controller", []string{"--use-service-account-credentials"}, []string{"--use-service-account-credentials", "rbac.yaml"}},
-		"provisioner: missing socket":          {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=/nowhere/csi.sock", "--driver-wait=1s"}, []string{"/nowhere/csi.sock", "--csi-address"}},
-		"provisioner: silent socket":           {"provisioner", []string{"--kubeconfig=" + kubeconfig, "--csi-address=" + silent, "--driver-wait=1s", "--timeout=500ms"}, []string{silent, "--csi-address"}},
-		"provisioner: invalid limit":           {"provisioner", []string{"--worker-threads=0"}, []string{"--worker-threads"}},
+		"provisioner: unreadable kubeconfig": {"provisioner", []string{"--kubeconfig=/nowhere/config",
+			"--csi-address=" + c.Driver.Socket}, []string{"/nowhere/config", "--kubeconfig"}},
+		"pv-controller: misspelled flag": {"pv-controller", []string{"--kubeconfg=x"}, []string{"--kubeconfg", "there is no flag --kubeconfg"}},
+		"pv-controller: flag of another loop": {"pv-controller", []string{"--concurrent-gc-syncs", "5"},
+			[]string{"--concurrent-gc-syncs", "garbage-collector-controller", "remove it here"}},
+		"pv-controller: unsupported flag": {"pv-controller", []string{"--use-service-account-credentials"},
+			[]string{"--use-service-account-credentials", "rbac.yaml"}},
+		"provisioner: missing socket": {"provisioner", []string{"--kubeconfig=" + kubeconfig,
+			"--csi-address=/nowhere/csi.sock", "--driver-wait=1s"}, []string{"/nowhere/csi.sock", "--csi-address"}},
+		"provisioner: silent socket": {"provisioner", []string{"--kubeconfig=" + kubeconfig,
+			"--csi-address=" + silent, "--driver-wait=1s", "--timeout=500ms"}, []string{silent, "--csi-address"}},
+		"provisioner: invalid limit": {"provisioner", []string{"--worker-threads=0"}, []string{"--worker-threads"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,12 +91,14 @@ func listenSilently(t *testing.T) string {
 
 func TestDriverWithoutCreateVolumeIsRejected(t *testing.T) {
 	c := harness.Join(t, harness.Setup{}).Cluster
-	driver, err := sandbox.StartDriver(t.Context(), sandbox.DriverConfig{Binaries: harness.Binaries(), Dir: t.TempDir(), Name: "read.only", Args: []string{"--without=create-delete,clones,snapshots,group-snapshots"}})
+	driver, err := sandbox.StartDriver(t.Context(), sandbox.DriverConfig{Binaries: harness.Binaries(), Dir: t.TempDir(),
+		Name: "read.only", Args: []string{"--without=create-delete,clones,snapshots,group-snapshots"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = driver.Stop(context.Background()) })
-	expectRefusal(t, "provisioner", []string{"--kubeconfig=" + c.Plane.AdminKubeconfig, "--csi-address=" + driver.Socket}, []string{"read.only", "CREATE_DELETE_VOLUME"})
+	expectRefusal(t, "provisioner", []string{"--kubeconfig=" + c.Plane.AdminKubeconfig, "--csi-address=" + driver.Socket},
+		[]string{"read.only", "CREATE_DELETE_VOLUME"})
 }
 
 func TestRejectedVolumeHandleKeepsFinalizerAndGetsEvent(t *testing.T) {
@@ -106,24 +114,28 @@ func TestRejectedVolumeHandleKeepsFinalizerAndGetsEvent(t *testing.T) {
 		t.Errorf("the event does not name the driver: %s", message)
 	}
 	s.AwaitVolume(volume.Name, "keeps its finalizer", func(v *v1.PersistentVolume) bool {
-		return v.DeletionTimestamp == nil && v.Status.Phase == v1.VolumeReleased && finalizer.Has(v.Finalizers, finalizer.External)
+		return v.DeletionTimestamp == nil && v.Status.Phase == v1.VolumeReleased &&
+			finalizer.Has(v.Finalizers, finalizer.External)
 	})
 }
 
 func TestForeignStorageClassIsIgnored(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	class := harness.NewClass(s.Namespace, "someone.else", v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	class := harness.NewClass(s.Namespace, "someone.else", v1.PersistentVolumeReclaimDelete,
+		storagev1.VolumeBindingImmediate)
 	s.CreateStorageClass(class)
 	claim := s.CreateClaim("claim", class.Name)
 	if message := s.AwaitEvent(claim, "ExternalProvisioning"); !strings.Contains(message, "someone.else") {
 		t.Errorf("the event does not name the provisioner: %s", message)
 	}
 	s.PassQueues()
-	now := s.AwaitClaim("claim", "waits", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimPending })
+	now := s.AwaitClaim("claim", "waits",
+		func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimPending })
 	events, err := sandbox.ReadAudit(s.Plane.AuditLog)
 	s.Must(err, "read audit log")
 	for _, event := range events {
-		if event.User == "system:serviceaccount:"+deploy.Namespace+":"+deploy.Provisioner && event.Writes() && event.Namespace == s.Namespace && event.Name == now.Name {
+		if event.User == "system:serviceaccount:"+deploy.Namespace+":"+deploy.Provisioner && event.Writes() &&
+			event.Namespace == s.Namespace && event.Name == now.Name {
 			t.Errorf("our provisioner wrote: %+v", event)
 		}
 	}

@@ -48,7 +48,8 @@ func TestDemoShowsLeakAndRepair(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil {
 		t.Fatalf("the last line is not the summary: %v", err)
 	}
-	if !summary.AsExpected || len(summary.Runs) != 2 || summary.Runs[0].VolumesLeft != 0 || summary.Runs[1].VolumesLeft != 1 {
+	if !summary.AsExpected || len(summary.Runs) != 2 || summary.Runs[0].VolumesLeft != 0 ||
+		summary.Runs[1].VolumesLeft != 1 {
 		t.Errorf("summary: %+v, want 0 volumes left and then 1", summary)
 	}
 	expectNoLineTwice(t, lines[:len(lines)-1])

@@ -28,7 +28,8 @@ func startDriverAt(s *harness.Session, socket, name string, args ...string) *san
 // read.
 func TestProvisionerEndsWhenDriverCapabilitiesChange(t *testing.T) {
 	c := harness.Join(t, harness.Setup{}).Cluster
-	for change, says := range map[string]string{"--with=publish": "it has PUBLISH_UNPUBLISH_VOLUME", "--without=clones": "it has no CLONE_VOLUME"} {
+	for change, says := range map[string]string{"--with=publish": "it has PUBLISH_UNPUBLISH_VOLUME",
+		"--without=clones": "it has no CLONE_VOLUME"} {
 		t.Run(change, func(t *testing.T) {
 			s := harness.NewSession(t, c)
 			dir, err := os.MkdirTemp("", "csi-") // short enough for a socket
@@ -51,7 +52,8 @@ func TestProvisionerEndsWhenDriverCapabilitiesChange(t *testing.T) {
 				t.Fatal("the provisioner did not end after its driver has changed")
 			}
 			s.ExpectEnd(sidecar)
-			if err := sidecar.Err(); err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(err.Error(), says) {
+			if err := sidecar.Err(); err == nil || !strings.Contains(err.Error(), "exit status 1") ||
+				!strings.Contains(err.Error(), says) {
 				t.Errorf("the provisioner ended with %v, want exit status 1 and %q", err, says)
 			}
 		})

@@ -15,12 +15,16 @@ func TestProgramsReclaimBehindProxies(t *testing.T) {
 	s := harness.Own(t, harness.Setup{NoPrograms: true}, harness.Within(3*harness.Timeout))
 	rates := faultproxy.Rates{Faults: faultproxy.Uniform(0.01)}
 	delay := 500 * time.Millisecond
-	loops, loopsFile := s.NewFaultProxy(sandbox.PVControllerAccount, faultproxy.Config{Program: "pv-controller", Rates: rates, MaxDelay: delay})
-	sidecar, sidecarFile := s.NewFaultProxy(sandbox.ProvisionerAccount, faultproxy.Config{Program: "provisioner", Rates: rates, MaxDelay: delay})
-	controller, err := s.Plane.StartPVController(s.Ctx, sandbox.Controller{HonorReclaimPolicy: true, Kubeconfig: loopsFile})
+	loops, loopsFile := s.NewFaultProxy(sandbox.PVControllerAccount,
+		faultproxy.Config{Program: "pv-controller", Rates: rates, MaxDelay: delay})
+	sidecar, sidecarFile := s.NewFaultProxy(sandbox.ProvisionerAccount,
+		faultproxy.Config{Program: "provisioner", Rates: rates, MaxDelay: delay})
+	controller, err := s.Plane.StartPVController(s.Ctx, sandbox.Controller{HonorReclaimPolicy: true,
+		Kubeconfig: loopsFile})
 	s.Must(err, "start pv-controller")
 	s.Add(controller)
-	provisioner, err := s.Plane.StartProvisioner(s.Ctx, s.Driver, sandbox.Controller{HonorReclaimPolicy: true, Kubeconfig: sidecarFile})
+	provisioner, err := s.Plane.StartProvisioner(s.Ctx, s.Driver,
+		sandbox.Controller{HonorReclaimPolicy: true, Kubeconfig: sidecarFile})
 	s.Must(err, "start provisioner")
 	s.Add(provisioner)
 

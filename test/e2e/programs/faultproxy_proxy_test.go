@@ -66,7 +66,8 @@ func TestLostAnswerMeansWriteTookEffect(t *testing.T) {
 	s := join(t)
 	for _, kind := range []faultproxy.Kind{faultproxy.CutAfter, faultproxy.ErrorAfter, faultproxy.TimeoutAfter} {
 		c := connect(s, faultproxy.Config{Rates: faultproxy.Rates{Faults: map[faultproxy.Kind]float64{kind: 1}}})
-		direct, behind := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace), c.behind.CoreV1().PersistentVolumeClaims(s.Namespace)
+		direct, behind := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace),
+			c.behind.CoreV1().PersistentVolumeClaims(s.Namespace)
 		name := string(kind)
 		if _, err := behind.Create(s.Ctx, s.NewClaim(name, harness.DeleteClass), metav1.CreateOptions{}); err == nil {
 			t.Errorf("%s: create was answered", kind)
@@ -105,7 +106,8 @@ func TestStaleListShowsFormerState(t *testing.T) {
 	defer watching.Stop()
 	present := map[string]int{first.ResourceVersion: 1}
 	for i := range 5 {
-		created, err := objects.Create(s.Ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("b", i)}}, metav1.CreateOptions{})
+		created, err := objects.Create(s.Ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("b", i)}},
+			metav1.CreateOptions{})
 		s.Must(err, "create")
 		present[created.ResourceVersion] = i + 2
 		<-watching.ResultChan()
@@ -142,18 +144,21 @@ func TestSameSeedInjectsSameFaults(t *testing.T) {
 	rates := map[faultproxy.Kind]float64{}
 	for _, kind := range []faultproxy.Kind{
 		faultproxy.Conflict, faultproxy.CutAfter, faultproxy.ErrorAfter, faultproxy.TimeoutAfter, faultproxy.InternalError,
-		faultproxy.Unavailable, faultproxy.Timeout, faultproxy.TooManyRequestsBare, faultproxy.DelayRequest, faultproxy.DelayAnswer,
+		faultproxy.Unavailable, faultproxy.Timeout, faultproxy.TooManyRequestsBare, faultproxy.DelayRequest,
+		faultproxy.DelayAnswer,
 	} {
 		rates[kind] = 0.05
 	}
 	var runs [][]faultproxy.Fault
 	for _, seed := range []uint64{1, 1, 2} {
-		c := connect(s, faultproxy.Config{Seed: seed, Rates: faultproxy.Rates{Faults: rates}, MaxDelay: 50 * time.Millisecond})
+		c := connect(s, faultproxy.Config{Seed: seed, Rates: faultproxy.Rates{Faults: rates},
+			MaxDelay: 50 * time.Millisecond})
 		for i := range 10 {
 			c.useConfigMap(fmt.Sprint("m", i))
 		}
 		runs = append(runs, c.seen())
-		s.Must(s.Client.CoreV1().ConfigMaps(s.Namespace).DeleteCollection(s.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "delete all")
+		s.Must(s.Client.CoreV1().ConfigMaps(s.Namespace).DeleteCollection(s.Ctx, metav1.DeleteOptions{},
+			metav1.ListOptions{}), "delete all")
 	}
 	if len(runs[0]) < 5 || !slices.Equal(runs[0], runs[1]) {
 		t.Errorf("the same seed: %v, then %v", runs[0], runs[1])

@@ -35,7 +35,8 @@ func TestLeaderCrashDuringBindingAndReclaimLosesNothing(t *testing.T) {
 	s.Must(leader.Kill(), "kill the leader")
 	bound, gone := len(history.Volumes("new")), history.Gone(old)
 	s.Must(load.Wait(), "load the cluster")
-	t.Logf("killed %s with %d of %d claims bound and %d of %d volumes reclaimed", leader.Name(), bound, claimCount, gone, claimCount)
+	t.Logf("killed %s with %d of %d claims bound and %d of %d volumes reclaimed", leader.Name(), bound, claimCount, gone,
+		claimCount)
 	if bound == claimCount || gone == claimCount {
 		t.Error("the leader was killed too late to show anything")
 	}
@@ -57,7 +58,8 @@ func createMany(s *harness.Session, name string, count int) {
 	group.SetLimit(32)
 	for i := range count {
 		group.Go(func() error {
-			_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Ctx, s.NewClaim(fmt.Sprintf("%s-%d", name, i), harness.DeleteClass), metav1.CreateOptions{})
+			_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).
+				Create(s.Ctx, s.NewClaim(fmt.Sprintf("%s-%d", name, i), harness.DeleteClass), metav1.CreateOptions{})
 			return err
 		})
 	}
@@ -102,8 +104,10 @@ func expectPairs(s *harness.Session, count int) {
 		}
 	}
 	for _, claim := range claims.Items {
-		if got := byClaim[claim.UID]; claim.Status.Phase != v1.ClaimBound || !slices.Equal(got, []string{claim.Spec.VolumeName}) {
-			s.T.Errorf("claim %s is %s and names %s; volumes that refer to it: %v", claim.Name, claim.Status.Phase, claim.Spec.VolumeName, got)
+		if got := byClaim[claim.UID]; claim.Status.Phase != v1.ClaimBound ||
+			!slices.Equal(got, []string{claim.Spec.VolumeName}) {
+			s.T.Errorf("claim %s is %s and names %s; volumes that refer to it: %v", claim.Name, claim.Status.Phase,
+				claim.Spec.VolumeName, got)
 		}
 	}
 }
@@ -129,6 +133,7 @@ func expectNoLeak(s *harness.Session) {
 		}
 	}
 	if leaked, missing := stored.Difference(known), known.Difference(stored); leaked.Len()+missing.Len() > 0 {
-		s.T.Errorf("%d volumes leaked: %v; %d are missing: %v", leaked.Len(), sets.List(leaked), missing.Len(), sets.List(missing))
+		s.T.Errorf("%d volumes leaked: %v; %d are missing: %v", leaked.Len(), sets.List(leaked), missing.Len(),
+			sets.List(missing))
 	}
 }

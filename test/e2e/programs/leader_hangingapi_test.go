@@ -61,7 +61,8 @@ func startReplica(s *harness.Session, program string, number int) replica {
 	name := fmt.Sprintf("%s-%d", program, number)
 	account := sandbox.ServiceAccount(deploy.Namespace, program)
 	proxy, kubeconfig := s.NewLeaseProxy(account)
-	how := sandbox.Controller{Name: name, HonorReclaimPolicy: true, Kubeconfig: kubeconfig, Env: []string{"POD_NAMESPACE=" + deploy.Namespace}}
+	how := sandbox.Controller{Name: name, HonorReclaimPolicy: true, Kubeconfig: kubeconfig,
+		Env: []string{"POD_NAMESPACE=" + deploy.Namespace}}
 	var process *sandbox.Process
 	var err error
 	if program == deploy.PVController {
@@ -85,7 +86,8 @@ func createSteadily(s *harness.Session) (stop func() string) {
 		name := ""
 		for i := 0; ctx.Err() == nil; i++ {
 			claim := s.NewClaim(fmt.Sprintf("steady-%d", i), harness.DeleteClass)
-			if _, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Ctx, claim, metav1.CreateOptions{}); err == nil {
+			if _, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).
+				Create(s.Ctx, claim, metav1.CreateOptions{}); err == nil {
 				name = claim.Name
 			}
 			select {
@@ -113,9 +115,11 @@ func expectEndedBeforeLease(s *harness.Session, r replica) {
 	ended := time.Now()
 	s.ExpectEnd(r.Process)
 	renewed, wrote := r.proxy.Times()
-	s.T.Logf("%s: the last write came %s after the last renewal, the end after %s", r.Name(), wrote.Sub(renewed), ended.Sub(renewed))
+	s.T.Logf("%s: the last write came %s after the last renewal, the end after %s", r.Name(), wrote.Sub(renewed),
+		ended.Sub(renewed))
 	if wrote.Sub(renewed) >= leaseDuration {
-		s.T.Errorf("%s wrote %s after its last renewal; the lease is valid for %s", r.Name(), wrote.Sub(renewed), leaseDuration)
+		s.T.Errorf("%s wrote %s after its last renewal; the lease is valid for %s", r.Name(), wrote.Sub(renewed),
+			leaseDuration)
 	}
 	if wrote.Before(renewed) {
 		s.T.Errorf("%s wrote nothing after its last renewal, so the test shows nothing", r.Name())

@@ -31,10 +31,12 @@ func expectHealthy(s *harness.Session, processes ...*sandbox.Process) {
 func TestStandbyProvisionerTakesOverAtOnce(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true})
-	flags := []string{"--leader-election", "--leader-election-labels=team:storage", "--leader-election-renew-deadline=4s", "--leader-election-retry-period=1s", "--enable-pprof"}
+	flags := []string{"--leader-election", "--leader-election-labels=team:storage", "--leader-election-renew-deadline=4s",
+		"--leader-election-retry-period=1s", "--enable-pprof"}
 	first := s.StartProvisioner(s.Driver, "provisioner-0", nil, flags...)
 	holder := s.AwaitLeader("")
-	if message := s.AwaitEvent(&metav1.ObjectMeta{Namespace: deploy.Namespace, Name: harness.DriverLease}, "LeaderElection"); !strings.Contains(message, holder) {
+	if message := s.AwaitEvent(&metav1.ObjectMeta{Namespace: deploy.Namespace, Name: harness.DriverLease},
+		"LeaderElection"); !strings.Contains(message, holder) {
 		t.Errorf("the event of the lease does not name %s: %s", holder, message)
 	}
 	second := s.StartProvisioner(s.Driver, "provisioner-1", nil, flags...)

@@ -68,7 +68,8 @@ func startProcess(s *harness.Session, program string, number, generation int) (*
 		Env: []string{fmt.Sprintf("POD_UID=%s-%d", program, number), "POD_NAMESPACE=" + deploy.Namespace},
 	}
 	flags := func(prefix string) []string {
-		return []string{"--" + prefix + "-lease-duration=30s", "--" + prefix + "-renew-deadline=25s", "--" + prefix + "-retry-period=500ms"}
+		return []string{"--" + prefix + "-lease-duration=30s", "--" + prefix + "-renew-deadline=25s",
+			"--" + prefix + "-retry-period=500ms"}
 	}
 	switch program {
 	case deploy.PVController:
@@ -145,7 +146,8 @@ func startContainers(s *harness.Session) []*container {
 // createOwned creates a dependent, and waits until the collector has seen it. It returns the owner.
 func createOwned(s *harness.Session) *v1.ConfigMap {
 	s.T.Helper()
-	owner, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Create(s.Ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	owner, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Create(s.Ctx,
+		&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
 	s.Must(err, "create owner")
 	createConfigMap(s, "kept", owner.Name, owner.UID)
 	awaitCollected(s, "garbage")
@@ -154,7 +156,8 @@ func createOwned(s *harness.Session) *v1.ConfigMap {
 
 func createConfigMap(s *harness.Session, name, owner string, uid types.UID) {
 	s.T.Helper()
-	object := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: uid}}}}
+	object := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: uid}}}}
 	_, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Create(s.Ctx, object, metav1.CreateOptions{})
 	s.Must(err, "create "+name)
 }
@@ -165,7 +168,8 @@ func awaitCollected(s *harness.Session, name string) {
 	s.T.Helper()
 	createConfigMap(s, name, "absent", "absent")
 	s.Until(name+" is collected", func() bool {
-		list, err := s.Client.CoreV1().ConfigMaps(s.Namespace).List(s.Ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		list, err := s.Client.CoreV1().ConfigMaps(s.Namespace).List(s.Ctx,
+			metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 		return err == nil && len(list.Items) == 0
 	})
 }
@@ -187,14 +191,16 @@ func awaitStandbys(s *harness.Session, since time.Time) {
 
 func patchConfigMap(s *harness.Session, name, patch string) {
 	s.T.Helper()
-	_, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Patch(s.Ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Patch(s.Ctx, name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{})
 	s.Must(err, "patch "+name)
 }
 
 // work gives every program something to do at once.
 func work(s *harness.Session, owner *v1.ConfigMap) {
 	s.T.Helper()
-	orphan := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan), Preconditions: metav1.NewUIDPreconditions(string(owner.UID))}
+	orphan := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan),
+		Preconditions: metav1.NewUIDPreconditions(string(owner.UID))}
 	s.Must(s.Client.CoreV1().ConfigMaps(s.Namespace).Delete(s.Ctx, owner.Name, orphan), "delete owner")
 	s.DeleteClaim("before")
 	for i := range 10 {
@@ -222,9 +228,11 @@ func expectRestarts(s *harness.Session, containers []*container, restored time.T
 		if !event.Writes() || event.Resource == "events" || event.Time.Before(restored) || event.Code >= 400 {
 			continue
 		}
-		i := slices.IndexFunc(containers, func(c *container) bool { return strings.HasSuffix(event.User, ":"+c.program) && c.leads(s) })
+		i := slices.IndexFunc(containers,
+			func(c *container) bool { return strings.HasSuffix(event.User, ":"+c.program) && c.leads(s) })
 		if leader := containers[i]; event.Time.Before(leader.ended) {
-			s.T.Errorf("%s wrote %s %s %s, %s before it ended", leader.first.Name(), event.Verb, event.Resource, event.Name, leader.ended.Sub(event.Time))
+			s.T.Errorf("%s wrote %s %s %s, %s before it ended", leader.first.Name(), event.Verb, event.Resource, event.Name,
+				leader.ended.Sub(event.Time))
 		}
 	}
 }

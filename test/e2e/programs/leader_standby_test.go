@@ -35,7 +35,8 @@ func TestStandbyLeaseKeepsReplicasIdleUntilDeleted(t *testing.T) {
 		t.Errorf("a replica served the claim: volume %q, annotations %v", claim.Spec.VolumeName, claim.Annotations)
 	}
 
-	s.Must(s.Client.CoordinationV1().Leases("kube-system").Delete(s.Ctx, "pv-controller", metav1.DeleteOptions{}), "delete the standby lease")
+	s.Must(s.Client.CoordinationV1().Leases("kube-system").Delete(s.Ctx, "pv-controller", metav1.DeleteOptions{}),
+		"delete the standby lease")
 	s.AwaitBound("claim")
 	lease, err := s.Client.CoordinationV1().Leases("kube-system").Get(s.Ctx, "pv-controller", metav1.GetOptions{})
 	s.Must(err, "get lease")

@@ -122,10 +122,12 @@ func wantedMetrics(s *harness.Session) []map[string]metricLabels {
 		{"promhttp_metric_handler_requests_in_flight": metricLabels{}},
 	}
 	for _, queue := range []string{"claims", "volumes"} {
-		for _, gauge := range []string{"depth", "adds_total", "retries_total", "unfinished_work_seconds", "longest_running_processor_seconds"} {
+		for _, gauge := range []string{"depth", "adds_total", "retries_total", "unfinished_work_seconds",
+			"longest_running_processor_seconds"} {
 			wanted = append(wanted, map[string]metricLabels{"workqueue_" + gauge: of(queue)})
 		}
-		wanted = append(wanted, histogram("workqueue_queue_duration_seconds", of(queue)), histogram("workqueue_work_duration_seconds", of(queue)))
+		wanted = append(wanted, histogram("workqueue_queue_duration_seconds", of(queue)),
+			histogram("workqueue_work_duration_seconds", of(queue)))
 	}
 	return wanted
 }

@@ -128,7 +128,8 @@ func TestSandboxHasMetricsFaultsAndAdmissionPolicy(t *testing.T) {
 	}
 	r := startSandbox(t, "--faults="+faults)
 	served := r.metrics()
-	if len(served) != 2 || !strings.Contains(served[0], "workqueue_depth") || !strings.Contains(served[1], "exeunt_provisioning_journal") {
+	if len(served) != 2 || !strings.Contains(served[0], "workqueue_depth") ||
+		!strings.Contains(served[1], "exeunt_provisioning_journal") {
 		t.Errorf("metrics: %.200q", served)
 	}
 	r.expectAdmissionPolicy()
@@ -152,7 +153,8 @@ func (r *running) expectAdmissionPolicy() {
 	r.must(err)
 	client, err := kubernetes.NewForConfig(config)
 	r.must(err)
-	_, err = client.AdmissionregistrationV1().MutatingAdmissionPolicies().Get(r.Context(), deploy.Policy, metav1.GetOptions{})
+	_, err = client.AdmissionregistrationV1().MutatingAdmissionPolicies().
+		Get(r.Context(), deploy.Policy, metav1.GetOptions{})
 	r.must(err)
 	drivers, err := client.CoreV1().ConfigMaps(deploy.Namespace).Get(r.Context(), deploy.Drivers, metav1.GetOptions{})
 	if err != nil || len(drivers.Data) != 1 {
@@ -167,7 +169,8 @@ func TestSandboxEndsWithItsPrograms(t *testing.T) {
 			r := startSandbox(t)
 			r.must(r.child(program).Kill())
 			code, said := r.wait()
-			if code == 0 || !strings.Contains(said, "a program of the sandbox has ended, so all others are stopped: run "+program) {
+			if code == 0 || !strings.Contains(said, "a program of the sandbox has ended, so all others are stopped: run "+
+				program) {
 				t.Errorf("exit code %d, said %q", code, said)
 			}
 		})
@@ -185,7 +188,8 @@ func TestSandboxRefusesFaultsBeforeItStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	output, err := exec.CommandContext(t.Context(), path, "--faults="+faults).CombinedOutput()
-	if err == nil || !strings.Contains(string(output), "--faults: read faults "+faults+": entry 1: unknown method") || strings.Contains(string(output), "starting") {
+	if err == nil || !strings.Contains(string(output), "--faults: read faults "+faults+": entry 1: unknown method") ||
+		strings.Contains(string(output), "starting") {
 		t.Errorf("%v: %s", err, output)
 	}
 }

@@ -84,7 +84,8 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 // createSecretClass creates a class whose secret name is a template.
 func createSecretClass(s *harness.Session, driver *sandbox.Driver) {
 	s.T.Helper()
-	class := harness.NewClass(s.Namespace, driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	class := harness.NewClass(s.Namespace, driver.DriverName, v1.PersistentVolumeReclaimDelete,
+		storagev1.VolumeBindingImmediate)
 	class.Parameters = map[string]string{
 		"csi.storage.k8s.io/provisioner-secret-name":      "credentials",
 		"csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}",
@@ -156,10 +157,13 @@ func (p *echoDriver) GetPluginInfo(context.Context, *spec.GetPluginInfoRequest) 
 }
 
 // GetPluginCapabilities returns controller and topology capabilities.
-func (p *echoDriver) GetPluginCapabilities(context.Context, *spec.GetPluginCapabilitiesRequest) (*spec.GetPluginCapabilitiesResponse, error) {
+func (p *echoDriver) GetPluginCapabilities(context.Context,
+	*spec.GetPluginCapabilitiesRequest) (*spec.GetPluginCapabilitiesResponse, error) {
 	var capabilities []*spec.PluginCapability
-	for _, service := range []spec.PluginCapability_Service_Type{spec.PluginCapability_Service_CONTROLLER_SERVICE, spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS} {
-		capabilities = append(capabilities, &spec.PluginCapability{Type: &spec.PluginCapability_Service_{Service: &spec.PluginCapability_Service{Type: service}}})
+	for _, service := range []spec.PluginCapability_Service_Type{spec.PluginCapability_Service_CONTROLLER_SERVICE,
+		spec.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS} {
+		capabilities = append(capabilities,
+			&spec.PluginCapability{Type: &spec.PluginCapability_Service_{Service: &spec.PluginCapability_Service{Type: service}}})
 	}
 	return &spec.GetPluginCapabilitiesResponse{Capabilities: capabilities}, nil
 }
@@ -170,7 +174,8 @@ func (p *echoDriver) Probe(context.Context, *spec.ProbeRequest) (*spec.ProbeResp
 }
 
 // ControllerGetCapabilities returns the capability to create and delete volumes.
-func (p *echoDriver) ControllerGetCapabilities(context.Context, *spec.ControllerGetCapabilitiesRequest) (*spec.ControllerGetCapabilitiesResponse, error) {
+func (p *echoDriver) ControllerGetCapabilities(context.Context,
+	*spec.ControllerGetCapabilitiesRequest) (*spec.ControllerGetCapabilitiesResponse, error) {
 	return &spec.ControllerGetCapabilitiesResponse{Capabilities: []*spec.ControllerServiceCapability{{Type: &spec.ControllerServiceCapability_Rpc{
 		Rpc: &spec.ControllerServiceCapability_RPC{Type: spec.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME},
 	}}}}, nil
@@ -178,7 +183,8 @@ func (p *echoDriver) ControllerGetCapabilities(context.Context, *spec.Controller
 
 // CreateVolume fails at first. The topology and the handle of the first volume are
 // secrets.
-func (p *echoDriver) CreateVolume(_ context.Context, request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
+func (p *echoDriver) CreateVolume(_ context.Context,
+	request *spec.CreateVolumeRequest) (*spec.CreateVolumeResponse, error) {
 	if err := p.fail("CreateVolume", codes.InvalidArgument, request.GetSecrets()); err != nil {
 		return nil, err
 	}
@@ -194,6 +200,8 @@ func (p *echoDriver) CreateVolume(_ context.Context, request *spec.CreateVolumeR
 }
 
 // DeleteVolume fails on the first call for each volume.
-func (p *echoDriver) DeleteVolume(_ context.Context, request *spec.DeleteVolumeRequest) (*spec.DeleteVolumeResponse, error) {
-	return &spec.DeleteVolumeResponse{}, p.fail("DeleteVolume "+request.GetVolumeId(), codes.Internal, request.GetSecrets())
+func (p *echoDriver) DeleteVolume(_ context.Context,
+	request *spec.DeleteVolumeRequest) (*spec.DeleteVolumeResponse, error) {
+	return &spec.DeleteVolumeResponse{}, p.fail("DeleteVolume "+request.GetVolumeId(), codes.Internal,
+		request.GetSecrets())
 }

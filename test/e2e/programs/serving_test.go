@@ -163,7 +163,8 @@ func user(s *harness.Session, identity sandbox.Identity) *rest.Config {
 func token(s *harness.Session) string {
 	s.T.Helper()
 	accounts := s.Client.CoreV1().ServiceAccounts(s.Namespace)
-	_, err := accounts.Create(s.Ctx, &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "visitor"}}, metav1.CreateOptions{})
+	_, err := accounts.Create(s.Ctx, &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "visitor"}},
+		metav1.CreateOptions{})
 	s.Must(err, "create service account")
 	request, err := accounts.CreateToken(s.Ctx, "visitor", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	s.Must(err, "create token")

@@ -30,13 +30,15 @@ func refusals() []situation {
 		{
 			number: "66", name: "a webhook must answer, and has no endpoints",
 			build:   func(r *place) []string { return append(r.createUnansweredObject("Hooked"), "--probe") },
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.AdmissionUnreachable}, next: "validatingwebhookconfiguration",
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.AdmissionUnreachable},
+			next: "validatingwebhookconfiguration",
 			step: func(r *place) { r.removeWebhook("Hooked") },
 		},
 		{
 			number: "66b", name: "a webhook must answer, has no endpoints, and is not probed",
 			build:   func(r *place) []string { return r.createUnansweredObject("Unprobed") },
-			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.AdmissionUnreachable}, next: "validatingwebhookconfiguration",
+			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.AdmissionUnreachable},
+			next: "validatingwebhookconfiguration",
 			step: func(r *place) { r.removeWebhook("Unprobed") },
 		},
 	})
@@ -56,7 +58,8 @@ func deniedWrites() []situation {
 		{
 			number: "67b", name: "a policy lets the operator alone remove the finalizer",
 			build: func(r *place) []string {
-				return append(r.createDeniedObject("Guarded", "has(object.metadata.finalizers) || request.userInfo.username == 'operator'"), "--probe")
+				return append(r.createDeniedObject("Guarded",
+					"has(object.metadata.finalizers) || request.userInfo.username == 'operator'"), "--probe")
 			},
 			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.AdmissionDenies}, next: "validatingadmissionpolicy",
 			step: func(r *place) { r.removePolicy("Guarded") },
@@ -111,7 +114,8 @@ func invalidObjects() []situation {
 				}
 				return args
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ObjectInvalid}, next: "edit " + resource.GroupResource().String() + " object",
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ObjectInvalid},
+			next: "edit " + resource.GroupResource().String() + " object",
 			step: func(r *place) {
 				r.setSchema(resource, map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 				r.Until("the schema holds", func() bool { return r.dryRun(resource, "object") == nil })
@@ -155,21 +159,26 @@ func (r *place) createUnansweredObject(kind string) []string {
 	r.createCustom(resource, kind, "object", strangerFinalizer)
 	args := r.deleteCustom(resource, "object")
 	_, err := r.Client.CoreV1().Services(r.Namespace).Create(r.Ctx, &v1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "webhook"}, Spec: v1.ServiceSpec{Selector: map[string]string{"app": "webhook"}, Ports: []v1.ServicePort{{Port: 443}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "webhook"}, Spec: v1.ServiceSpec{Selector: map[string]string{"app": "webhook"},
+			Ports: []v1.ServicePort{{Port: 443}}},
 	}, metav1.CreateOptions{})
 	r.Must(err, "create service")
-	_, err = r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(r.Ctx, &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: resource.Resource},
-		Webhooks: []admissionv1.ValidatingWebhook{{
-			Name: resource.Resource + ".situations.example", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
-			FailurePolicy: new(admissionv1.Fail), TimeoutSeconds: new(int32(2)),
-			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: r.Namespace, Name: "webhook"}},
-			Rules: []admissionv1.RuleWithOperations{{
-				Operations: []admissionv1.OperationType{admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{admissionGroup}, APIVersions: []string{"*"}, Resources: []string{resource.Resource}},
+	_, err = r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().
+		Create(r.Ctx, &admissionv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: resource.Resource},
+			Webhooks: []admissionv1.ValidatingWebhook{{
+				Name: resource.Resource + ".situations.example", AdmissionReviewVersions: []string{"v1"},
+				SideEffects:   new(admissionv1.SideEffectClassNone),
+				FailurePolicy: new(admissionv1.Fail), TimeoutSeconds: new(int32(2)),
+				ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: r.Namespace,
+					Name: "webhook"}},
+				Rules: []admissionv1.RuleWithOperations{{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule: admissionv1.Rule{APIGroups: []string{admissionGroup}, APIVersions: []string{"*"},
+						Resources: []string{resource.Resource}},
+				}},
 			}},
-		}},
-	}, metav1.CreateOptions{})
+		}, metav1.CreateOptions{})
 	r.Must(err, "create webhook configuration")
 	r.Until("the webhook is called", func() bool { return r.dryRun(resource, "object") != nil })
 	return args
@@ -179,7 +188,8 @@ func (r *place) createUnansweredObject(kind string) []string {
 func (r *place) removeWebhook(kind string) {
 	r.T.Helper()
 	resource := resourceOf(kind)
-	r.Must(r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(r.Ctx, resource.Resource, metav1.DeleteOptions{}), "delete webhook configuration")
+	r.Must(r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().
+		Delete(r.Ctx, resource.Resource, metav1.DeleteOptions{}), "delete webhook configuration")
 	r.Until("the webhook is not called", func() bool { return r.dryRun(resource, "object") == nil })
 	r.removeFinalizers(resource, "object")
 }
@@ -202,7 +212,8 @@ func (r *place) createDeniedObject(kind, expression string) []string {
 			FailurePolicy: new(admissionv1.Fail),
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 				Operations: []admissionv1.OperationType{admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{admissionGroup}, APIVersions: []string{"*"}, Resources: []string{resource.Resource}},
+				Rule: admissionv1.Rule{APIGroups: []string{admissionGroup}, APIVersions: []string{"*"},
+					Resources: []string{resource.Resource}},
 			}}}},
 			Validations: []admissionv1.Validation{{Expression: expression, Message: "the finalizer stays"}},
 		},
@@ -210,7 +221,8 @@ func (r *place) createDeniedObject(kind, expression string) []string {
 	r.Must(err, "create policy")
 	_, err = policies.ValidatingAdmissionPolicyBindings().Create(r.Ctx, &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: resource.Resource},
-		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: resource.Resource, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: resource.Resource,
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	}, metav1.CreateOptions{})
 	r.Must(err, "create binding")
 	r.Until("the policy holds", func() bool { return r.dryRun(resource, "object") != nil })
@@ -221,7 +233,8 @@ func (r *place) createDeniedObject(kind, expression string) []string {
 func (r *place) removePolicy(kind string) {
 	r.T.Helper()
 	resource := resourceOf(kind)
-	r.Must(r.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(r.Ctx, resource.Resource, metav1.DeleteOptions{}), "delete binding")
+	r.Must(r.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().
+		Delete(r.Ctx, resource.Resource, metav1.DeleteOptions{}), "delete binding")
 	r.Until("the policy does not hold", func() bool { return r.dryRun(resource, "object") == nil })
 	r.removeFinalizers(resource, "object")
 }
@@ -234,11 +247,13 @@ func (r *place) restartPlane(key string) {
 	r.T.Helper()
 	const text = `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration","resources":[{"resources":["secretives.lost.situations.example"],` +
 		`"providers":[{"aescbc":{"keys":[{"name":%q,"secret":%q}]}},{"identity":{}}]}]}`
-	secrets := map[string]string{"first": "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "second": "MTEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+	secrets := map[string]string{"first": "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+		"second": "MTEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
 	file := filepath.Join(r.Dir, key+".encryption")
 	r.Must(os.WriteFile(file, fmt.Appendf(nil, text, key, secrets[key]), 0o600), "write encryption configuration")
 	r.Must(r.Plane.Stop(r.Ctx), "stop control plane")
-	plane, err := sandbox.StartControlPlane(r.Ctx, sandbox.Config{Binaries: harness.Binaries(), Dir: r.Dir, ExtraArgs: []string{"encryption-provider-config=" + file}})
+	plane, err := sandbox.StartControlPlane(r.Ctx, sandbox.Config{Binaries: harness.Binaries(), Dir: r.Dir,
+		ExtraArgs: []string{"encryption-provider-config=" + file}})
 	r.Must(err, "start control plane")
 	r.Plane, r.Client = plane, plane.Client()
 }

@@ -45,7 +45,8 @@ func (r *place) expectAdviceOf(reader *cluster.Reader, blockers []blocker.Blocke
 // force a pod is deleted once more.
 func (r *place) expectDeletesOnce(reader *cluster.Reader, words []string) {
 	r.T.Helper()
-	if len(words) < 4 || words[0] != "kubectl" || words[1] != "delete" || strings.HasPrefix(words[2], "-") || slices.Contains(words, "--force") {
+	if len(words) < 4 || words[0] != "kubectl" || words[1] != "delete" || strings.HasPrefix(words[2], "-") ||
+		slices.Contains(words, "--force") {
 		return
 	}
 	namespace := ""

@@ -69,13 +69,15 @@ var advised = []situation{
 		number: "73", name: "a Secret has a finalizer that nobody knows",
 		build: func(r *place) []string {
 			_, err := r.Client.CoreV1().Secrets(r.Namespace).Create(r.Ctx, &v1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Name: "password", Finalizers: []string{strangerFinalizer}}, StringData: map[string]string{"password": "x"},
+				ObjectMeta: metav1.ObjectMeta{Name: "password", Finalizers: []string{strangerFinalizer}},
+				StringData: map[string]string{"password": "x"},
 			}, metav1.CreateOptions{})
 			r.Must(err, "create Secret")
 			return r.deleteOf(secrets, r.Namespace, "password")
 		},
-		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.UnknownFinalizer}, next: "describe secrets password", absent: "-o yaml",
-		step: func(r *place) { r.strip(secrets, r.Namespace, "password") },
+		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.UnknownFinalizer}, next: "describe secrets password",
+		absent: "-o yaml",
+		step:   func(r *place) { r.strip(secrets, r.Namespace, "password") },
 	},
 }
 

@@ -35,13 +35,16 @@ func failedApplications() []situation {
 		r.createDeployment(r.Namespace, name, "quay.io/argoproj/argocd:v3.1.0", 1, 1, func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Command = []string{name}
 		})
-		r.createCustom(r.createCRD(applications.Group, "Application"), "Application", "application", "resources-finalizer.argocd.argoproj.io")
+		r.createCustom(r.createCRD(applications.Group, "Application"), "Application", "application",
+			"resources-finalizer.argocd.argoproj.io")
 		args := r.deleteCustom(applications, "application")
 		application := r.live(applications, "application")
 		application.Object["status"] = map[string]any{"conditions": []any{map[string]any{
-			"type": "DeletionError", "message": "cluster https://10.0.0.1 is not known", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+			"type": "DeletionError", "message": "cluster https://10.0.0.1 is not known",
+			"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 		}}}
-		_, err := r.dynamic().Resource(applications).Namespace(r.Namespace).UpdateStatus(r.Ctx, application, metav1.UpdateOptions{})
+		_, err := r.dynamic().Resource(applications).Namespace(r.Namespace).
+			UpdateStatus(r.Ctx, application, metav1.UpdateOptions{})
 		r.Must(err, "write status of application")
 		return args
 	}

@@ -26,7 +26,8 @@ var usedClaims = []situation{
 			r.DeleteClaim("claim")
 			return []string{"pvc/claim"}
 		},
-		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "delete pod pod", step: func(r *place) { r.endPod("pod") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "delete pod pod",
+		step: func(r *place) { r.endPod("pod") },
 	},
 	{
 		number: "20", name: "a finished pod of a Job uses the claim",
@@ -37,19 +38,22 @@ var usedClaims = []situation{
 			r.DeleteClaim("claim")
 			return []string{"pvc/claim"}
 		},
-		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "delete pod pod", step: func(r *place) { r.endPod("pod") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "delete pod pod",
+		step: func(r *place) { r.endPod("pod") },
 	},
 	{
 		number: "20o", name: "the claim owns the pod that uses it",
 		programs: loops,
 		build: func(r *place) []string {
 			claim := r.CreateClaim("claim", r.Namespace)
-			r.ownPod(r.CreatePod("claim"), metav1.OwnerReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Name: claim.Name, UID: claim.UID, Controller: ptr.To(true)})
+			r.ownPod(r.CreatePod("claim"), metav1.OwnerReference{APIVersion: "v1", Kind: "PersistentVolumeClaim",
+				Name: claim.Name, UID: claim.UID, Controller: ptr.To(true)})
 			r.DeleteClaim("claim")
 			return []string{"pvc/claim"}
 		},
-		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "creates no pods: delete the pod", absent: "stop the workload",
-		step: func(r *place) { r.endPod("pod") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "creates no pods: delete the pod",
+		absent: "stop the workload",
+		step:   func(r *place) { r.endPod("pod") },
 	},
 	{
 		number: "20d", name: "the Job of the pod that uses the claim is being deleted",
@@ -60,8 +64,9 @@ var usedClaims = []situation{
 			r.DeleteClaim("claim")
 			return []string{"pvc/claim"}
 		},
-		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "creates no pod again", absent: "stop the workload",
-		step: func(r *place) { r.endPod("pod") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.PodUsesClaim}, next: "creates no pod again",
+		absent: "stop the workload",
+		step:   func(r *place) { r.endPod("pod") },
 	},
 	{
 		number: "21", name: "only a pod that was never scheduled uses the claim",
@@ -84,7 +89,8 @@ var usedClaims = []situation{
 			r.DeleteClaim("claim")
 			return args
 		},
-		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeUnreachable}, next: "out-of-service", step: func(r *place) { r.forcePod("pod") },
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeUnreachable}, next: "out-of-service",
+		step: func(r *place) { r.forcePod("pod") },
 	},
 	{
 		number: "23", name: "the protection loop is switched off everywhere",
@@ -109,7 +115,8 @@ var usedClaims = []situation{
 			r.createPaused(clone)
 			return r.deleteClaim()
 		},
-		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.CloneRunning}, next: "wait until the clone", step: func(r *place) { r.driver.Resume() },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.CloneRunning}, next: "wait until the clone",
+		step: func(r *place) { r.driver.Resume() },
 	},
 }
 
@@ -121,7 +128,8 @@ func (r *place) createPaused(claim *v1.PersistentVolumeClaim) {
 	claim, err := r.Client.CoreV1().PersistentVolumeClaims(r.Namespace).Create(r.Ctx, claim, metav1.CreateOptions{})
 	r.Must(err, "create claim")
 	name := "pvc-" + string(claim.UID)
-	r.Must(r.driver.Inject([]csimock.Fault{{Method: "CreateVolume", Volume: name, Latency: time.Millisecond, Times: 1}}), "inject fault")
+	r.Must(r.driver.Inject([]csimock.Fault{{Method: "CreateVolume", Volume: name, Latency: time.Millisecond, Times: 1}}),
+		"inject fault")
 	<-r.driver.Seen("faulted", harness.Call{Method: "CreateVolume", Volume: name})
 }
 
@@ -171,7 +179,8 @@ func (r *place) scaleToZero(namespace, name string) {
 func (r *place) endPod(name string) {
 	r.T.Helper()
 	zero := int64(0)
-	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &zero}), "delete pod")
+	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &zero}),
+		"delete pod")
 }
 
 // podWith returns a pod that uses the claim.
@@ -180,7 +189,8 @@ func (r *place) podWith(node, claim string) *v1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: r.Namespace},
 		Spec: v1.PodSpec{
 			NodeName: node, Containers: []v1.Container{{Name: "main", Image: "image"}},
-			Volumes: []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}},
+			Volumes: []v1.Volume{{Name: "data",
+				VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}},
 		},
 	}
 }
@@ -198,7 +208,8 @@ func (r *place) deletePodWithClaim(node, claim string) []string {
 	r.T.Helper()
 	r.createPodWithStatus(r.podWith(node, claim), isReady)
 	second := int64(1)
-	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, "pod", metav1.DeleteOptions{GracePeriodSeconds: &second}), "delete pod")
+	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, "pod", metav1.DeleteOptions{GracePeriodSeconds: &second}),
+		"delete pod")
 	r.Until("the grace period is over", func() bool {
 		pod, err := r.Client.CoreV1().Pods(r.Namespace).Get(r.Ctx, "pod", metav1.GetOptions{})
 		return err == nil && time.Now().After(pod.DeletionTimestamp.Add(time.Second))
@@ -219,9 +230,11 @@ func (r *place) createDeletedJob(name string) metav1.OwnerReference {
 	r.T.Helper()
 	job, err := r.Client.BatchV1().Jobs(r.Namespace).Create(r.Ctx, &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       batchv1.JobSpec{Template: v1.PodTemplateSpec{Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{{Name: "c", Image: "i"}}}}},
+		Spec: batchv1.JobSpec{Template: v1.PodTemplateSpec{Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever,
+			Containers: []v1.Container{{Name: "c", Image: "i"}}}}},
 	}, metav1.CreateOptions{})
 	r.Must(err, "create Job")
-	r.Must(r.Client.BatchV1().Jobs(r.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}), "delete Job")
+	r.Must(r.Client.BatchV1().Jobs(r.Namespace).Delete(r.Ctx, name,
+		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}), "delete Job")
 	return metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: job.UID, Controller: ptr.To(true)}
 }

@@ -27,7 +27,8 @@ type place struct {
 // run runs the exeunt program on the cluster and returns its output and exit code.
 func (r *place) run(args ...string) (stdout, stderr string, code int) {
 	r.T.Helper()
-	command := exec.CommandContext(r.Ctx, filepath.Join(harness.Binaries().Dir, "exeunt"), append(args, "--kubeconfig", r.Plane.AdminKubeconfig)...)
+	command := exec.CommandContext(r.Ctx, filepath.Join(harness.Binaries().Dir, "exeunt"),
+		append(args, "--kubeconfig", r.Plane.AdminKubeconfig)...)
 	var out, diagnostics bytes.Buffer
 	command.Stdout, command.Stderr = &out, &diagnostics
 	err := command.Run()
@@ -75,23 +76,29 @@ func (r *place) awaitGone(args []string) {
 
 // rights are what the command reads, apart from the explained object itself.
 var rights = []rbacv1.PolicyRule{
-	rule("", "pods"), rule("", "persistentvolumes"), rule("", "persistentvolumeclaims"), rule("", "events"), rule("", "nodes"),
+	rule("", "pods"), rule("", "persistentvolumes"), rule("", "persistentvolumeclaims"), rule("", "events"),
+	rule("", "nodes"),
 	rule("", "services"), rule("", "secrets"), rule("apps", "deployments", "statefulsets", "daemonsets"),
 	rule("coordination.k8s.io", "leases"), rule("discovery.k8s.io", "endpointslices"),
 	rule("storage.k8s.io", "volumeattachments", "csidrivers", "csinodes"), rule("storage.k8s.io", "storageclasses"),
 	rule("apiregistration.k8s.io", "apiservices"), rule("apiextensions.k8s.io", "customresourcedefinitions"),
 	rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
-	rule("admissionregistration.k8s.io", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
-	rule("snapshot.storage.k8s.io", "volumesnapshots", "volumesnapshotcontents"), rule("rbac.authorization.k8s.io", "clusterroles", "clusterrolebindings"),
+	rule("admissionregistration.k8s.io", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+	rule("snapshot.storage.k8s.io", "volumesnapshots", "volumesnapshotcontents"),
+	rule("rbac.authorization.k8s.io", "clusterroles", "clusterrolebindings"),
 }
 
 // objectRights are rights to explained objects that the command reads for nothing else. They
 // are never missing.
 var objectRights = []rbacv1.PolicyRule{{
-	APIGroups: []string{"keda.sh", "ray.io", "kueue.x-k8s.io", "kubevirt.io", "monitoring.coreos.com", "acme.cert-manager.io", "elbv2.k8s.aws", "networking.k8s.io", "situations.example", "operator.victoriametrics.com", "grafana.integreatly.org", "opentelemetry.io"},
+	APIGroups: []string{"keda.sh", "ray.io", "kueue.x-k8s.io", "kubevirt.io", "monitoring.coreos.com",
+		"acme.cert-manager.io", "elbv2.k8s.aws", "networking.k8s.io", "situations.example", "operator.victoriametrics.com",
+		"grafana.integreatly.org", "opentelemetry.io"},
 	Resources: []string{"*"}, Verbs: []string{"get", "list"},
 }, {
-	APIGroups: []string{"pulumi.com", "rabbitmq.com", "infra.contrib.fluxcd.io", "argoproj.io", "owners.situations.example", "conversion.situations.example", "admission.situations.example"},
+	APIGroups: []string{"pulumi.com", "rabbitmq.com", "infra.contrib.fluxcd.io", "argoproj.io",
+		"owners.situations.example", "conversion.situations.example", "admission.situations.example"},
 	Resources: []string{"*"}, Verbs: []string{"get", "list"},
 }, rule("", "namespaces", "configmaps")}
 

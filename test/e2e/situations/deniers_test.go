@@ -22,7 +22,8 @@ func deniedByWebhooks() []situation {
 		return args
 	}
 	step := func(r *place) {
-		r.Must(r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(r.Ctx, r.Namespace, metav1.DeleteOptions{}), "delete webhook configuration")
+		r.Must(r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().
+			Delete(r.Ctx, r.Namespace, metav1.DeleteOptions{}), "delete webhook configuration")
 		r.Until("the webhook is not called", func() bool { return r.dryRun(stacks, "guarded") == nil })
 		r.removeFinalizers(stacks, "guarded")
 	}
@@ -50,7 +51,8 @@ func deniedByWebhooks() []situation {
 		{
 			number: "67x", name: "the same, probed", step: step,
 			build:   func(r *place) []string { return append(build(r), "--probe") },
-			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.AdmissionDenies}, next: "kubectl get validatingwebhookconfiguration e2e-",
+			verdict: blocker.Unknown, roots: []blocker.Reason{blocker.AdmissionDenies},
+			next:     "kubectl get validatingwebhookconfiguration e2e-",
 			evidence: []string{"not before Monday"},
 		},
 	}
@@ -65,19 +67,22 @@ func (r *place) createPolicies() {
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": r.Namespace}},
 		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Update},
-			Rule:       admissionv1.Rule{APIGroups: []string{stacks.Group}, APIVersions: []string{"*"}, Resources: []string{stacks.Resource}},
+			Rule: admissionv1.Rule{APIGroups: []string{stacks.Group}, APIVersions: []string{"*"},
+				Resources: []string{stacks.Resource}},
 		}}},
 	}
 	for _, name := range []string{r.Namespace, r.Namespace + "-unbound"} {
 		_, err := client.ValidatingAdmissionPolicies().Create(r.Ctx, &admissionv1.ValidatingAdmissionPolicy{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       admissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: updates, Validations: []admissionv1.Validation{{Expression: "true"}}},
+			Spec: admissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: updates,
+				Validations: []admissionv1.Validation{{Expression: "true"}}},
 		}, metav1.CreateOptions{})
 		r.Must(err, "create policy")
 	}
 	_, err := client.ValidatingAdmissionPolicyBindings().Create(r.Ctx, &admissionv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
-		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: r.Namespace, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: r.Namespace,
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	}, metav1.CreateOptions{})
 	r.Must(err, "create binding")
 	_, err = client.MutatingAdmissionPolicies().Create(r.Ctx, &admissionv1.MutatingAdmissionPolicy{
@@ -92,7 +97,8 @@ func (r *place) createPolicies() {
 	}, metav1.CreateOptions{})
 	r.Must(err, "create policy")
 	_, err = client.MutatingAdmissionPolicyBindings().Create(r.Ctx, &admissionv1.MutatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}, Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: r.Namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
+		Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: r.Namespace},
 	}, metav1.CreateOptions{})
 	r.Must(err, "create binding")
 }
@@ -106,27 +112,31 @@ func (r *place) denyUpdates() {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		review.Response = &reviewv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "not before Monday"}}
+		review.Response = &reviewv1.AdmissionResponse{UID: review.Request.UID,
+			Result: &metav1.Status{Message: "not before Monday"}}
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(review); err != nil {
 			r.T.Errorf("answer the review: %v", err)
 		}
 	}))
 	r.T.Cleanup(server.Close)
-	_, err := r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(r.Ctx, &admissionv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
-		Webhooks: []admissionv1.ValidatingWebhook{{
-			Name: "guard.situations.example", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionv1.SideEffectClassNone),
-			ClientConfig: admissionv1.WebhookClientConfig{
-				URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": r.Namespace}},
-			Rules: []admissionv1.RuleWithOperations{{
-				Operations: []admissionv1.OperationType{admissionv1.Update},
-				Rule:       admissionv1.Rule{APIGroups: []string{stacks.Group}, APIVersions: []string{"*"}, Resources: []string{stacks.Resource}},
+	_, err := r.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().
+		Create(r.Ctx, &admissionv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
+			Webhooks: []admissionv1.ValidatingWebhook{{
+				Name: "guard.situations.example", AdmissionReviewVersions: []string{"v1"},
+				SideEffects: new(admissionv1.SideEffectClassNone),
+				ClientConfig: admissionv1.WebhookClientConfig{
+					URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+				},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": r.Namespace}},
+				Rules: []admissionv1.RuleWithOperations{{
+					Operations: []admissionv1.OperationType{admissionv1.Update},
+					Rule: admissionv1.Rule{APIGroups: []string{stacks.Group}, APIVersions: []string{"*"},
+						Resources: []string{stacks.Resource}},
+				}},
 			}},
-		}},
-	}, metav1.CreateOptions{})
+		}, metav1.CreateOptions{})
 	r.Must(err, "create webhook configuration")
 	r.Until("the webhook is called", func() bool { return r.dryRun(stacks, "guarded") != nil })
 }

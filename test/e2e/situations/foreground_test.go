@@ -35,7 +35,8 @@ func (r *place) createStoppedTofu() schema.GroupVersionResource {
 }
 
 // createOwned creates a custom resource that owners own with blockOwnerDeletion.
-func (r *place) createOwned(resource schema.GroupVersionResource, kind, name string, finalizers []string, owners ...*unstructured.Unstructured) *unstructured.Unstructured {
+func (r *place) createOwned(resource schema.GroupVersionResource, kind, name string, finalizers []string,
+	owners ...*unstructured.Unstructured) *unstructured.Unstructured {
 	r.T.Helper()
 	object := r.createCustom(resource, kind, name, finalizers...)
 	r.own(resource, name, owners...)
@@ -49,7 +50,8 @@ func (r *place) own(resource schema.GroupVersionResource, name string, owners ..
 	var refs []metav1.OwnerReference
 	for _, owner := range owners {
 		refs = append(refs, metav1.OwnerReference{
-			APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), BlockOwnerDeletion: new(true),
+			APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(),
+			BlockOwnerDeletion: new(true),
 		})
 	}
 	object.SetOwnerReferences(refs)
@@ -58,9 +60,11 @@ func (r *place) own(resource schema.GroupVersionResource, name string, owners ..
 }
 
 // deleteBy deletes the object with the propagation policy.
-func (r *place) deleteBy(resource schema.GroupVersionResource, name string, policy metav1.DeletionPropagation) []string {
+func (r *place) deleteBy(resource schema.GroupVersionResource, name string,
+	policy metav1.DeletionPropagation) []string {
 	r.T.Helper()
-	err := r.dynamic().Resource(resource).Namespace(r.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
+	err := r.dynamic().Resource(resource).Namespace(r.Namespace).
+		Delete(r.Ctx, name, metav1.DeleteOptions{PropagationPolicy: &policy})
 	r.Must(err, "delete "+name)
 	return []string{resource.GroupResource().String() + "/" + name}
 }
@@ -82,7 +86,8 @@ func (r *place) leadManager() {
 // createStoppedManager has kube-controller-manager with its loops switched off, and without leader.
 func (r *place) createStoppedManager() {
 	r.T.Helper()
-	r.createDeployment(metav1.NamespaceSystem, "kube-controller-manager", "registry.example/kube-controller-manager:v1.36.3", 0, 0)
+	r.createDeployment(metav1.NamespaceSystem, "kube-controller-manager",
+		"registry.example/kube-controller-manager:v1.36.3", 0, 0)
 	r.createLease(metav1.NamespaceSystem, "kube-controller-manager", "node-1_1234", time.Hour, 15*time.Second)
 }
 
@@ -112,7 +117,8 @@ func foregroundDeletions() []situation {
 				r.deleteBy(widgets, "second", foreground)
 				return r.deleteBy(widgets, "first", foreground)
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.OwnerCycle, blocker.UnknownFinalizer}, next: "/metadata/ownerReferences/0",
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.OwnerCycle, blocker.UnknownFinalizer},
+			next: "/metadata/ownerReferences/0",
 			step: func(r *place) {
 				r.removeReference(widgets, "second")
 				r.removeFinalizers(widgets, "first") // as the garbage collector does now
@@ -229,7 +235,8 @@ func remainingDependents() []situation {
 				r.createOwned(widgets, "Widget", "dependent", nil, r.createOwner("owner"), stranger)
 				return r.deleteBy(widgets, "owner", foreground)
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.OwnerUnresolvable}, next: "remove the owner reference", evidence: []string{"no version of this kind is served"},
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.OwnerUnresolvable}, next: "remove the owner reference",
+			evidence: []string{"no version of this kind is served"},
 			step: func(r *place) {
 				r.deleteCustom(widgets, "dependent")
 				r.removeFinalizers(widgets, "owner")
@@ -256,11 +263,13 @@ var applications = schema.GroupVersionResource{Group: "argoproj.io", Version: "v
 // deleteApplication creates an Argo CD application that has the stack, and deletes both.
 func (r *place) deleteApplication(stack string) []string {
 	r.T.Helper()
-	application := r.createCustom(r.createCRD(applications.Group, "Application"), "Application", "application", "resources-finalizer.argocd.argoproj.io")
+	application := r.createCustom(r.createCRD(applications.Group, "Application"), "Application", "application",
+		"resources-finalizer.argocd.argoproj.io")
 	application.Object["status"] = map[string]any{"resources": []any{map[string]any{
 		"group": stacks.Group, "version": stacks.Version, "kind": "Stack", "namespace": r.Namespace, "name": stack,
 	}}}
-	_, err := r.dynamic().Resource(applications).Namespace(r.Namespace).UpdateStatus(r.Ctx, application, metav1.UpdateOptions{})
+	_, err := r.dynamic().Resource(applications).Namespace(r.Namespace).
+		UpdateStatus(r.Ctx, application, metav1.UpdateOptions{})
 	r.Must(err, "write status of application")
 	return r.deleteCustom(applications, "application")
 }
@@ -277,7 +286,8 @@ func (r *place) createUnconverted(namespace string) schema.GroupVersionResource 
 	object.SetFinalizers([]string{"unknown.situations.example/f"})
 	_, err := r.dynamic().Resource(resource).Namespace(namespace).Create(r.Ctx, object, metav1.CreateOptions{})
 	r.Must(err, "create Gadget")
-	anything := map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+	anything := map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+		"x-kubernetes-preserve-unknown-fields": true}}
 	definition, err := r.dynamic().Resource(definitions).Get(r.Ctx, resource.GroupResource().String(), metav1.GetOptions{})
 	r.Must(err, "get definition")
 	r.Must(unstructured.SetNestedSlice(definition.Object, []any{
@@ -290,7 +300,8 @@ func (r *place) createUnconverted(namespace string) schema.GroupVersionResource 
 	_, err = r.dynamic().Resource(definitions).Update(r.Ctx, definition, metav1.UpdateOptions{})
 	r.Must(err, "update definition")
 	_, err = r.Client.CoreV1().Services(namespace).Create(r.Ctx, &v1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "converter"}, Spec: v1.ServiceSpec{Selector: map[string]string{"app": "converter"}, Ports: []v1.ServicePort{{Port: 443}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "converter"},
+		Spec:       v1.ServiceSpec{Selector: map[string]string{"app": "converter"}, Ports: []v1.ServicePort{{Port: 443}}},
 	}, metav1.CreateOptions{})
 	r.Must(err, "create service")
 	resource.Version = "v2"

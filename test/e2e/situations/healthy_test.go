@@ -29,7 +29,8 @@ func operatorsThatRun() []situation {
 		{
 			number: "c", name: "the operator runs without leader election",
 			build: func(r *place) []string {
-				r.createDeployment(r.Namespace, "prometheus-operator", "quay.example/prometheus-operator/prometheus-operator:v0.85.0", 1, 1)
+				r.createDeployment(r.Namespace, "prometheus-operator",
+					"quay.example/prometheus-operator/prometheus-operator:v0.85.0", 1, 1)
 				return prometheus.createAndDelete(r)
 			},
 			verdict: blocker.Waiting, roots: acts, next: "logs deployment/prometheus-operator", step: prometheus.finish,
@@ -76,11 +77,13 @@ func replicasOfOperators() []situation {
 		{
 			number: "g", name: "the operator is being updated",
 			build: func(r *place) []string {
-				deployment := r.createDeployment(r.Namespace, "virt", "quay.example/kubevirt/virt-controller:v1.5.0", 2, 0, withoutPods)
+				deployment := r.createDeployment(r.Namespace, "virt", "quay.example/kubevirt/virt-controller:v1.5.0", 2, 0,
+					withoutPods)
 				r.createReplica(deployment, notReady)
 				r.createReplica(deployment, notReady)
 				old := r.createReplica(deployment, isReady)
-				r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, old.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](600)}), "delete old pod")
+				r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, old.Name,
+					metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](600)}), "delete old pod")
 				r.createLease(r.Namespace, "virt-controller", old.Name, 40*time.Second, 15*time.Second)
 				return machine.createAndDelete(r)
 			},
@@ -95,7 +98,8 @@ func operatorsOutOfSight() []situation {
 		{
 			number: "i", name: "the user may not list pods",
 			build: func(r *place) []string {
-				deployment := r.createDeployment(r.Namespace, "vm", "registry.example/victoriametrics/operator:v0.60", 1, 0, withoutPods)
+				deployment := r.createDeployment(r.Namespace, "vm", "registry.example/victoriametrics/operator:v0.60", 1, 0,
+					withoutPods)
 				r.createReplica(deployment, isReady) // the status of the Deployment comes later
 				return append(collector.createAndDelete(r), "--as", r.createUserMissing("pods"))
 			},
@@ -143,9 +147,11 @@ func (r *place) deleteAttachment(driver string) []string {
 	r.T.Helper()
 	attachments := r.Client.StorageV1().VolumeAttachments()
 	_, err := attachments.Create(r.Ctx, &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace, Finalizers: []string{"external-attacher/" + families.SanitizedDriver(driver)}},
+		ObjectMeta: metav1.ObjectMeta{Name: r.Namespace, Finalizers: []string{"external-attacher/" +
+			families.SanitizedDriver(driver)}},
 		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: driver, NodeName: r.Namespace, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("volume")},
+			Attacher: driver, NodeName: r.Namespace,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("volume")},
 		},
 	}, metav1.CreateOptions{})
 	r.Must(err, "create attachment")
@@ -156,6 +162,7 @@ func (r *place) deleteAttachment(driver string) []string {
 // finishAttachment removes the finalizer, as the attacher does.
 func (r *place) finishAttachment() {
 	r.T.Helper()
-	_, err := r.Client.StorageV1().VolumeAttachments().Patch(r.Ctx, r.Namespace, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err := r.Client.StorageV1().VolumeAttachments().Patch(r.Ctx, r.Namespace, types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	r.Must(err, "remove finalizers of attachment")
 }

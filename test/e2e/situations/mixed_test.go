@@ -26,10 +26,12 @@ func mixed() []situation {
 			number: "69", name: "one of two holders lives, and the other is gone", alone: true,
 			build: func(r *place) []string {
 				r.createHolders()
-				r.createCustom(r.createCRD(widget.group, widget.kind), widget.kind, "object", "kueue.x-k8s.io/resource-in-use", "operator.redpanda.com/finalizer")
+				r.createCustom(r.createCRD(widget.group, widget.kind), widget.kind, "object", "kueue.x-k8s.io/resource-in-use",
+					"operator.redpanda.com/finalizer")
 				return r.deleteCustom(widget.resource(), "object")
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerActs, blocker.ControllerGone}, next: "scale deployment/redpanda --replicas=1",
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerActs, blocker.ControllerGone},
+			next: "scale deployment/redpanda --replicas=1",
 			step: widget.finish,
 		},
 		{
@@ -55,8 +57,10 @@ func (r *place) showRecreatedPod() {
 	r.T.Helper()
 	r.createNode(r.Namespace, v1.ConditionTrue, 0)
 	r.createOwnedPod()
-	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, "db-0", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](600)}), "delete pod")
-	command := exec.CommandContext(r.Ctx, filepath.Join(harness.Binaries().Dir, "exeunt"), "why", "pod/db-0", "--watch", "-o", "json", "-n", r.Namespace, "--kubeconfig", r.Plane.AdminKubeconfig)
+	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, "db-0",
+		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](600)}), "delete pod")
+	command := exec.CommandContext(r.Ctx, filepath.Join(harness.Binaries().Dir, "exeunt"), "why", "pod/db-0", "--watch",
+		"-o", "json", "-n", r.Namespace, "--kubeconfig", r.Plane.AdminKubeconfig)
 	out, err := command.StdoutPipe()
 	r.Must(err, "connect to the output")
 	r.Must(command.Start(), "start exeunt")
@@ -69,7 +73,8 @@ func (r *place) showRecreatedPod() {
 		r.T.Errorf("the second report is %+v, %v, want gone", gone, err)
 	}
 	again := r.expectReport(reports, blocker.None, blocker.Recreated)
-	if again.Blockers[0].Holder != "StatefulSet db" || !strings.Contains(again.Blockers[0].Next, "describe statefulset db") || again.Object.UID == gone.Object.UID {
+	if again.Blockers[0].Holder != "StatefulSet db" || !strings.Contains(again.Blockers[0].Next,
+		"describe statefulset db") || again.Object.UID == gone.Object.UID {
 		r.T.Errorf("the report is %+v, want StatefulSet db and another UID", again)
 	}
 	r.Must(command.Wait(), "watch")
@@ -102,7 +107,8 @@ func (r *place) createOwnedPod() {
 // controller was seen by its Lease only, which expires after 15 seconds.
 func (r *place) showWrongClock() {
 	r.T.Helper()
-	r.createCustom(r.createCRD(widget.group, widget.kind), widget.kind, "object", "situations.secrets.hashicorp.com/finalizer")
+	r.createCustom(r.createCRD(widget.group, widget.kind), widget.kind, "object",
+		"situations.secrets.hashicorp.com/finalizer")
 	r.deleteCustom(widget.resource(), "object")
 	lease := r.createLease(r.Namespace, "b0d477c0.hashicorp.com", "outside_1", 0, 15*time.Second)
 	for _, shift := range []time.Duration{-time.Hour, 0, time.Hour} {
@@ -134,7 +140,9 @@ func (r *place) showMany() {
 	r.createDeployment(r.Namespace, "kueue", "registry.example/kueue/kueue:v0.12", 1, 1)
 	configs := r.Client.CoreV1().ConfigMaps(r.Namespace)
 	r.eachOfMany(func(name string) error {
-		_, err := configs.Create(r.Ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"kueue.x-k8s.io/resource-in-use"}}}, metav1.CreateOptions{})
+		_, err := configs.Create(r.Ctx,
+			&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"kueue.x-k8s.io/resource-in-use"}}},
+			metav1.CreateOptions{})
 		return err
 	})
 	r.Must(configs.DeleteCollection(r.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "delete all")
@@ -148,7 +156,8 @@ func (r *place) showMany() {
 	go func() {
 		defer close(done)
 		r.eachOfMany(func(name string) error {
-			_, err := configs.Patch(r.Ctx, name, "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			_, err := configs.Patch(r.Ctx, name, "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`),
+				metav1.PatchOptions{})
 			return err
 		})
 	}()

@@ -36,7 +36,8 @@ func (r *place) claimAllRemoved() {
 	namespace, err := r.Client.CoreV1().Namespaces().Get(r.Ctx, r.Namespace, metav1.GetOptions{})
 	r.Must(err, "get namespace")
 	namespace.Status.Conditions = []v1.NamespaceCondition{{
-		Type: v1.NamespaceContentRemaining, Status: v1.ConditionFalse, Reason: "ContentRemoved", Message: "All content successfully removed",
+		Type: v1.NamespaceContentRemaining, Status: v1.ConditionFalse, Reason: "ContentRemoved",
+		Message: "All content successfully removed",
 	}}
 	_, err = r.Client.CoreV1().Namespaces().UpdateStatus(r.Ctx, namespace, metav1.UpdateOptions{})
 	r.Must(err, "write conditions")
@@ -50,19 +51,22 @@ const aggregated = "v1.aggregated.situations.example"
 func (r *place) createAggregatedAPI() {
 	r.T.Helper()
 	_, err := r.Client.CoreV1().Services("default").Create(r.Ctx, &v1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "aggregated"}, Spec: v1.ServiceSpec{Selector: map[string]string{"app": "aggregated"}, Ports: []v1.ServicePort{{Port: 443}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "aggregated"},
+		Spec:       v1.ServiceSpec{Selector: map[string]string{"app": "aggregated"}, Ports: []v1.ServicePort{{Port: 443}}},
 	}, metav1.CreateOptions{})
 	r.Must(err, "create service")
 	_, err = r.Client.DiscoveryV1().EndpointSlices("default").Create(r.Ctx, &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: "aggregated", Labels: map[string]string{discoveryv1.LabelServiceName: "aggregated"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "aggregated",
+			Labels: map[string]string{discoveryv1.LabelServiceName: "aggregated"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}, metav1.CreateOptions{})
 	r.Must(err, "create EndpointSlice")
 	r.apply(apiServices, "", map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": aggregated},
 		"spec": map[string]any{
-			"group": "aggregated.situations.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10, "insecureSkipTLSVerify": true,
-			"service": map[string]any{"namespace": "default", "name": "aggregated"},
+			"group": "aggregated.situations.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
+			"insecureSkipTLSVerify": true,
+			"service":               map[string]any{"namespace": "default", "name": "aggregated"},
 		},
 	})
 	r.Until("the API server reports the aggregated API", func() bool {
@@ -79,33 +83,36 @@ func (r *place) deleteAggregatedAPI() {
 
 // namespaces returns the situations of namespaces and of definitions of custom resources.
 func namespaces() []situation {
-	return slices.Concat(remainingObjects(), foreignFinalizers(), pendingObjects(), unreachable(), unconverted(), []situation{
-		{
-			number: "64", name: "a definition is deleted, and an object waits for an operator that is gone", alone: true,
-			build: func(r *place) []string {
-				r.createCustom(r.createStoppedTofu(), "Terraform", "plan", tofuFinalizer)
-				r.Must(r.dynamic().Resource(definitions).Delete(r.Ctx, plans.GroupResource().String(), metav1.DeleteOptions{}), "delete definition")
-				r.Until("the API server deletes the object", func() bool { return r.live(plans, "plan").GetDeletionTimestamp() != nil })
-				return []string{"crd/" + plans.GroupResource().String()}
+	return slices.Concat(remainingObjects(), foreignFinalizers(), pendingObjects(), unreachable(), unconverted(),
+		[]situation{
+			{
+				number: "64", name: "a definition is deleted, and an object waits for an operator that is gone", alone: true,
+				build: func(r *place) []string {
+					r.createCustom(r.createStoppedTofu(), "Terraform", "plan", tofuFinalizer)
+					r.Must(r.dynamic().Resource(definitions).Delete(r.Ctx, plans.GroupResource().String(), metav1.DeleteOptions{}),
+						"delete definition")
+					r.Until("the API server deletes the object",
+						func() bool { return r.live(plans, "plan").GetDeletionTimestamp() != nil })
+					return []string{"crd/" + plans.GroupResource().String()}
+				},
+				verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "tofu",
+				step: func(r *place) { r.removeFinalizers(plans, "plan") },
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "tofu",
-			step: func(r *place) { r.removeFinalizers(plans, "plan") },
-		},
-		{
-			number: "65", name: "a namespace is empty, and the namespace controller is down", alone: true,
-			build: func(r *place) []string {
-				r.createStoppedManager()
-				return r.deleteNamespace()
+			{
+				number: "65", name: "a namespace is empty, and the namespace controller is down", alone: true,
+				build: func(r *place) []string {
+					r.createStoppedManager()
+					return r.deleteNamespace()
+				},
+				verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "/finalize",
+				step: (*place).finalizeNamespace,
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "/finalize",
-			step: (*place).finalizeNamespace,
-		},
-		{
-			number: "g1", name: "a namespace is empty, and the namespace controller runs outside",
-			build: (*place).deleteNamespace, verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen},
-			step: (*place).finalizeNamespace,
-		},
-	})
+			{
+				number: "g1", name: "a namespace is empty, and the namespace controller runs outside",
+				build: (*place).deleteNamespace, verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen},
+				step: (*place).finalizeNamespace,
+			},
+		})
 }
 
 // remainingObjects returns the situations of namespaces in which objects remain.
@@ -154,7 +161,8 @@ func foreignFinalizers() []situation {
 			number: "59r", name: "Rancher's finalizer is on a namespace, and Rancher runs in another cluster",
 			build: func(r *place) []string {
 				name := r.Namespace + "-rancher"
-				namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"controller.cattle.io/namespace-auth"}}}
+				namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+					Finalizers: []string{"controller.cattle.io/namespace-auth"}}}
 				_, err := r.Client.CoreV1().Namespaces().Create(r.Ctx, namespace, metav1.CreateOptions{})
 				r.Must(err, "create namespace")
 				r.Must(r.Client.CoreV1().Namespaces().Delete(r.Ctx, name, metav1.DeleteOptions{}), "delete namespace")
@@ -204,7 +212,8 @@ func unreachable() []situation {
 				r.createAggregatedAPI()
 				return r.deleteNamespace()
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.APIUnreachable}, next: "delete apiservice " + aggregated, step: finish,
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.APIUnreachable}, next: "delete apiservice " + aggregated,
+			step: finish,
 		},
 		{
 			number: "62", name: "an aggregated API is away, and its pods are starting", alone: true,
@@ -213,7 +222,8 @@ func unreachable() []situation {
 				r.createAggregatedAPI()
 				return r.deleteNamespace()
 			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.APIUnreachable}, next: "get apiservice " + aggregated, step: finish,
+			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.APIUnreachable}, next: "get apiservice " + aggregated,
+			step: finish,
 		},
 	}
 }
@@ -227,7 +237,8 @@ func unconverted() []situation {
 				r.createUnconverted(r.Namespace)
 				return r.deleteNamespace()
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ConversionFails}, next: "gadgets.conversion.situations.example",
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ConversionFails},
+			next: "gadgets.conversion.situations.example",
 			step: func(r *place) {
 				r.stopConversion("gadgets.conversion.situations.example")
 				gadgets := schema.GroupVersionResource{Group: "conversion.situations.example", Version: "v2", Resource: "gadgets"}
@@ -245,7 +256,8 @@ func unconverted() []situation {
 				r.createUnconverted(r.Namespace)
 				return []string{"gadgets.v2.conversion.situations.example/gadget"}
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ConversionFails}, next: "gadgets.conversion.situations.example",
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ConversionFails},
+			next: "gadgets.conversion.situations.example",
 		},
 	}
 }
@@ -253,6 +265,7 @@ func unconverted() []situation {
 // stopConversion lets the API server convert objects of the definition without webhook.
 func (r *place) stopConversion(definition string) {
 	r.T.Helper()
-	_, err := r.dynamic().Resource(definitions).Patch(r.Ctx, definition, types.MergePatchType, []byte(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`), metav1.PatchOptions{})
+	_, err := r.dynamic().Resource(definitions).Patch(r.Ctx, definition, types.MergePatchType,
+		[]byte(`{"spec":{"conversion":{"strategy":"None","webhook":null}}}`), metav1.PatchOptions{})
 	r.Must(err, "change conversion")
 }

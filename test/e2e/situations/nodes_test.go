@@ -27,7 +27,8 @@ var nodePods = []situation{
 		build: func(r *place) []string {
 			r.createNode(r.Namespace, v1.ConditionTrue, 0)
 			args := r.deletePodOnNode(r.Namespace, 1)
-			r.createPodWarning("FailedUnMount", "Unmounting volume failed: driver hostpath.csi.example not found in the list of registered CSI drivers")
+			r.createPodWarning("FailedUnMount",
+				"Unmounting volume failed: driver hostpath.csi.example not found in the list of registered CSI drivers")
 			return args
 		},
 		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.KubeletStopping}, next: "describe pod pod", step: forcePod,
@@ -59,7 +60,8 @@ var nodePods = []situation{
 			r.createNode(r.Namespace, v1.ConditionUnknown, 90*time.Second)
 			return r.deletePodOnNode(r.Namespace, 1)
 		},
-		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.NodeUnreachable}, next: "may be starting again", absent: "out-of-service", step: forcePod,
+		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.NodeUnreachable}, next: "may be starting again",
+		absent: "out-of-service", step: forcePod,
 	},
 	{
 		number: "39b", name: "the node is gone within the grace period, the collector is alive", alone: true,
@@ -67,7 +69,8 @@ var nodePods = []situation{
 			r.createLease("kube-system", "kube-controller-manager", "node-1_1234", 0, time.Hour)
 			return r.deletePodOnNode(r.Namespace, 600)
 		},
-		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.NodeGone}, next: "get pod pod", absent: "--force", step: forcePod,
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.NodeGone}, next: "get pod pod", absent: "--force",
+		step: forcePod,
 	},
 	{
 		number: "39c", name: "the node is gone, the grace period has just ended, the collector is alive", alone: true,
@@ -75,7 +78,8 @@ var nodePods = []situation{
 			r.createLease("kube-system", "kube-controller-manager", "node-1_1234", 0, time.Hour)
 			return r.deletePodOnNode(r.Namespace, 1)
 		},
-		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.NodeGone}, next: "get pod pod", absent: "--force", step: forcePod,
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.NodeGone}, next: "get pod pod", absent: "--force",
+		step: forcePod,
 	},
 	{
 		number: "n2", name: "the kubelet is slow and reports no error",
@@ -93,10 +97,12 @@ func forcePod(r *place) { r.forcePod("pod") }
 // createNode creates a node whose kubelet renewed its Lease the given time ago.
 func (r *place) createNode(name string, ready v1.ConditionStatus, silent time.Duration) {
 	r.T.Helper()
-	node, err := r.Client.CoreV1().Nodes().Create(r.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	node, err := r.Client.CoreV1().Nodes().Create(r.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	r.Must(err, "create node")
 	node.Status.Conditions = []v1.NodeCondition{{
-		Type: v1.NodeReady, Status: ready, Reason: "NodeStatusUnknown", LastTransitionTime: metav1.NewTime(time.Now().Add(-silent)),
+		Type: v1.NodeReady, Status: ready, Reason: "NodeStatusUnknown",
+		LastTransitionTime: metav1.NewTime(time.Now().Add(-silent)),
 	}}
 	_, err = r.Client.CoreV1().Nodes().UpdateStatus(r.Ctx, node, metav1.UpdateOptions{})
 	r.Must(err, "set status of node")
@@ -105,12 +111,14 @@ func (r *place) createNode(name string, ready v1.ConditionStatus, silent time.Du
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v1.NamespaceNodeLease},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To(name), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-silent))),
+			HolderIdentity: ptr.To(name), LeaseDurationSeconds: ptr.To[int32](40),
+			RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-silent))),
 		},
 	}
 	_, err = r.Client.CoordinationV1().Leases(v1.NamespaceNodeLease).Create(r.Ctx, lease, metav1.CreateOptions{})
 	r.Must(err, "create Lease of node")
-	_, err = r.Client.StorageV1().CSINodes().Create(r.Ctx, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err = r.Client.StorageV1().CSINodes().Create(r.Ctx, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	r.Must(err, "create CSINode")
 }
 
@@ -120,7 +128,8 @@ func (r *place) deletePodOnNode(node string, grace int64) []string {
 	r.T.Helper()
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "pod"},
-		Spec:       v1.PodSpec{NodeName: node, Containers: []v1.Container{{Name: "c", Image: "i"}}, TerminationGracePeriodSeconds: ptr.To(grace)},
+		Spec: v1.PodSpec{NodeName: node, Containers: []v1.Container{{Name: "c", Image: "i"}},
+			TerminationGracePeriodSeconds: ptr.To(grace)},
 	}
 	_, err := r.Client.CoreV1().Pods(r.Namespace).Create(r.Ctx, pod, metav1.CreateOptions{})
 	r.Must(err, "create pod")
@@ -141,7 +150,8 @@ func (r *place) createPodWarning(reason, message string) {
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: "pod-", Namespace: r.Namespace},
 		InvolvedObject: v1.ObjectReference{Kind: "Pod", Namespace: r.Namespace, Name: "pod", UID: pod.UID},
 		Type:           v1.EventTypeWarning, Reason: reason, Message: message, Count: 7,
-		FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(), Source: v1.EventSource{Component: "kubelet", Host: r.Namespace},
+		FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(),
+		Source: v1.EventSource{Component: "kubelet", Host: r.Namespace},
 	}
 	_, err = r.Client.CoreV1().Events(r.Namespace).Create(r.Ctx, event, metav1.CreateOptions{})
 	r.Must(err, "create event")
@@ -150,5 +160,6 @@ func (r *place) createPodWarning(reason, message string) {
 // forcePod deletes the pod with a grace period of 0, as the kubelet does in the end.
 func (r *place) forcePod(name string) {
 	r.T.Helper()
-	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}), "delete pod by force")
+	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, name,
+		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}), "delete pod by force")
 }

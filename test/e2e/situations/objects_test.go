@@ -21,7 +21,8 @@ const noPods = "situations.example/no-pods"
 
 // createDeployment creates a Deployment with one container "main", its status, and its
 // pods, so many of which are ready. The other pods have not started.
-func (r *place) createDeployment(namespace, name, image string, replicas, ready int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+func (r *place) createDeployment(namespace, name, image string, replicas, ready int32,
+	change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	r.T.Helper()
 	labels := map[string]string{"app": name}
 	deployment := &appsv1.Deployment{
@@ -61,7 +62,8 @@ func (r *place) setReady(deployment *appsv1.Deployment, ready int32) *appsv1.Dep
 		ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas,
 		ReadyReplicas: ready, AvailableReplicas: ready, UnavailableReplicas: replicas - ready,
 	}
-	written, err := r.Client.AppsV1().Deployments(deployment.Namespace).UpdateStatus(r.Ctx, deployment, metav1.UpdateOptions{})
+	written, err := r.Client.AppsV1().Deployments(deployment.Namespace).
+		UpdateStatus(r.Ctx, deployment, metav1.UpdateOptions{})
 	r.Must(err, "set status of Deployment")
 	return written
 }
@@ -71,8 +73,9 @@ func (r *place) createReplica(deployment *appsv1.Deployment, set func(*v1.Pod)) 
 	r.T.Helper()
 	template := deployment.Spec.Template
 	return r.createPodWithStatus(&v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: deployment.Name + "-7d9f8-", Namespace: deployment.Namespace, Labels: template.Labels},
-		Spec:       template.Spec,
+		ObjectMeta: metav1.ObjectMeta{GenerateName: deployment.Name + "-7d9f8-", Namespace: deployment.Namespace,
+			Labels: template.Labels},
+		Spec: template.Spec,
 	}, set)
 }
 
@@ -93,7 +96,8 @@ func (r *place) createPodWithStatus(pod *v1.Pod, set func(*v1.Pod)) *v1.Pod {
 
 // isReady makes the pod run and be ready.
 func isReady(pod *v1.Pod) {
-	setPod(pod, v1.PodRunning, v1.ContainerStatus{Ready: true, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Now()}}})
+	setPod(pod, v1.PodRunning, v1.ContainerStatus{Ready: true,
+		State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Now()}}})
 }
 
 // notReady makes the pod wait for its containers.
@@ -102,7 +106,8 @@ func notReady(pod *v1.Pod) { waits("ContainerCreating", "")(pod) }
 // waits makes the pod's containers wait for the reason.
 func waits(reason, message string) func(*v1.Pod) {
 	return func(pod *v1.Pod) {
-		setPod(pod, v1.PodPending, v1.ContainerStatus{State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason, Message: message}}})
+		setPod(pod, v1.PodPending,
+			v1.ContainerStatus{State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason, Message: message}}})
 	}
 }
 
@@ -113,7 +118,8 @@ func setPod(pod *v1.Pod, phase v1.PodPhase, status v1.ContainerStatus) {
 		ready = v1.ConditionTrue
 	}
 	pod.Status.Phase = phase
-	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: ready}, {Type: v1.ContainersReady, Status: ready}}
+	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: ready},
+		{Type: v1.ContainersReady, Status: ready}}
 	pod.Status.ContainerStatuses = nil
 	for _, container := range pod.Spec.Containers {
 		status.Name, status.Image = container.Name, container.Image
@@ -128,7 +134,8 @@ func (r *place) createLease(namespace, name, holder string, renewedAgo, duration
 	lease, err := r.Client.CoordinationV1().Leases(namespace).Create(r.Ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To(int32(duration / time.Second)), AcquireTime: &renewed, RenewTime: &renewed,
+			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To(int32(duration / time.Second)), AcquireTime: &renewed,
+			RenewTime: &renewed,
 		},
 	}, metav1.CreateOptions{})
 	r.Must(err, "create Lease")
@@ -137,13 +144,15 @@ func (r *place) createLease(namespace, name, holder string, renewedAgo, duration
 
 // createWarning creates a warning about the object, as the component reported it the given
 // time ago.
-func (r *place) createWarning(object *unstructured.Unstructured, reason, message string, ago time.Duration, component string) {
+func (r *place) createWarning(object *unstructured.Unstructured, reason, message string, ago time.Duration,
+	component string) {
 	r.T.Helper()
 	r.createEvent(object, v1.EventTypeWarning, reason, message, ago, component)
 }
 
 // createEvent creates an event of the type about the object.
-func (r *place) createEvent(object *unstructured.Unstructured, eventType, reason, message string, ago time.Duration, component string) {
+func (r *place) createEvent(object *unstructured.Unstructured, eventType, reason, message string, ago time.Duration,
+	component string) {
 	r.T.Helper()
 	namespace := object.GetNamespace()
 	if namespace == "" {
@@ -153,7 +162,8 @@ func (r *place) createEvent(object *unstructured.Unstructured, eventType, reason
 	_, err := r.Client.CoreV1().Events(namespace).Create(r.Ctx, &v1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "situations-", Namespace: namespace},
 		InvolvedObject: v1.ObjectReference{
-			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+			UID: object.GetUID(),
 		},
 		Type: eventType, Reason: reason, Message: message, Count: 3, FirstTimestamp: at, LastTimestamp: at,
 		Source: v1.EventSource{Component: component},
@@ -172,7 +182,8 @@ func (r *place) dynamic() dynamic.Interface {
 }
 
 // definitions is the resource of the definitions of custom resources.
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+	Resource: "customresourcedefinitions"}
 
 // createCRD defines a namespaced kind with version v1 in the group, without a schema, and
 // waits until the API server serves it. A definition that exists stays.
@@ -200,13 +211,15 @@ func (r *place) createCRD(group, kind string) schema.GroupVersionResource {
 
 // createCustom creates an object of the resource with the finalizers in the situation's
 // namespace.
-func (r *place) createCustom(resource schema.GroupVersionResource, kind, name string, finalizers ...string) *unstructured.Unstructured {
+func (r *place) createCustom(resource schema.GroupVersionResource, kind, name string,
+	finalizers ...string) *unstructured.Unstructured {
 	r.T.Helper()
 	return r.createCustomAs("situations", resource, kind, name, finalizers...)
 }
 
 // createCustomAs creates the object with the name of a field manager.
-func (r *place) createCustomAs(manager string, resource schema.GroupVersionResource, kind, name string, finalizers ...string) *unstructured.Unstructured {
+func (r *place) createCustomAs(manager string, resource schema.GroupVersionResource, kind, name string,
+	finalizers ...string) *unstructured.Unstructured {
 	r.T.Helper()
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(resource.GroupVersion().String())
@@ -214,7 +227,8 @@ func (r *place) createCustomAs(manager string, resource schema.GroupVersionResou
 	object.SetName(name)
 	object.SetNamespace(r.Namespace)
 	object.SetFinalizers(finalizers)
-	created, err := r.dynamic().Resource(resource).Namespace(r.Namespace).Create(r.Ctx, object, metav1.CreateOptions{FieldManager: manager})
+	created, err := r.dynamic().Resource(resource).Namespace(r.Namespace).
+		Create(r.Ctx, object, metav1.CreateOptions{FieldManager: manager})
 	r.Must(err, "create "+kind)
 	return created
 }
@@ -222,7 +236,8 @@ func (r *place) createCustomAs(manager string, resource schema.GroupVersionResou
 // deleteCustom deletes the object and returns it as it waits, and the arguments of why.
 func (r *place) deleteCustom(resource schema.GroupVersionResource, name string) []string {
 	r.T.Helper()
-	r.Must(r.dynamic().Resource(resource).Namespace(r.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{}), "delete "+name)
+	r.Must(r.dynamic().Resource(resource).Namespace(r.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{}),
+		"delete "+name)
 	return []string{resource.GroupResource().String() + "/" + name}
 }
 
@@ -230,15 +245,18 @@ func (r *place) deleteCustom(resource schema.GroupVersionResource, name string) 
 func (r *place) removeFinalizers(resource schema.GroupVersionResource, name string) {
 	r.T.Helper()
 	patch := []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`)
-	_, err := r.dynamic().Resource(resource).Namespace(r.Namespace).Patch(r.Ctx, name, "application/json-patch+json", patch, metav1.PatchOptions{})
+	_, err := r.dynamic().Resource(resource).Namespace(r.Namespace).
+		Patch(r.Ctx, name, "application/json-patch+json", patch, metav1.PatchOptions{})
 	r.Must(err, "remove finalizers of "+name)
 }
 
 // apply applies the object.
-func (r *place) apply(resource schema.GroupVersionResource, namespace string, object map[string]any) *unstructured.Unstructured {
+func (r *place) apply(resource schema.GroupVersionResource, namespace string,
+	object map[string]any) *unstructured.Unstructured {
 	r.T.Helper()
 	content := &unstructured.Unstructured{Object: object}
-	applied, err := r.dynamic().Resource(resource).Namespace(namespace).Apply(r.Ctx, content.GetName(), content, metav1.ApplyOptions{FieldManager: "situations", Force: true})
+	applied, err := r.dynamic().Resource(resource).Namespace(namespace).
+		Apply(r.Ctx, content.GetName(), content, metav1.ApplyOptions{FieldManager: "situations", Force: true})
 	r.Must(err, "apply "+content.GetKind())
 	return applied
 }

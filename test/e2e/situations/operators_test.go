@@ -72,7 +72,8 @@ func jobLoops() []situation {
 				r.createLease(metav1.NamespaceSystem, "kube-controller-manager", "node-1_1234", time.Second, 15*time.Second)
 				return r.deleteJobPod()
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "switch the loop job-controller on again",
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone},
+			next: "switch the loop job-controller on again",
 			step: func(r *place) { r.removeFinalizers(v1.SchemeGroupVersion.WithResource("pods"), "pod") },
 		},
 		{
@@ -83,7 +84,8 @@ func jobLoops() []situation {
 				r.createLease(metav1.NamespaceSystem, "kube-controller-manager", "node-2_1234", time.Second, day)
 				return r.deleteJobPod()
 			},
-			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs}, next: "logs pod/kube-controller-manager-node-2",
+			verdict: blocker.Waiting, roots: []blocker.Reason{blocker.ControllerActs},
+			next: "logs pod/kube-controller-manager-node-2",
 			step: func(r *place) { r.removeFinalizers(v1.SchemeGroupVersion.WithResource("pods"), "pod") },
 		},
 	}
@@ -105,7 +107,8 @@ func clouds() []situation {
 			number: "42", name: "the cloud controller cannot delete the load balancer",
 			build: func(r *place) []string {
 				args := r.deleteService()
-				r.createWarning(r.live(services, "service"), "SyncLoadBalancerFailed", "Error deleting load balancer: quota \"calls\" exceeded", time.Minute, "service-controller")
+				r.createWarning(r.live(services, "service"), "SyncLoadBalancerFailed",
+					"Error deleting load balancer: quota \"calls\" exceeded", time.Minute, "service-controller")
 				return args
 			},
 			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerFails}, next: "describe services service",
@@ -126,13 +129,15 @@ func knownOperators() []situation {
 		{
 			number: "44", name: "the controller of the Ingress is uninstalled",
 			build:   func(r *place) []string { return r.deleteIngress() },
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "install aws-load-balancer-controller again",
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone},
+			next: "install aws-load-balancer-controller again",
 			step: func(r *place) { r.removeFinalizers(ingresses, "ingress") },
 		},
 		{
 			number: "44b", name: "the controller of the target group is uninstalled, its definition remains",
 			build:   targetGroup.createAndDelete,
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "install aws-load-balancer-controller again", step: targetGroup.finish,
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone},
+			next: "install aws-load-balancer-controller again", step: targetGroup.finish,
 		},
 		{
 			number: "44c", name: "the webhook of the operator calls a namespace that is gone",
@@ -149,7 +154,8 @@ func knownOperators() []situation {
 				r.createLease(r.Namespace, "operator.keda.sh", "keda-operator-7d9f8-x_1", time.Hour, 15*time.Second)
 				return kedaObject.createAndDelete(r)
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, next: "scale deployment/keda-operator --replicas=1", step: kedaObject.finish,
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone},
+			next: "scale deployment/keda-operator --replicas=1", step: kedaObject.finish,
 		},
 		{
 			number: "46", name: "the operator crashes again and again",
@@ -158,7 +164,8 @@ func knownOperators() []situation {
 				r.createReplica(deployment, waits("CrashLoopBackOff", "back-off 5m0s restarting failed container"))
 				return rayCluster.createAndDelete(r)
 			},
-			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerFails}, next: "--previous", step: rayCluster.finish,
+			verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerFails}, next: "--previous",
+			step: rayCluster.finish,
 		},
 	}
 }
@@ -177,7 +184,8 @@ func livingOperators() []situation {
 		{
 			number: "45b", name: "the operator has 0 replicas, and its pod held a Lease just now",
 			build: func(r *place) []string {
-				r.createDeployment(r.Namespace, "rabbit", "registry.example/rabbitmqoperator/cluster-operator@sha256:f9b7bdc4a5c0c1d6b8a8ee5c6c1c8f1e7f5d2d6c0b4c3b2a1f0e9d8c7b6a5f4e", 0, 0)
+				r.createDeployment(r.Namespace, "rabbit",
+					"registry.example/rabbitmqoperator/cluster-operator@sha256:f9b7bdc4a5c0c1d6b8a8ee5c6c1c8f1e7f5d2d6c0b4c3b2a1f0e9d8c7b6a5f4e", 0, 0)
 				r.createLease(r.Namespace, "renamed", "rabbit-7d9f8-x_1", 0, time.Hour)
 				return rabbit.createAndDelete(r)
 			},
@@ -197,7 +205,8 @@ func unknownFinalizers() []situation {
 				}
 				return r.deleteWidget("manager")
 			},
-			next: "--show-managed-fields", evidence: []string{"Deployment", "/red fits", "/green fits", "/blue fits", "/gray fits", "set by manager"},
+			next: "--show-managed-fields", evidence: []string{"Deployment", "/red fits", "/green fits", "/blue fits",
+				"/gray fits", "set by manager"},
 		},
 		{
 			number: "48", name: "the finalizer was set with kubectl",

@@ -45,7 +45,8 @@ func (r *place) createHolders() {
 	r.createLease(r.Namespace, "b0d477c0.hashicorp.com", "outside_1", time.Second, 12*time.Hour)
 	r.createDeployment(r.Namespace, "redpanda", "registry.example/redpanda-data/redpanda-operator:v25", 0, 0)
 	r.createLease(r.Namespace, "aa9fc693.vectorized.io", "redpanda-7d9f8-x_1", time.Hour, 15*time.Second)
-	deployment := r.createDeployment(r.Namespace, "vm", "registry.example/victoriametrics/operator:v0.60", 1, 0, withoutPods)
+	deployment := r.createDeployment(r.Namespace, "vm", "registry.example/victoriametrics/operator:v0.60", 1, 0,
+		withoutPods)
 	r.createReplica(deployment, waits("CrashLoopBackOff", "back-off 5m0s restarting failed container"))
 }
 
@@ -149,7 +150,8 @@ func (r *place) createPairedVolume(name string, chosen []ingredient) string {
 		volume.Finalizers = finalizersOf(chosen)
 		if has(chosen, blocker.ClaimExists) {
 			claim := r.CreateClaim(name, r.Namespace)
-			volume.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+			volume.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace,
+				Name: claim.Name, UID: claim.UID}
 		}
 	})
 	if has(chosen, blocker.ClaimExists) {
@@ -178,7 +180,8 @@ func (r *place) createPairedPod(name string, chosen []ingredient) string {
 	if has(chosen, blocker.GracePeriod) {
 		grace = 3600
 	}
-	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}), "delete pod")
+	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}),
+		"delete pod")
 	return "pod/" + name
 }
 

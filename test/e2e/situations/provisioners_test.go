@@ -124,7 +124,8 @@ var onlyProvisioners = []situation{
 			})
 			return []string{"pv/" + volume.Name}
 		},
-		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverMissing}, next: "scale deployment/local-path-provisioner", absent: "by hand",
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverMissing},
+		next: "scale deployment/local-path-provisioner", absent: "by hand",
 		evidence: []string{"provisioned-by is rancher.io/local-path"},
 		step:     func(r *place) { r.DeleteVolume(r.Namespace + "-disk") },
 	},
@@ -136,7 +137,8 @@ var onlyProvisioners = []situation{
 			r.createLease(r.Namespace, r.leaseName(), "controller-0", 2*time.Hour, 15*time.Second)
 			return []string{"pv/" + volume.Name}
 		},
-		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen}, next: "find out why no replica", absent: "wait",
+		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.ControllerUnseen}, next: "find out why no replica",
+		absent:   "wait",
 		evidence: []string{"no replica leads, although pods are ready"},
 		step:     func(r *place) { r.reclaim(r.Namespace + "-disk") },
 	},
@@ -156,7 +158,8 @@ var detachedVolumes = []situation{
 		build: func(r *place) []string {
 			volume := r.released()
 			r.createSidecar("csi-provisioner:v6.3.0")
-			r.createWarning(r.asObject(volume), "VolumeFailedDelete", "persistentvolume "+volume.Name+" is still attached to node node-1", time.Minute, r.driverName()+"_pod")
+			r.createWarning(r.asObject(volume), "VolumeFailedDelete",
+				"persistentvolume "+volume.Name+" is still attached to node node-1", time.Minute, r.driverName()+"_pod")
 			return []string{"pv/" + volume.Name}
 		},
 		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
@@ -169,17 +172,20 @@ var detachedVolumes = []situation{
 				r.createNode(r.Namespace, v1.ConditionTrue, 0)
 				attachment := r.attach(r.Namespace+"-disk", r.Namespace, "external-attacher/"+r.leaseName())
 				r.detachFails(attachment, "rpc error: code = DeadlineExceeded desc = context deadline exceeded")
-				r.Must(r.Client.StorageV1().VolumeAttachments().Delete(r.Ctx, attachment.Name, metav1.DeleteOptions{}), "delete VolumeAttachment")
+				r.Must(r.Client.StorageV1().VolumeAttachments().Delete(r.Ctx, attachment.Name, metav1.DeleteOptions{}),
+					"delete VolumeAttachment")
 			})
 		},
-		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.VolumeAttached}, step: func(r *place) { r.strip(attachments, "", "csi-"+r.Namespace); r.reclaim(r.Namespace + "-disk") },
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.VolumeAttached},
+		step: func(r *place) { r.strip(attachments, "", "csi-"+r.Namespace); r.reclaim(r.Namespace + "-disk") },
 	},
 }
 
 // registerDriver creates the CSIDriver.
 func (r *place) registerDriver(name string) {
 	r.T.Helper()
-	_, err := r.Client.StorageV1().CSIDrivers().Create(r.Ctx, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := r.Client.StorageV1().CSIDrivers().Create(r.Ctx,
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	r.Must(err, "create CSIDriver")
 }
 
@@ -193,6 +199,7 @@ func (r *place) createOnlySidecar(image string, replicas int32, args ...string) 
 	r.createDeployment("csi", "plugin", image, replicas, replicas, func(d *appsv1.Deployment) {
 		containers := &d.Spec.Template.Spec.Containers
 		(*containers)[0].Args = append(strings.Fields("--csi-address=/csi/csi.sock --leader-election"), args...)
-		*containers = append(*containers, v1.Container{Name: "driver", Image: "example.com/driver:v1", Args: []string{"--endpoint=/csi/csi.sock"}})
+		*containers = append(*containers, v1.Container{Name: "driver", Image: "example.com/driver:v1",
+			Args: []string{"--endpoint=/csi/csi.sock"}})
 	})
 }

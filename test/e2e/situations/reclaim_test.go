@@ -30,17 +30,20 @@ var keptVolumes = []situation{
 				r.createNode(r.Namespace, v1.ConditionTrue, 0)
 				attachment := r.attach(r.Namespace+"-disk", r.Namespace, "external-attacher/"+r.leaseName())
 				r.detachFails(attachment, "rpc error: code = Internal desc = the disk is busy")
-				r.Must(r.Client.StorageV1().VolumeAttachments().Delete(r.Ctx, attachment.Name, metav1.DeleteOptions{}), "delete VolumeAttachment")
+				r.Must(r.Client.StorageV1().VolumeAttachments().Delete(r.Ctx, attachment.Name, metav1.DeleteOptions{}),
+					"delete VolumeAttachment")
 			})
 		},
-		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DetachFailed}, next: "describe volumeattachment", step: (*place).detachAndReclaim,
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DetachFailed}, next: "describe volumeattachment",
+		step: (*place).detachAndReclaim,
 	},
 	{
 		number: "08", name: "the volume is attached to a node that is gone",
 		build: func(r *place) []string {
 			return r.attachedVolume(func() { r.attach(r.Namespace+"-disk", r.Namespace+"-gone") })
 		},
-		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeGone}, next: "last resort, only if you saw", absent: "out-of-service", step: (*place).detachAndReclaim,
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.NodeGone}, next: "last resort, only if you saw",
+		absent: "out-of-service", step: (*place).detachAndReclaim,
 	},
 	{
 		number: "09", name: "the secret of the deletion is missing",
@@ -97,7 +100,8 @@ var keptVolumes = []situation{
 	{
 		number: "14b", name: "csi-provisioner leads, and a bound volume was deleted before it got its finalizer",
 		build: func(r *place) []string {
-			claim := r.CreateClaim("claim", r.Namespace, func(claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeName = r.Namespace + "-disk" })
+			claim := r.CreateClaim("claim", r.Namespace,
+				func(claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeName = r.Namespace + "-disk" })
 			volume := r.CreateVolume("disk", v1.PersistentVolumeReclaimDelete, r.ofOwnDriver, func(volume *v1.PersistentVolume) {
 				volume.Finalizers, volume.Spec.ClaimRef.UID = nil, claim.UID
 			})
@@ -113,7 +117,8 @@ var keptVolumes = []situation{
 	{
 		number: "17a", name: "csi-provisioner leads, and the deleted volume is Available",
 		build: func(r *place) []string {
-			volume := r.CreateVolume("disk", v1.PersistentVolumeReclaimDelete, r.ofOwnDriver, func(volume *v1.PersistentVolume) { volume.Spec.ClaimRef = nil })
+			volume := r.CreateVolume("disk", v1.PersistentVolumeReclaimDelete, r.ofOwnDriver,
+				func(volume *v1.PersistentVolume) { volume.Spec.ClaimRef = nil })
 			r.editFinalizers(volume, func(list []string) []string { return finalizer.Without(list, finalizer.VolumeProtection) })
 			r.setPhase(volume.Name, v1.VolumeAvailable, "")
 			r.createSidecar("csi-provisioner:v6.3.0")
@@ -155,7 +160,8 @@ var keptVolumes = []situation{
 		build: func(r *place) []string {
 			volume := r.released()
 			r.createSidecar("csi-provisioner:v6.3.0")
-			r.createEvent(r.asObject(volume), v1.EventTypeNormal, "VolumeDelete", "persistentvolume is still attached to node a, waiting for detach", 20*time.Minute, r.driverName())
+			r.createEvent(r.asObject(volume), v1.EventTypeNormal, "VolumeDelete",
+				"persistentvolume is still attached to node a, waiting for detach", 20*time.Minute, r.driverName())
 			return []string{"pv/" + volume.Name}
 		},
 		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
@@ -177,7 +183,8 @@ var keptVolumes = []situation{
 		build: func(r *place) []string {
 			volume := r.released()
 			r.createSidecar("csi-provisioner:v6.3.0")
-			r.createWarning(r.asObject(volume), "VolumeFailedDelete", "rpc error: code = Internal desc = failed", 2*time.Hour, r.driverName())
+			r.createWarning(r.asObject(volume), "VolumeFailedDelete", "rpc error: code = Internal desc = failed", 2*time.Hour,
+				r.driverName())
 			return []string{"pv/" + volume.Name}
 		},
 		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.DriverDeletes},
@@ -206,7 +213,8 @@ func (r *place) detachAndReclaim() {
 func (r *place) leftByAttacher() []string {
 	r.T.Helper()
 	name := "external-attacher/" + r.leaseName()
-	volume := r.CreateVolume("left", v1.PersistentVolumeReclaimDelete, r.ofOwnDriver, func(volume *v1.PersistentVolume) { volume.Finalizers = []string{name} })
+	volume := r.CreateVolume("left", v1.PersistentVolumeReclaimDelete, r.ofOwnDriver,
+		func(volume *v1.PersistentVolume) { volume.Finalizers = []string{name} })
 	r.editFinalizers(volume, func([]string) []string { return []string{name} })
 	r.setPhase(volume.Name, v1.VolumeReleased, "")
 	r.createLease(r.Namespace, "external-attacher-leader-"+r.leaseName(), "attacher", 0, day)
@@ -240,7 +248,8 @@ func (r *place) createEntry(volume *v1.PersistentVolume, kind journal.Kind) {
 	}
 	if kind == journal.KindUnresolved {
 		entry.CustodyBroken = true
-		entry.Unresolved = &journal.Unresolved{Reason: "another program was the leader meanwhile", Since: time.Now().Add(-time.Hour).Unix()}
+		entry.Unresolved = &journal.Unresolved{Reason: "another program was the leader meanwhile",
+			Since: time.Now().Add(-time.Hour).Unix()}
 	}
 	text, err := journal.Encode(entry)
 	r.Must(err, "encode entry")

@@ -23,7 +23,8 @@ var reported = []situation{
 	{
 		number: "74", name: "five drivers, and the provisioner of one is gone", alone: true,
 		build:   func(r *place) []string { return []string{"pv/" + r.oneOfFiveDrivers()} },
-		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverMissing}, next: "kubectl get csidriver", absent: "by hand",
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverMissing}, next: "kubectl get csidriver",
+		absent:   "by hand",
 		evidence: []string{", and not renewed since"},
 		step:     func(r *place) { r.reclaim(r.Namespace + "-disk") },
 	},
@@ -39,11 +40,13 @@ var reported = []situation{
 				volume.Spec.CSI, volume.Spec.NFS = nil, &v1.NFSVolumeSource{Server: "filer.example.com", Path: "/export/a"}
 				volume.Finalizers, volume.Annotations = []string{string(finalizer.InTree)}, nil
 			})
-			r.setPhase(volume.Name, v1.VolumeFailed, "error getting deleter volume plugin for volume \""+volume.Name+"\": no deletable volume plugin matched")
+			r.setPhase(volume.Name, v1.VolumeFailed, "error getting deleter volume plugin for volume \""+volume.Name+
+				"\": no deletable volume plugin matched")
 			r.DeleteVolume(volume.Name)
 			return []string{"pv/" + volume.Name}
 		},
-		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverMissing}, next: "Find out whether the data is still wanted", absent: "by hand",
+		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverMissing},
+		next: "Find out whether the data is still wanted", absent: "by hand",
 		evidence: []string{"no deletable volume plugin matched"},
 		step: func(r *place) {
 			r.SetPolicy(r.Namespace+"-disk", v1.PersistentVolumeReclaimRetain)
@@ -74,7 +77,8 @@ func (r *place) oneOfFiveDrivers() string {
 	for i := range 4 {
 		name := fmt.Sprintf("other-%d.example.com", i)
 		r.registerDriver(name)
-		r.createDeployment(r.Namespace, fmt.Sprintf("other-%d", i), sidecarImage+":v5.2.0", 1, 1, withArgs("--leader-election"), withEnv("DRIVER_NAME", name))
+		r.createDeployment(r.Namespace, fmt.Sprintf("other-%d", i), sidecarImage+":v5.2.0", 1, 1,
+			withArgs("--leader-election"), withEnv("DRIVER_NAME", name))
 		r.createLease(r.Namespace, strings.ReplaceAll(name, ".", "-"), fmt.Sprintf("other-%d-7d9f8-x", i), 0, day)
 	}
 	return r.withoutProvisioner()
@@ -100,7 +104,8 @@ func (r *place) showTwoCauses() {
 	if code != 3 || !strings.HasPrefix(strings.Join(strings.Fields(stdout), " "), first) {
 		r.T.Errorf("the report is %s with exit code %d, want first %q", stdout, code, first)
 	}
-	if want := fmt.Sprintf("\nunknown DriverDeletes: Deployment %s/controller, %d objects\n", r.Namespace, all-young); !strings.Contains(stdout, want) {
+	if want := fmt.Sprintf("\nunknown DriverDeletes: Deployment %s/controller, %d objects\n", r.Namespace,
+		all-young); !strings.Contains(stdout, want) {
 		r.T.Errorf("the report is %s, want the group %q", stdout, want)
 	}
 }
@@ -129,7 +134,8 @@ func (r *place) showAgeOfDeletion() {
 	if len(lines) < 2 || code != 3 || strings.Contains(lines[1], "d") && strings.HasSuffix(lines[1], "2d") {
 		r.T.Errorf("why --all printed %s %s with exit code %d, want the age of the deletion", stdout, stderr, code)
 	}
-	for _, args := range [][]string{{"why", "--all", "--older-than=0s", "-o", "json"}, {"why", "-o", "json", "pv/" + volume.Name}} {
+	for _, args := range [][]string{{"why", "--all", "--older-than=0s", "-o", "json"},
+		{"why", "-o", "json", "pv/" + volume.Name}} {
 		stdout, _, _ := r.run(args...)
 		var answer struct {
 			blocker.Report
@@ -142,7 +148,8 @@ func (r *place) showAgeOfDeletion() {
 		}
 	}
 	stdout, stderr, code = r.run("why", "--all", "--older-than=1h")
-	if code != 0 || !strings.Contains(stdout, "nothing that was seen has waited for 60m or longer") || !strings.Contains(stdout, "1 object waits for less than 60m: --older-than=0 shows") {
+	if code != 0 || !strings.Contains(stdout, "nothing that was seen has waited for 60m or longer") ||
+		!strings.Contains(stdout, "1 object waits for less than 60m: --older-than=0 shows") {
 		r.T.Errorf("why --all --older-than=1h printed %q and %q with exit code %d", stdout, stderr, code)
 	}
 }
@@ -153,10 +160,12 @@ func (r *place) showEndedLoops() {
 	for i, manager := range []string{"kube-controller-manager", "pv-controller", "kube-controller-manager"} {
 		volume := r.CreateVolume(fmt.Sprintf("disk-%d", i), v1.PersistentVolumeReclaimDelete, r.ofOwnDriver)
 		volume.Status.Phase = v1.VolumeReleased
-		_, err := r.Client.CoreV1().PersistentVolumes().UpdateStatus(r.Ctx, volume, metav1.UpdateOptions{FieldManager: manager})
+		_, err := r.Client.CoreV1().PersistentVolumes().UpdateStatus(r.Ctx, volume,
+			metav1.UpdateOptions{FieldManager: manager})
 		r.Must(err, "set phase")
 		written := time.Now()
-		r.Until("the next second begins", func() bool { return time.Now().Unix() > written.Unix() }) // times of writers have whole seconds
+		r.Until("the next second begins",
+			func() bool { return time.Now().Unix() > written.Unix() }) // times of writers have whole seconds
 	}
 	r.createLease(metav1.NamespaceSystem, "pv-controller", "pv-controller-0_exeunt", time.Hour, 15*time.Second)
 	r.stopDeployment(deploy.Namespace, deploy.PVController)
@@ -170,15 +179,18 @@ func (r *place) showEndedLoops() {
 	manager.Spec.RenewTime, manager.Spec.LeaseDurationSeconds = &now, ptr.To[int32](3600)
 	_, err := r.Client.CoordinationV1().Leases(manager.Namespace).Update(r.Ctx, manager, metav1.UpdateOptions{})
 	r.Must(err, "renew Lease")
-	r.Must(r.Client.CoreV1().Pods(metav1.NamespaceSystem).Delete(r.Ctx, "kube-controller-manager-node-1", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}), "delete pod")
-	r.createControllerManager("node-1", "--controllers=*,-persistentvolume-binder-controller,-persistentvolume-protection-controller,-persistentvolumeclaim-protection-controller")
+	r.Must(r.Client.CoreV1().Pods(metav1.NamespaceSystem).Delete(r.Ctx, "kube-controller-manager-node-1",
+		metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}), "delete pod")
+	r.createControllerManager("node-1",
+		"--controllers=*,-persistentvolume-binder-controller,-persistentvolume-protection-controller,-persistentvolumeclaim-protection-controller")
 	r.expectOneFinding("no program runs")
 }
 
 // stopDeployment sets the replicas of the Deployment to none.
 func (r *place) stopDeployment(namespace, name string) {
 	r.T.Helper()
-	_, err := r.Client.AppsV1().Deployments(namespace).Patch(r.Ctx, name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
+	_, err := r.Client.AppsV1().Deployments(namespace).Patch(r.Ctx, name, types.MergePatchType,
+		[]byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
 	r.Must(err, "stop Deployment")
 }
 
@@ -189,7 +201,8 @@ func (r *place) expectOneFinding(want string) {
 	findings := slices.DeleteFunc(strings.Split(stdout, "\n"), func(line string) bool {
 		return !strings.HasPrefix(line, "! ") || !strings.Contains(line, "program") && !strings.Contains(line, "loops")
 	})
-	if len(findings) != 1 || !strings.HasPrefix(findings[0], "! "+want) || strings.Contains(stdout, "work at once") || code != 2 || !strings.Contains(stderr, "volumes are not all protected") {
+	if len(findings) != 1 || !strings.HasPrefix(findings[0], "! "+want) || strings.Contains(stdout, "work at once") ||
+		code != 2 || !strings.Contains(stderr, "volumes are not all protected") {
 		r.T.Errorf("status printed %s and %q with exit code %d, want one finding: %q", stdout, stderr, code, want)
 	}
 }
@@ -208,7 +221,8 @@ func (r *place) showNothingLeft() {
 	}
 	r.run("rollback", "--confirm")
 	after, stderr, code := r.run("rollback")
-	if code != 0 || !strings.Contains(after, "Nothing is left to do.") || strings.Contains(after, "pending") || strings.Contains(after, r.leaseName()) {
+	if code != 0 || !strings.Contains(after, "Nothing is left to do.") || strings.Contains(after, "pending") ||
+		strings.Contains(after, r.leaseName()) {
 		r.T.Errorf("rollback printed %s and %q with exit code %d, want nothing left", after, stderr, code)
 	}
 }

@@ -29,7 +29,8 @@ func TestStorageChainsSendFewRequests(t *testing.T) {
 	r.createSnapshotPair(true)
 	r.deleteOf(contents, "", r.Namespace)
 	r.deleteOf(snapshots, r.Namespace, "snapshot")
-	r.createClaimOnly("kubernetes.io/pvc-protection", claimAsSource, "provisioner.storage.kubernetes.io/cloning-protection")
+	r.createClaimOnly("kubernetes.io/pvc-protection", claimAsSource,
+		"provisioner.storage.kubernetes.io/cloning-protection")
 	r.CreateClaim("clone", r.Namespace, harness.CloneOf("claim"))
 	r.deleteClaim()
 	for name, ref := range map[string]cluster.Ref{
@@ -103,7 +104,8 @@ func (f recorder) RoundTrip(request *http.Request) (*http.Response, error) { ret
 // isDiscovery reports whether the request asks which kinds are served.
 func isDiscovery(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
-	return len(strings.Split(strings.Trim(path, "/"), "/")) < 3 || strings.HasPrefix(path, "/apis/") && len(strings.Split(strings.Trim(path, "/"), "/")) == 3
+	return len(strings.Split(strings.Trim(path, "/"), "/")) < 3 || strings.HasPrefix(path, "/apis/") &&
+		len(strings.Split(strings.Trim(path, "/"), "/")) == 3
 }
 
 // listed returns the resource of a list.

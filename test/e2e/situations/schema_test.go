@@ -14,19 +14,27 @@ import (
 
 // changedSchemas are specs of objects, and schemas that came later, which most of them violate.
 var changedSchemas = map[string]struct{ spec, schema string }{
-	"RootRequired":  {"{a: 1}", "{type: object, required: [other], properties: {other: {type: object}}}"},
-	"DeepRequired":  {"{a: 1}", "{type: object, properties: {spec: {type: object, required: [b], properties: {b: {type: string}, a: {type: integer}}}}}"},
-	"RootRule":      {"{a: 1}", "{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}}}, x-kubernetes-validations: [{rule: self.spec.a > 3}]}"},
-	"DeepRule":      {"{a: 1}", "{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: self.a > 3}]}}}"},
-	"DeepType":      {"{a: 1}", "{type: object, properties: {spec: {type: object, properties: {a: {type: string}}}}}"},
-	"Growing":       {"{a: 1}", "{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: self.a > oldSelf.a}]}}}"},
-	"Immutable":     {"{a: 1}", "{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: self == oldSelf}]}}}"},
-	"DeepOneOf":     {"{a: 1}", "{type: object, properties: {spec: {type: object, properties: {a: {type: integer}, b: {type: string}}, oneOf: [{required: [b]}]}}}"},
-	"Duplicates":    {"{l: [{k: a}, {k: a}]}", "{type: object, properties: {spec: {type: object, properties: {l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {k: {type: string}}}}}}}}"},
-	"RuleAndType":   {"{a: text}", "{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}}}, x-kubernetes-validations: [{rule: self.spec.a > 3}]}"},
-	"AtomicList":    {"{l: [a]}", "{type: object, properties: {spec: {type: object, properties: {l: {type: array, items: {type: string, enum: [b]}}}}}}"},
-	"Pruned":        {"{a: 1}", "{type: object, properties: {spec: {type: object, properties: {b: {type: string}}}}}"},
-	"Defaulted":     {"{a: 1}", "{type: object, required: [other], properties: {spec: {type: object, properties: {a: {type: integer}}}, other: {type: string, default: text}}}"},
+	"RootRequired": {"{a: 1}", "{type: object, required: [other], properties: {other: {type: object}}}"},
+	"DeepRequired": {"{a: 1}", "{type: object, properties: {spec: {type: object, required: [b], properties: {b: {type: string}, a: {type: integer}}}}}"},
+	"RootRule": {"{a: 1}",
+		"{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}}}, x-kubernetes-validations: [{rule: self.spec.a > 3}]}"},
+	"DeepRule": {"{a: 1}",
+		"{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: self.a > 3}]}}}"},
+	"DeepType": {"{a: 1}", "{type: object, properties: {spec: {type: object, properties: {a: {type: string}}}}}"},
+	"Growing": {"{a: 1}",
+		"{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: self.a > oldSelf.a}]}}}"},
+	"Immutable": {"{a: 1}",
+		"{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}, x-kubernetes-validations: [{rule: self == oldSelf}]}}}"},
+	"DeepOneOf": {"{a: 1}",
+		"{type: object, properties: {spec: {type: object, properties: {a: {type: integer}, b: {type: string}}, oneOf: [{required: [b]}]}}}"},
+	"Duplicates": {"{l: [{k: a}, {k: a}]}",
+		"{type: object, properties: {spec: {type: object, properties: {l: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [k], items: {type: object, required: [k], properties: {k: {type: string}}}}}}}}"},
+	"RuleAndType": {"{a: text}",
+		"{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}}}, x-kubernetes-validations: [{rule: self.spec.a > 3}]}"},
+	"AtomicList": {"{l: [a]}", "{type: object, properties: {spec: {type: object, properties: {l: {type: array, items: {type: string, enum: [b]}}}}}}"},
+	"Pruned":     {"{a: 1}", "{type: object, properties: {spec: {type: object, properties: {b: {type: string}}}}}"},
+	"Defaulted": {"{a: 1}",
+		"{type: object, required: [other], properties: {spec: {type: object, properties: {a: {type: integer}}}, other: {type: string, default: text}}}"},
 	"MetadataNames": {"{a: 1}", "{type: object, properties: {metadata: {type: object, properties: {name: {type: string, maxLength: 2}}}}}"},
 	"Valid":         {"{a: 1}", "{type: object, properties: {spec: {type: object, properties: {a: {type: integer}}}}}"},
 }
@@ -74,13 +82,15 @@ func hasReason(blockers []blocker.Blocker, reason blocker.Reason) bool {
 // refused then.
 func (r *place) setNewSchema(resource schema.GroupVersionResource, kind string, content map[string]any) {
 	r.T.Helper()
-	r.Must(unstructured.SetNestedField(content, map[string]any{"type": "string", "enum": []any{"new"}}, "properties", "marker"), "add marker")
+	r.Must(unstructured.SetNestedField(content, map[string]any{"type": "string", "enum": []any{"new"}}, "properties",
+		"marker"), "add marker")
 	r.setSchema(resource, content)
 	marked := &unstructured.Unstructured{Object: map[string]any{"marker": "old"}}
 	marked.SetGroupVersionKind(resource.GroupVersion().WithKind(kind))
 	marked.SetName("marked")
 	r.Until("the schema of "+kind+" holds", func() bool {
-		_, err := r.dynamic().Resource(resource).Namespace(r.Namespace).Create(r.Ctx, marked, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := r.dynamic().Resource(resource).Namespace(r.Namespace).
+			Create(r.Ctx, marked, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err != nil
 	})
 }

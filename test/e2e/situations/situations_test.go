@@ -42,7 +42,8 @@ type situation struct {
 // situations returns all situations.
 func situations() []situation {
 	return slices.Concat(
-		deletingVolumes, keptVolumes, onlyProvisioners, detachedVolumes, uninstalledSnapshots, usedClaims, takenSnapshots, otherUses,
+		deletingVolumes, keptVolumes, onlyProvisioners, detachedVolumes, uninstalledSnapshots, usedClaims, takenSnapshots,
+		otherUses,
 		nodePods, operators(), healthyOperators(), mixed(),
 		foregroundDeletions(), namespaces(), refusals(), advised, reported,
 	)

@@ -17,9 +17,10 @@ import (
 )
 
 var (
-	snapshots   = snapshotv1.SchemeGroupVersion.WithResource("volumesnapshots")
-	contents    = snapshotv1.SchemeGroupVersion.WithResource("volumesnapshotcontents")
-	groups      = schema.GroupVersionResource{Group: "groupsnapshot.storage.k8s.io", Version: "v1beta2", Resource: "volumegroupsnapshots"}
+	snapshots = snapshotv1.SchemeGroupVersion.WithResource("volumesnapshots")
+	contents  = snapshotv1.SchemeGroupVersion.WithResource("volumesnapshotcontents")
+	groups    = schema.GroupVersionResource{Group: "groupsnapshot.storage.k8s.io", Version: "v1beta2",
+		Resource: "volumegroupsnapshots"}
 	classes     = storagev1.SchemeGroupVersion.WithResource("volumeattributesclasses")
 	deviceUsers = resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
 )
@@ -42,7 +43,8 @@ var takenSnapshots = []situation{
 			r.createDeployment(metav1.NamespaceSystem, "snapshot-controller", "example.com/snapshot-controller:v8.4.0", 1, 1)
 			return r.deleteClaim()
 		},
-		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotRunning}, next: "delete volumesnapshot snapshot", step: (*place).stripClaim,
+		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.SnapshotRunning}, next: "delete volumesnapshot snapshot",
+		step: (*place).stripClaim,
 	},
 	{
 		number: "25d", name: "the claim waits for a snapshot that is being deleted itself", alone: true,
@@ -54,14 +56,16 @@ var takenSnapshots = []situation{
 			r.createDeployment(metav1.NamespaceSystem, "snapshot-controller", "example.com/snapshot-controller:v8.4.0", 1, 1)
 			return r.deleteClaim()
 		},
-		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.UnknownFinalizer}, next: "find the program", absent: "delete",
-		step: func(r *place) { r.strip(snapshots, r.Namespace, "snapshot"); r.stripClaim() },
+		verdict: blocker.Unknown, roots: []blocker.Reason{blocker.UnknownFinalizer}, next: "find the program",
+		absent: "delete",
+		step:   func(r *place) { r.strip(snapshots, r.Namespace, "snapshot"); r.stripClaim() },
 	},
 	{
 		number: "26", name: "the snapshot controller is uninstalled", alone: true,
 		build: func(r *place) []string {
 			r.createClaimOnly(claimAsSource)
-			r.createLease(metav1.NamespaceSystem, "snapshot-controller-leader", "snapshot-controller-0", time.Hour, 15*time.Second)
+			r.createLease(metav1.NamespaceSystem, "snapshot-controller-leader", "snapshot-controller-0", time.Hour,
+				15*time.Second)
 			return r.deleteClaim()
 		},
 		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.ControllerGone}, step: (*place).stripClaim,
@@ -84,7 +88,9 @@ var takenSnapshots = []situation{
 			args := r.deleteOf(contents, "", r.Namespace)
 			content, err := r.dynamic().Resource(contents).Get(r.Ctx, r.Namespace, metav1.GetOptions{})
 			r.Must(err, "get content")
-			r.createWarning(content, "SnapshotDeleteError", "Failed to delete snapshot: rpc error: code = FailedPrecondition desc = a clone depends on the snapshot", time.Minute, "csi-snapshotter "+r.driverName())
+			r.createWarning(content, "SnapshotDeleteError",
+				"Failed to delete snapshot: rpc error: code = FailedPrecondition desc = a clone depends on the snapshot",
+				time.Minute, "csi-snapshotter "+r.driverName())
 			return args
 		},
 		verdict: blocker.Stuck, roots: []blocker.Reason{blocker.DriverRefuses}, next: "describe volumesnapshotcontent",
@@ -150,7 +156,8 @@ var otherUses = []situation{
 				DriverName: r.driverName(), Parameters: map[string]string{"iops": "1"},
 			}, metav1.CreateOptions{})
 			r.Must(err, "create class")
-			r.CreateClaim("claim", r.Namespace, func(claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeAttributesClassName = &r.Namespace })
+			r.CreateClaim("claim", r.Namespace,
+				func(claim *v1.PersistentVolumeClaim) { claim.Spec.VolumeAttributesClassName = &r.Namespace })
 			return r.deleteOf(classes, "", r.Namespace)
 		},
 		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.InUse}, next: "get pvc claim",
@@ -232,7 +239,8 @@ func (r *place) createSnapshotPair(lives bool) {
 			Spec:       snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: &r.Namespace}},
 		}, metav1.CreateOptions{})
 		r.Must(err, "create snapshot")
-		snapshot.Status = &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &r.Namespace, ReadyToUse: ptr.To(true)}
+		snapshot.Status = &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &r.Namespace,
+			ReadyToUse: ptr.To(true)}
 		_, err = client.VolumeSnapshots(r.Namespace).UpdateStatus(r.Ctx, snapshot, metav1.UpdateOptions{})
 		r.Must(err, "set status of snapshot")
 		ref.UID = snapshot.UID

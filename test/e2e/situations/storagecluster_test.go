@@ -65,7 +65,8 @@ func (r *place) released(change ...func(*v1.PersistentVolume)) *v1.PersistentVol
 // releasedOnly is released without the deletion.
 func (r *place) releasedOnly(change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
 	r.T.Helper()
-	volume := r.CreateVolume("disk", v1.PersistentVolumeReclaimDelete, append([]func(*v1.PersistentVolume){r.ofOwnDriver}, change...)...)
+	volume := r.CreateVolume("disk", v1.PersistentVolumeReclaimDelete,
+		append([]func(*v1.PersistentVolume){r.ofOwnDriver}, change...)...)
 	r.editFinalizers(volume, func(list []string) []string { return finalizer.Without(list, finalizer.VolumeProtection) })
 	return r.setPhase(volume.Name, v1.VolumeReleased, "")
 }
@@ -75,7 +76,8 @@ func (r *place) ofOwnDriver(volume *v1.PersistentVolume) {
 	volume.Spec.CSI.Driver = r.driverName()
 	volume.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": r.driverName()}
 	volume.Finalizers = []string{string(finalizer.External)}
-	volume.Spec.ClaimRef = &v1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: r.Namespace, Name: "claim", UID: uuid.NewUUID()}
+	volume.Spec.ClaimRef = &v1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: r.Namespace,
+		Name: "claim", UID: uuid.NewUUID()}
 }
 
 // setPhase writes the phase and the message of the volume.
@@ -108,7 +110,8 @@ func (r *place) reclaim(volume string) {
 // strip removes all finalizers of the object, as its programs do.
 func (r *place) strip(resource schema.GroupVersionResource, namespace, name string) {
 	r.T.Helper()
-	_, err := r.dynamic().Resource(resource).Namespace(namespace).Patch(r.Ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err := r.dynamic().Resource(resource).Namespace(namespace).
+		Patch(r.Ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	r.Must(err, "remove finalizers of "+name)
 }
 
@@ -144,7 +147,8 @@ func (r *place) attach(volume, node string, finalizers ...string) *storagev1.Vol
 // detachFails writes the error of detaching into the status of the attachment.
 func (r *place) detachFails(attachment *storagev1.VolumeAttachment, message string) {
 	r.T.Helper()
-	attachment.Status = storagev1.VolumeAttachmentStatus{Attached: true, DetachError: &storagev1.VolumeError{Time: metav1.Now(), Message: message}}
+	attachment.Status = storagev1.VolumeAttachmentStatus{Attached: true,
+		DetachError: &storagev1.VolumeError{Time: metav1.Now(), Message: message}}
 	_, err := r.Client.StorageV1().VolumeAttachments().UpdateStatus(r.Ctx, attachment, metav1.UpdateOptions{})
 	r.Must(err, "set status of VolumeAttachment")
 }

@@ -29,7 +29,8 @@ func TestNamespaceSurveyIsBounded(t *testing.T) {
 	for i := range objects {
 		r.createConfigMap(fmt.Sprintf("object-%04d", i), strangerFinalizer)
 	}
-	r.Must(r.Client.CoreV1().ConfigMaps(r.Namespace).DeleteCollection(r.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "delete ConfigMaps")
+	r.Must(r.Client.CoreV1().ConfigMaps(r.Namespace).DeleteCollection(r.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		"delete ConfigMaps")
 	r.deleteNamespace()
 	var now, most atomic.Int64
 	var lists atomic.Int64
@@ -53,7 +54,8 @@ func TestNamespaceSurveyIsBounded(t *testing.T) {
 	if report.Verdict != blocker.Unknown || len(report.Blockers) == 0 || len(report.Blockers) > 5 {
 		t.Errorf("the verdict is %v with %d blockers, want unknown with a few", report.Verdict, len(report.Blockers))
 	}
-	if text := fmt.Sprint(report.Blockers); !strings.Contains(text, fmt.Sprintf("%d more objects of the kind ConfigMap", objects-3)) {
+	if text := fmt.Sprint(report.Blockers); !strings.Contains(text,
+		fmt.Sprintf("%d more objects of the kind ConfigMap", objects-3)) {
 		t.Errorf("the blockers %s do not count the ConfigMaps", text)
 	}
 }

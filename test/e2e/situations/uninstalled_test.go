@@ -24,9 +24,11 @@ var uninstalledSnapshots = []situation{
 		build: func(r *place) []string {
 			r.registerDriver(r.driverName())
 			r.createSnapshotPair(true)
-			r.finalizersOf(snapshots, r.Namespace, "snapshot", snapshotBound, "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection")
+			r.finalizersOf(snapshots, r.Namespace, "snapshot", snapshotBound,
+				"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection")
 			r.createOnlySidecar("registry.k8s.io/sig-storage/csi-snapshotter:v8.2.0", 1)
-			r.createDeployment(metav1.NamespaceSystem, "snapshot-controller", "registry.k8s.io/sig-storage/snapshot-controller:v8.2.0", 2, 2)
+			r.createDeployment(metav1.NamespaceSystem, "snapshot-controller",
+				"registry.k8s.io/sig-storage/snapshot-controller:v8.2.0", 2, 2)
 			r.createLease(metav1.NamespaceSystem, "snapshot-controller-leader", "snapshot-controller-7d9f8-x", 0, day)
 			r.deleteOf(contents, "", r.Namespace)
 			return r.deleteOf(snapshots, r.Namespace, "snapshot")

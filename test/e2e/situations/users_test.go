@@ -70,7 +70,8 @@ func (r *place) createUserWithout(missing int) string {
 func (r *place) createUser(name string, rules []rbacv1.PolicyRule) {
 	r.T.Helper()
 	named := metav1.ObjectMeta{Name: name, Labels: map[string]string{harness.StaysLabel: "user"}}
-	_, err := r.Client.RbacV1().ClusterRoles().Create(r.Ctx, &rbacv1.ClusterRole{ObjectMeta: named, Rules: rules}, metav1.CreateOptions{})
+	_, err := r.Client.RbacV1().ClusterRoles().Create(r.Ctx, &rbacv1.ClusterRole{ObjectMeta: named, Rules: rules},
+		metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		r.Must(err, "create role")
 	}
@@ -83,7 +84,8 @@ func (r *place) createUser(name string, rules []rbacv1.PolicyRule) {
 		r.Must(err, "create binding")
 	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Group: rules[0].APIGroups[0], Resource: rules[0].Resources[0]},
+		User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Group: rules[0].APIGroups[0],
+			Resource: rules[0].Resources[0]},
 	}}
 	r.Until("user "+name+" has rights", func() bool {
 		answer, err := r.Client.AuthorizationV1().SubjectAccessReviews().Create(r.Ctx, review, metav1.CreateOptions{})

@@ -35,7 +35,8 @@ var deletingVolumes = []situation{
 			r.serve()
 			r.driver.Pause()
 			volume := r.deletePVThenClaim(func(volume *v1.PersistentVolume) {
-				r.Must(r.driver.Inject([]csimock.Fault{{Method: "DeleteVolume", Volume: harness.Handle(volume), Latency: time.Millisecond, Times: 1}}), "inject fault")
+				r.Must(r.driver.Inject([]csimock.Fault{{Method: "DeleteVolume", Volume: harness.Handle(volume),
+					Latency: time.Millisecond, Times: 1}}), "inject fault")
 			})
 			<-r.driver.Seen("faulted", harness.Call{Method: "DeleteVolume", Volume: harness.Handle(volume)})
 			return []string{"pv/" + volume.Name}
@@ -49,7 +50,8 @@ var deletingVolumes = []situation{
 		build: func(r *place) []string {
 			r.serve()
 			volume := r.deletePVThenClaim(func(volume *v1.PersistentVolume) {
-				r.Must(r.driver.Inject([]csimock.Fault{{Method: "DeleteVolume", Volume: harness.Handle(volume), Code: codes.FailedPrecondition}}), "inject fault")
+				r.Must(r.driver.Inject([]csimock.Fault{{Method: "DeleteVolume", Volume: harness.Handle(volume),
+					Code: codes.FailedPrecondition}}), "inject fault")
 			})
 			r.AwaitEvent(volume, "VolumeFailedDelete")
 			return []string{"pv/" + volume.Name}

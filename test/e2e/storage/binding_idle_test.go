@@ -29,7 +29,8 @@ func TestWaitingObjectsCostNoRequests(t *testing.T) {
 	passUpstreamResync(s)
 	after := s.Requests()
 	for _, event := range after[before:] {
-		t.Errorf("%s sent a request although nothing changed: %s %s/%s %s/%s: %d", event.UserAgent, event.Verb, event.Resource, event.Subresource, event.Namespace, event.Name, event.Code)
+		t.Errorf("%s sent a request although nothing changed: %s %s/%s %s/%s: %d", event.UserAgent, event.Verb,
+			event.Resource, event.Subresource, event.Namespace, event.Name, event.Code)
 	}
 	t.Logf("%d requests until all objects waited", before)
 }
@@ -39,7 +40,8 @@ func createWaitingObjects(s *harness.Session) {
 	s.T.Helper()
 	s.CreateClaim("bound", harness.DeleteClass)
 	s.AwaitBound("bound")
-	class := harness.NewClass("of-someone-else", "someone.else", v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	class := harness.NewClass("of-someone-else", "someone.else", v1.PersistentVolumeReclaimDelete,
+		storagev1.VolumeBindingImmediate)
 	s.CreateStorageClass(class)
 	for name, wait := range map[string]struct{ class, reason string }{
 		"without-class":      {"", "FailedBinding"},
@@ -63,7 +65,8 @@ func createWaitingObjects(s *harness.Session) {
 		s.CreateClaim(name, name)
 		s.AwaitBound(name)
 		s.DeleteClaim(name)
-		s.AwaitVolume(volume.Name, "is "+name, func(v *v1.PersistentVolume) bool { return strings.EqualFold(string(v.Status.Phase), name) })
+		s.AwaitVolume(volume.Name, "is "+name,
+			func(v *v1.PersistentVolume) bool { return strings.EqualFold(string(v.Status.Phase), name) })
 	}
 }
 
@@ -86,10 +89,12 @@ func passUpstreamResync(s *harness.Session) {
 // awaitLeaseRenewals waits until the API server has renewed its own lease count times.
 func awaitLeaseRenewals(s *harness.Session, count int) {
 	s.T.Helper()
-	source := cache.NewListWatchFromClient(s.Client.CoordinationV1().RESTClient(), "leases", metav1.NamespaceSystem, fields.Everything())
+	source := cache.NewListWatchFromClient(s.Client.CoordinationV1().RESTClient(), "leases", metav1.NamespaceSystem,
+		fields.Everything())
 	renewals := 0
 	_, err := watchtools.UntilWithSync(s.Ctx, source, &coordinationv1.Lease{}, nil, func(event watch.Event) (bool, error) {
-		if lease, ok := event.Object.(*coordinationv1.Lease); ok && event.Type == watch.Modified && strings.HasPrefix(lease.Name, "apiserver-") {
+		if lease, ok := event.Object.(*coordinationv1.Lease); ok && event.Type == watch.Modified &&
+			strings.HasPrefix(lease.Name, "apiserver-") {
 			renewals++
 		}
 		return renewals == count, nil

@@ -47,9 +47,10 @@ func TestRepeatedlyRecreatedPairCostsBoundedRequests(t *testing.T) {
 func createPair(s *harness.Session, volume string) {
 	s.T.Helper()
 	for {
-		_, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, s.NewVolume("recreated", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
-			v.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "recreated"}
-		}), metav1.CreateOptions{})
+		_, err := s.Client.CoreV1().PersistentVolumes().Create(s.Ctx,
+			s.NewVolume("recreated", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
+				v.Spec.ClaimRef = &v1.ObjectReference{Namespace: s.Namespace, Name: "recreated"}
+			}), metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
 			s.Must(err, "create volume")
 			break
@@ -57,7 +58,9 @@ func createPair(s *harness.Session, volume string) {
 		s.AwaitVolumeGone(volume)
 	}
 	for {
-		_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Ctx, s.NewClaim("recreated", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }), metav1.CreateOptions{})
+		_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).
+			Create(s.Ctx, s.NewClaim("recreated", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }),
+				metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
 			s.Must(err, "create claim")
 			return

@@ -32,11 +32,13 @@ func TestClaimBindsToSmallestMatchingVolume(t *testing.T) {
 	if harness.Handle(volume) != "h-4Mi" {
 		t.Errorf("bound to %s, want h-4Mi", harness.Handle(volume))
 	}
-	claim := s.AwaitClaim("claim", "has a capacity", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Capacity != nil })
+	claim := s.AwaitClaim("claim", "has a capacity",
+		func(c *v1.PersistentVolumeClaim) bool { return c.Status.Capacity != nil })
 	if got := claim.Status.Capacity.Storage().String(); got != "4Mi" || len(claim.Status.AccessModes) != 1 {
 		t.Errorf("status: capacity %s, access modes %v", got, claim.Status.AccessModes)
 	}
-	for object, annotations := range map[string]map[string]string{"claim": claim.Annotations, "volume": volume.Annotations} {
+	for object, annotations := range map[string]map[string]string{"claim": claim.Annotations,
+		"volume": volume.Annotations} {
 		if annotations[storage.AnnBoundByController] != "yes" {
 			t.Errorf("the %s is not annotated as bound by a controller: %v", object, annotations)
 		}
@@ -52,7 +54,8 @@ func TestPendingClaimBindsToLaterVolume(t *testing.T) {
 	s.CreateClaim("block", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block })
 	s.AwaitEvent(s.NewClaim("selective", s.Namespace), "ProvisioningFailed") // there is no such class
 	s.CreateVolume("plain", v1.PersistentVolumeReclaimRetain)
-	s.CreateVolume("gold", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Labels = map[string]string{"tier": "gold"} })
+	s.CreateVolume("gold", v1.PersistentVolumeReclaimRetain,
+		func(v *v1.PersistentVolume) { v.Labels = map[string]string{"tier": "gold"} })
 	s.CreateVolume("device", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.VolumeMode = &block })
 	for claim, want := range map[string]string{"selective": "gold", "block": "device"} {
 		if got := harness.Handle(s.AwaitBound(claim)); got != want {
@@ -87,7 +90,8 @@ func TestClaimNamingTooSmallVolumeGetsEvent(t *testing.T) {
 
 func TestDelayedBindingClaimBindsAfterNodeSelection(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	node, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}, metav1.CreateOptions{})
+	node, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}},
+		metav1.CreateOptions{})
 	s.Must(err, "create node")
 	claim := s.CreateClaim("claim", harness.WaitClass)
 	s.AwaitEvent(claim, "WaitForFirstConsumer")
@@ -104,7 +108,8 @@ func TestClaimWithoutClassGetsLaterDefaultClass(t *testing.T) {
 	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Ctx, claim, metav1.CreateOptions{})
 	s.Must(err, "create claim")
 	s.AwaitEvent(claim, "FailedBinding")
-	class := harness.NewClass("the-default", s.Driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	class := harness.NewClass("the-default", s.Driver.DriverName, v1.PersistentVolumeReclaimDelete,
+		storagev1.VolumeBindingImmediate)
 	class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 	s.CreateStorageClass(class)
 	if volume := s.AwaitBound("claim"); volume.Spec.StorageClassName != class.Name {
@@ -121,7 +126,8 @@ func TestClaimInUseStaysUntilPodIsDeleted(t *testing.T) {
 	s.PassQueues()
 	s.AwaitClaim("claim", "is kept", func(c *v1.PersistentVolumeClaim) bool { return c.DeletionTimestamp != nil })
 	zero := int64(0)
-	s.Must(s.Client.CoreV1().Pods(s.Namespace).Delete(s.Ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}), "delete pod")
+	s.Must(s.Client.CoreV1().Pods(s.Namespace).Delete(s.Ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}),
+		"delete pod")
 	s.AwaitClaimGone("claim")
 	s.AwaitVolumeGone(volume.Name)
 	s.ExpectReclaimed(volume)

@@ -55,14 +55,16 @@ func TestHostPathVolumeIsReclaimedInEveryOrder(t *testing.T) {
 func TestRetainedOrClaimedPathIsNotDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	dir := s.Directory()
-	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir), harness.ProvisionedBy(intree.HostPathName))
+	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir),
+		harness.ProvisionedBy(intree.HostPathName))
 	s.CreateClaim("claim", s.Namespace)
 	s.AwaitBound("claim")
 	s.DeleteVolume(volume.Name)
 	s.PassQueues()
 	s.ExpectData(dir, true) // because its claim exists
 	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimRetain)
-	s.AwaitVolume(volume.Name, "has no finalizer of the plugin", func(v *v1.PersistentVolume) bool { return !finalizer.Has(v.Finalizers, finalizer.InTree) })
+	s.AwaitVolume(volume.Name, "has no finalizer of the plugin",
+		func(v *v1.PersistentVolume) bool { return !finalizer.Has(v.Finalizers, finalizer.InTree) })
 	s.DeleteClaim("claim")
 	s.AwaitVolumeGone(volume.Name)
 	s.PassQueues()
@@ -76,14 +78,17 @@ func TestInTreeVolumeGetsFinalizerBeforeDeletion(t *testing.T) {
 	link := dir + "-link"
 	s.Must(os.Symlink(dir, link), "make link")
 	t.Cleanup(func() { _ = os.RemoveAll(link) })
-	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimRetain, harness.HostPath(link), harness.ProvisionedBy(intree.HostPathName))
+	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimRetain, harness.HostPath(link),
+		harness.ProvisionedBy(intree.HostPathName))
 	s.CreateClaim("claim", s.Namespace)
 	s.AwaitBound("claim")
 	s.DeleteVolume(volume.Name)
 	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete) // after the deletion no finalizer can be added
 	s.DeleteClaim("claim")
-	failed := s.AwaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
-	if finalizer.Has(failed.Finalizers, finalizer.InTree) || !finalizer.Has(failed.Finalizers, finalizer.VolumeProtection) {
+	failed := s.AwaitVolume(volume.Name, "has failed",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
+	if finalizer.Has(failed.Finalizers, finalizer.InTree) || !finalizer.Has(failed.Finalizers,
+		finalizer.VolumeProtection) {
 		t.Errorf("the volume has the finalizers %v, want pv-protection only", failed.Finalizers)
 	}
 	s.AwaitEvent(volume, "VolumeFailedDelete")
@@ -102,7 +107,8 @@ func TestPathOutsideHostPathRootIsNeverDeleted(t *testing.T) {
 	s.CreateClaim("claim", s.Namespace)
 	s.AwaitBound("claim")
 	s.DeleteClaim("claim")
-	failed := s.AwaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
+	failed := s.AwaitVolume(volume.Name, "has failed",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
 	if message := s.AwaitEvent(volume, "VolumeFailedDelete"); message != failed.Status.Message {
 		t.Errorf("the event says %q, the status %q", message, failed.Status.Message)
 	}
@@ -117,7 +123,8 @@ func TestHostPathVolumesWithOnePathKeepData(t *testing.T) {
 	s.CreateClaim("claim", s.Namespace)
 	s.AwaitBound("claim")
 	other := s.CreateVolume("below", v1.PersistentVolumeReclaimRetain, harness.HostPath(filepath.Join(dir, "below")))
-	s.AwaitVolume(other.Name, "is available", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable })
+	s.AwaitVolume(other.Name, "is available",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable })
 	s.DeleteClaim("claim")
 	s.AwaitVolume(volume.Name, "is released", harness.IsReleased)
 	s.AwaitEvent(volume, "VolumeHandleShared")
@@ -157,12 +164,15 @@ func TestHostPathAroundLocalVolumeKeepsData(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	dir := s.Directory()
 	local := s.CreateVolume("local", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) {
-		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: filepath.Join(dir, "below")}}
+		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: filepath.Join(dir,
+			"below")}}
 		v.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-			MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{"node"}}},
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn,
+				Values: []string{"node"}}},
 		}}}}
 	})
-	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir), func(v *v1.PersistentVolume) { v.Spec.StorageClassName = s.Namespace + "-around" })
+	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir),
+		func(v *v1.PersistentVolume) { v.Spec.StorageClassName = s.Namespace + "-around" })
 	claim := s.CreateClaim("claim", s.Namespace+"-around")
 	s.AwaitBound(claim.Name)
 	s.DeleteClaim(claim.Name)
@@ -178,7 +188,8 @@ func TestHostPathsOfDifferentNodesAreReclaimed(t *testing.T) {
 	on := func(node string) func(*v1.PersistentVolume) {
 		return func(v *v1.PersistentVolume) {
 			v.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-				MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn,
+					Values: []string{node}}},
 			}}}}
 		}
 	}
@@ -186,7 +197,8 @@ func TestHostPathsOfDifferentNodesAreReclaimed(t *testing.T) {
 	s.CreateClaim("claim", s.Namespace)
 	s.AwaitBound("claim")
 	other := s.CreateVolume("other", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir), on(s.Namespace+"-b"))
-	s.AwaitVolume(other.Name, "is available", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable })
+	s.AwaitVolume(other.Name, "is available",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable })
 	s.DeleteClaim("claim")
 	s.AwaitVolumeGone(volume.Name)
 }
@@ -200,12 +212,14 @@ func TestVolumeOfUnboundClaimIsNotProtectedForever(t *testing.T) {
 	s.CreateClaim("claim", s.Namespace)
 	s.AwaitBound("claim")
 	s.DeleteClaim("claim")
-	s.AwaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
+	s.AwaitVolume(volume.Name, "has failed",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
 	next := s.CreateClaim("next", "", func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("1Ti") // more than the volume has
 	})
 	body := fmt.Sprintf(`{"spec":{"claimRef":{"name":"next","uid":%q,"resourceVersion":null}}}`, next.UID)
-	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType, []byte(body),
+		metav1.PatchOptions{})
 	s.Must(err, "point the volume to another claim")
 	s.DeleteVolume(volume.Name)
 	s.AwaitVolumeGone(volume.Name)
@@ -214,7 +228,8 @@ func TestVolumeOfUnboundClaimIsNotProtectedForever(t *testing.T) {
 func TestAvailablePluginVolumeWithFinalizerCanBeDeleted(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	dir := s.Directory()
-	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir), harness.ProvisionedBy(intree.HostPathName))
+	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir),
+		harness.ProvisionedBy(intree.HostPathName))
 	s.AwaitVolume(volume.Name, "has the finalizer", func(v *v1.PersistentVolume) bool {
 		return finalizer.Has(v.Finalizers, finalizer.InTree) && v.Status.Phase == v1.VolumeAvailable
 	})
@@ -225,7 +240,8 @@ func TestAvailablePluginVolumeWithFinalizerCanBeDeleted(t *testing.T) {
 }
 
 // versions returns every version of the volume until the condition holds.
-func versions(s *harness.Session, watcher watch.Interface, holds func(*v1.PersistentVolume) bool) []*v1.PersistentVolume {
+func versions(s *harness.Session, watcher watch.Interface,
+	holds func(*v1.PersistentVolume) bool) []*v1.PersistentVolume {
 	s.T.Helper()
 	var seen []*v1.PersistentVolume
 	for {
@@ -256,14 +272,16 @@ var migrationCases = map[string]struct {
 		intree.HostPathName, v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp/exeunt-none"}},
 		[]string{string(finalizer.External)}, "path.csi.example.com",
 		func(v *v1.PersistentVolume) bool {
-			return finalizer.Has(v.Finalizers, finalizer.InTree) && !finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[storage.AnnMigratedTo] == ""
+			return finalizer.Has(v.Finalizers, finalizer.InTree) && !finalizer.Has(v.Finalizers, finalizer.External) &&
+				v.Annotations[storage.AnnMigratedTo] == ""
 		},
 	},
 	"migration on removes in-tree": {
 		"kubernetes.io/gce-pd", v1.PersistentVolumeSource{GCEPersistentDisk: &v1.GCEPersistentDiskVolumeSource{PDName: "disk"}},
 		[]string{string(finalizer.InTree), string(finalizer.External)}, "",
 		func(v *v1.PersistentVolume) bool {
-			return !finalizer.Has(v.Finalizers, finalizer.InTree) && finalizer.Has(v.Finalizers, finalizer.External) && v.Annotations[storage.AnnMigratedTo] == "pd.csi.storage.gke.io"
+			return !finalizer.Has(v.Finalizers, finalizer.InTree) && finalizer.Has(v.Finalizers, finalizer.External) &&
+				v.Annotations[storage.AnnMigratedTo] == "pd.csi.storage.gke.io"
 		},
 	},
 }
@@ -273,24 +291,28 @@ func TestMigrationExchangesFinalizersInOneWrite(t *testing.T) {
 	for name, tc := range migrationCases {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Join(t, harness.Setup{})
-			volume := s.NewVolume("disk", v1.PersistentVolumeReclaimDelete, harness.ProvisionedBy(tc.plugin), func(v *v1.PersistentVolume) {
-				v.Finalizers, v.Spec.PersistentVolumeSource = tc.finalizers, tc.source
-				if tc.migratedTo != "" {
-					v.Annotations[storage.AnnMigratedTo] = tc.migratedTo
-				}
-			})
-			watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(s.Ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", volume.Name).String()})
+			volume := s.NewVolume("disk", v1.PersistentVolumeReclaimDelete, harness.ProvisionedBy(tc.plugin),
+				func(v *v1.PersistentVolume) {
+					v.Finalizers, v.Spec.PersistentVolumeSource = tc.finalizers, tc.source
+					if tc.migratedTo != "" {
+						v.Annotations[storage.AnnMigratedTo] = tc.migratedTo
+					}
+				})
+			watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(s.Ctx,
+				metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", volume.Name).String()})
 			s.Must(err, "watch volume")
 			defer watcher.Stop()
 			_, err = s.Client.CoreV1().PersistentVolumes().Create(s.Ctx, volume, metav1.CreateOptions{})
 			s.Must(err, "create volume")
 			for i, version := range versions(s, watcher, tc.want) {
-				guarded := finalizer.Has(version.Finalizers, finalizer.External) || finalizer.Has(version.Finalizers, finalizer.InTree)
+				guarded := finalizer.Has(version.Finalizers, finalizer.External) ||
+					finalizer.Has(version.Finalizers, finalizer.InTree)
 				if !guarded {
 					t.Errorf("version %d of the volume was without a finalizer: %v", i, version.Finalizers)
 				}
 			}
-			s.AwaitVolume(volume.Name, "is available", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable })
+			s.AwaitVolume(volume.Name, "is available",
+				func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable })
 			if writes := writesTo(s, volume.Name); writes != 1 {
 				t.Errorf("the pv-controller wrote the volume's metadata %d times, want once", writes)
 			}
@@ -305,7 +327,8 @@ func writesTo(s *harness.Session, volume string) int {
 	s.Must(err, "read audit log")
 	count := 0
 	for _, event := range events {
-		ours := event.User == sandbox.PVControllerAccount.Name() && event.Resource == "persistentvolumes" && event.Name == volume
+		ours := event.User == sandbox.PVControllerAccount.Name() && event.Resource == "persistentvolumes" &&
+			event.Name == volume
 		if ours && event.Writes() && event.Subresource == "" && event.Code < 300 {
 			count++
 		}

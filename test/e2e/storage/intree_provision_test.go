@@ -22,7 +22,8 @@ import (
 var hostPaths = harness.Setup{ControllerFlags: "--enable-hostpath-provisioner"}
 
 // createHostPathClass creates a class for the host-path plugin.
-func createHostPathClass(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy, change ...func(*storagev1.StorageClass)) {
+func createHostPathClass(s *harness.Session, policy v1.PersistentVolumeReclaimPolicy,
+	change ...func(*storagev1.StorageClass)) {
 	s.T.Helper()
 	class := harness.NewClass(s.Namespace, "kubernetes.io/host-path", policy, storagev1.VolumeBindingImmediate)
 	for _, f := range change {
@@ -33,7 +34,8 @@ func createHostPathClass(s *harness.Session, policy v1.PersistentVolumeReclaimPo
 
 func TestPluginVolumeHasFinalizerFromFirstWrite(t *testing.T) {
 	harness.Parallel(t, hostPaths)
-	for policy, protected := range map[v1.PersistentVolumeReclaimPolicy]bool{v1.PersistentVolumeReclaimDelete: true, v1.PersistentVolumeReclaimRetain: false} {
+	for policy, protected := range map[v1.PersistentVolumeReclaimPolicy]bool{v1.PersistentVolumeReclaimDelete: true,
+		v1.PersistentVolumeReclaimRetain: false} {
 		t.Run(string(policy), func(t *testing.T) {
 			s := harness.Join(t, hostPaths)
 			seen := watchVolume(s, s.CreateClaim("claim", s.Namespace))
@@ -50,7 +52,8 @@ func TestPluginVolumeHasFinalizerFromFirstWrite(t *testing.T) {
 			if got := finalizer.Has(first.Finalizers, finalizer.InTree); got != protected {
 				t.Errorf("finalizer in the first write: %v, want %v", got, protected)
 			}
-			claim := s.AwaitClaim("claim", "is bound", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound })
+			claim := s.AwaitClaim("claim", "is bound",
+				func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimBound })
 			if want := []string{string(finalizer.ClaimProtection)}; !slices.Equal(claim.Finalizers, want) {
 				t.Errorf("the claim has the finalizers %v, want %v", claim.Finalizers, want)
 			}
@@ -65,7 +68,8 @@ func TestPluginVolumeHasFinalizerFromFirstWrite(t *testing.T) {
 // watchVolume watches the future volume of the claim.
 func watchVolume(s *harness.Session, claim *v1.PersistentVolumeClaim) watch.Interface {
 	s.T.Helper()
-	seen, err := s.Client.CoreV1().PersistentVolumes().Watch(s.Ctx, metav1.SingleObject(metav1.ObjectMeta{Name: binding.ProvisionedName(claim)}))
+	seen, err := s.Client.CoreV1().PersistentVolumes().Watch(s.Ctx,
+		metav1.SingleObject(metav1.ObjectMeta{Name: binding.ProvisionedName(claim)}))
 	s.Must(err, "watch volume")
 	s.T.Cleanup(seen.Stop)
 	return seen
@@ -141,9 +145,11 @@ func recordUnfinished(s *harness.Session, claim *v1.PersistentVolumeClaim) strin
 	s.T.Cleanup(func() { _ = os.RemoveAll(path) })
 	s.CreateVolume("unfinished", v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Name, v.Spec.StorageClassName = binding.ProvisionedName(claim), s.Namespace
-		v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/host-path", storage.AnnBoundByController: "yes"}
+		v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: "kubernetes.io/host-path",
+			storage.AnnBoundByController: "yes"}
 		v.Finalizers = []string{string(finalizer.InTree)}
-		v.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+		v.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name,
+			UID: claim.UID}
 		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: path}}
 	})
 	return path
@@ -182,7 +188,8 @@ func TestNameConflictIsNotBound(t *testing.T) {
 		v.Name, v.Spec.StorageClassName = binding.ProvisionedName(claim), "another"
 	})
 	createHostPathClass(s, v1.PersistentVolumeReclaimDelete)
-	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "not found") && !strings.Contains(message, other.Name) {
+	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "not found") &&
+		!strings.Contains(message, other.Name) {
 		t.Errorf("the event does not name the other volume: %s", message)
 	}
 	s.DeleteVolume(other.Name)

@@ -35,16 +35,18 @@ func endPod(s *harness.Session, pod *v1.Pod, phase v1.PodPhase, message string) 
 func createPodEvent(s *harness.Session, pod *v1.Pod, message string) {
 	s.T.Helper()
 	_, err := s.Client.CoreV1().Events(pod.Namespace).Create(s.Ctx, &v1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + "."},
-		InvolvedObject: v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Type:           v1.EventTypeNormal, Reason: "Pulling", Message: message,
+		ObjectMeta: metav1.ObjectMeta{GenerateName: pod.Name + "."},
+		InvolvedObject: v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name,
+			UID: pod.UID},
+		Type: v1.EventTypeNormal, Reason: "Pulling", Message: message,
 	}, metav1.CreateOptions{})
 	s.Must(err, "create event")
 }
 
 func awaitNoPod(s *harness.Session, pod *v1.Pod) {
 	s.T.Helper()
-	harness.Await(s, &v1.Pod{}, harness.ObjectName{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name}, "is gone", func(p *v1.Pod, exists bool) bool { return !exists || p.UID != pod.UID })
+	harness.Await(s, &v1.Pod{}, harness.ObjectName{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name}, "is gone",
+		func(p *v1.Pod, exists bool) bool { return !exists || p.UID != pod.UID })
 }
 
 // releaseForRecycling returns a released volume with policy Recycle, and grants the
@@ -52,7 +54,8 @@ func awaitNoPod(s *harness.Session, pod *v1.Pod) {
 func releaseForRecycling(s *harness.Session, source v1.PersistentVolumeSource) *v1.PersistentVolume {
 	s.T.Helper()
 	s.Must(sandbox.Apply(s.Ctx, s.Plane.RESTConfig(), deploy.Recycler), "apply the rights to recycle")
-	volume := s.CreateVolume("recycled", v1.PersistentVolumeReclaimRecycle, func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeSource = source })
+	volume := s.CreateVolume("recycled", v1.PersistentVolumeReclaimRecycle,
+		func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeSource = source })
 	s.CreateClaim("claim", s.Namespace)
 	s.AwaitBound("claim")
 	s.DeleteClaim("claim")
@@ -73,12 +76,14 @@ func exportSource(s *harness.Session) v1.PersistentVolumeSource {
 
 func TestRecycledVolumeCanBeClaimedAgain(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
-	for name, source := range map[string]func(*harness.Session) v1.PersistentVolumeSource{"host path": pathSource, "nfs": exportSource} {
+	for name, source := range map[string]func(*harness.Session) v1.PersistentVolumeSource{"host path": pathSource,
+		"nfs": exportSource} {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Join(t, harness.Setup{})
 			volume := releaseForRecycling(s, source(s))
 			first := awaitRecycler(s, volume, "")
-			if recycled := first.Spec.Volumes[0].VolumeSource; (recycled.HostPath == nil) != (volume.Spec.HostPath == nil) || (recycled.NFS == nil) != (volume.Spec.NFS == nil) {
+			if recycled := first.Spec.Volumes[0].VolumeSource; (recycled.HostPath == nil) != (volume.Spec.HostPath == nil) ||
+				(recycled.NFS == nil) != (volume.Spec.NFS == nil) {
 				t.Errorf("the pod mounts %+v", recycled)
 			}
 			createPodEvent(s, first, "the image is being pulled")
@@ -147,11 +152,16 @@ func TestNextClaimAwaitsEndOfRecyclerPod(t *testing.T) {
 	pod := awaitRecycler(s, volume, "")
 	pods := s.Client.CoreV1().Pods(pod.Namespace)
 	// A pod on a node is deleted in two steps, the second by the kubelet.
-	s.Must(pods.Bind(s.Ctx, &v1.Binding{ObjectMeta: pod.ObjectMeta, Target: v1.ObjectReference{Kind: "Node", Name: s.Namespace}}, metav1.CreateOptions{}), "bind pod")
-	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType, []byte(`{"spec":{"claimRef":null}}`), metav1.PatchOptions{})
+	s.Must(pods.Bind(s.Ctx, &v1.Binding{ObjectMeta: pod.ObjectMeta,
+		Target: v1.ObjectReference{Kind: "Node", Name: s.Namespace}}, metav1.CreateOptions{}), "bind pod")
+	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType,
+		[]byte(`{"spec":{"claimRef":null}}`), metav1.PatchOptions{})
 	s.Must(err, "clear claimRef")
 	which := harness.ObjectName{Resource: "pods", Namespace: pod.Namespace, Name: pod.Name}
-	harness.Await(s, &v1.Pod{}, which, "is being deleted", func(p *v1.Pod, exists bool) bool { return exists && p.DeletionTimestamp != nil })
+	harness.Await(s, &v1.Pod{}, which, "is being deleted", func(p *v1.Pod,
+		exists bool) bool {
+		return exists && p.DeletionTimestamp != nil
+	})
 	claim := s.CreateClaim("next", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = volume.Name })
 	if message := s.AwaitEvent(volume, "RecyclerPod"); !strings.Contains(message, pod.Name) {
 		t.Errorf("the volume's event says %q", message)
@@ -161,8 +171,10 @@ func TestNextClaimAwaitsEndOfRecyclerPod(t *testing.T) {
 	}
 	s.PassQueues()
 	s.AwaitVolume(volume.Name, "is still released", harness.IsReleased)
-	s.AwaitClaim("next", "is still pending", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimPending })
-	s.Must(pods.Delete(s.Ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod at once, as the kubelet does")
+	s.AwaitClaim("next", "is still pending",
+		func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimPending })
+	s.Must(pods.Delete(s.Ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}),
+		"delete pod at once, as the kubelet does")
 	if bound := s.AwaitBound("next"); bound.Name != volume.Name {
 		t.Errorf("the claim is bound to %s", bound.Name)
 	}
@@ -173,7 +185,8 @@ func TestVolumeCreatedInsideEndsRecyclerPod(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	volume := releaseForRecycling(s, pathSource(s))
 	pod := awaitRecycler(s, volume, "")
-	inner := s.CreateVolume("inner", v1.PersistentVolumeReclaimRetain, harness.HostPath(volume.Spec.HostPath.Path+"/inner"))
+	inner := s.CreateVolume("inner", v1.PersistentVolumeReclaimRetain,
+		harness.HostPath(volume.Spec.HostPath.Path+"/inner"))
 	awaitNoPod(s, pod)
 	if message := s.AwaitEvent(volume, "VolumeHandleShared"); !strings.Contains(message, inner.Name) {
 		t.Errorf("the event says %q", message)
@@ -191,11 +204,13 @@ func TestOrphanedRecyclerPodIsDeleted(t *testing.T) {
 
 func TestUnrecyclableVolumeFails(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
+	volume := s.CreateVolume("path", v1.PersistentVolumeReclaimRetain,
+		func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = harness.UnservedDriver })
 	s.CreateClaim("claim", s.Namespace)
 	s.AwaitBound("claim")
 	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimRecycle)
 	s.DeleteClaim("claim")
-	s.AwaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
+	s.AwaitVolume(volume.Name, "has failed",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed })
 	s.AwaitEvent(volume, "VolumeFailedRecycle")
 }

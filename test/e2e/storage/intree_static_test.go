@@ -38,6 +38,7 @@ func TestInTreeVolumeWithoutDeleterFails(t *testing.T) {
 		t.Errorf("a finalizer was added that no program removes: %v", bound.Finalizers)
 	}
 	s.DeleteClaim("claim")
-	s.AwaitVolume(volume.Name, "has failed", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed && v.Status.Message != "" })
+	s.AwaitVolume(volume.Name, "has failed",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeFailed && v.Status.Message != "" })
 	s.AwaitEvent(volume, "VolumeFailedDelete")
 }

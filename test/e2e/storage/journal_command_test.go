@@ -28,7 +28,8 @@ func journalCommand(t *testing.T, c *harness.Cluster, args ...string) (output st
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
 	defer cancel()
-	command := exec.CommandContext(ctx, path, append([]string{"journal", "--kubeconfig=" + c.Plane.AdminKubeconfig}, args...)...)
+	command := exec.CommandContext(ctx, path, append([]string{"journal", "--kubeconfig=" + c.Plane.AdminKubeconfig},
+		args...)...)
 	text, err := command.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -60,14 +61,16 @@ func writeLease(t *testing.T, c *harness.Cluster, kind journal.Kind, claims ...t
 		texts[claim] = text
 	}
 	lease := journalOf.Lease(kind, 0, "nobody_exeunt", journal.Custody{Written: 1}, texts)
-	if _, err := c.Client.CoordinationV1().Leases(lease.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Client.CoordinationV1().Leases(lease.Namespace).
+		Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func apartEntries(t *testing.T, c *harness.Cluster) (*coordinationv1.Lease, map[types.UID]journal.Entry) {
 	t.Helper()
-	lease, err := c.Client.CoordinationV1().Leases(journalOf.Namespace).Get(t.Context(), journalOf.LeaseName(journal.KindUnresolved, 0), metav1.GetOptions{})
+	lease, err := c.Client.CoordinationV1().Leases(journalOf.Namespace).
+		Get(t.Context(), journalOf.LeaseName(journal.KindUnresolved, 0), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,8 @@ func apartEntries(t *testing.T, c *harness.Cluster) (*coordinationv1.Lease, map[
 func TestJournalCommandEndsUnresolvedEntriesOnly(t *testing.T) {
 	t.Parallel()
 	c := harness.OwnCluster(t, harness.Setup{NoPrograms: true})
-	const active, first, second = types.UID("a1a1a1a1-0000-4000-8000-000000000000"), types.UID("b2b2b2b2-0000-4000-8000-000000000000"), types.UID("c3c3c3c3-0000-4000-8000-000000000000")
+	const active, first, second = types.UID("a1a1a1a1-0000-4000-8000-000000000000"),
+		types.UID("b2b2b2b2-0000-4000-8000-000000000000"), types.UID("c3c3c3c3-0000-4000-8000-000000000000")
 	writeLease(t, c, journal.KindActive, active)
 	writeLease(t, c, journal.KindUnresolved, first, second)
 
@@ -111,7 +115,8 @@ func TestJournalCommandEndsUnresolvedEntriesOnly(t *testing.T) {
 func expectListed(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	table, status := journalCommand(t, c, "list")
-	if status != 0 || !strings.Contains(table, "requested") || !strings.Contains(table, "unresolved") || !strings.Contains(table, "default/gone") || !strings.Contains(table, "the secret is gone") {
+	if status != 0 || !strings.Contains(table, "requested") || !strings.Contains(table, "unresolved") ||
+		!strings.Contains(table, "default/gone") || !strings.Contains(table, "the secret is gone") {
 		t.Errorf("list: exit status %d:\n%s", status, table)
 	}
 	text, status := journalCommand(t, c, "list", "-n", deploy.Namespace, "-o", "json")
@@ -121,7 +126,8 @@ func expectListed(t *testing.T, c *harness.Cluster) {
 	if err := json.Unmarshal([]byte(text), &decoded); err != nil || status != 0 || len(decoded.Items) != 3 {
 		t.Errorf("list -o json: %v, exit status %d:\n%s", err, status, text)
 	}
-	if text, status = journalCommand(t, c, "list", "-n", "default"); status != 0 || !strings.Contains(text, "No journal entries") {
+	if text, status = journalCommand(t, c, "list", "-n", "default"); status != 0 ||
+		!strings.Contains(text, "No journal entries") {
 		t.Errorf("list -n default: exit status %d:\n%s", status, text)
 	}
 }
@@ -152,7 +158,8 @@ func TestJournalCommandReportsEntryTakenByProvisioner(t *testing.T) {
 	c := harness.OwnCluster(t, harness.Setup{NoPrograms: true})
 	const claim = types.UID("e5e5e5e5-0000-4000-8000-000000000000")
 	writeLease(t, c, journal.KindUnresolved, claim)
-	watcher, err := c.Client.CoordinationV1().Leases(journalOf.Namespace).Watch(t.Context(), metav1.ListOptions{LabelSelector: journal.KindLabel})
+	watcher, err := c.Client.CoordinationV1().Leases(journalOf.Namespace).
+		Watch(t.Context(), metav1.ListOptions{LabelSelector: journal.KindLabel})
 	if err != nil {
 		t.Fatal(err)
 	}

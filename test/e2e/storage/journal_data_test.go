@@ -27,7 +27,8 @@ import (
 func removeObject(s *harness.Session, volume string) {
 	s.T.Helper()
 	s.DeleteVolume(volume)
-	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume, types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	if !apierrors.IsNotFound(err) {
 		s.Must(err, "remove finalizers")
 	}
@@ -49,7 +50,8 @@ func (j *journaled) passDriver(others int) {
 // entry; then an administrator deleted the PersistentVolume of the Bound claim.
 func TestDiskOfBoundClaimWithoutVolumeStays(t *testing.T) {
 	harness.Parallel(t, harness.Setup{})
-	for _, policy := range []v1.PersistentVolumeReclaimPolicy{v1.PersistentVolumeReclaimRetain, v1.PersistentVolumeReclaimDelete} {
+	for _, policy := range []v1.PersistentVolumeReclaimPolicy{v1.PersistentVolumeReclaimRetain,
+		v1.PersistentVolumeReclaimDelete} {
 		t.Run(string(policy), func(t *testing.T) {
 			j := newJournaled(harness.Join(t, harness.Setup{}, harness.Within(2*harness.Timeout)), policy, elect...)
 			j.start()
@@ -104,7 +106,8 @@ func (d *answerDropper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestDeletedVolumeWithLostCreateAnswerIsReplaced(t *testing.T) {
-	j := newJournaled(harness.Join(t, harness.Setup{NoPrograms: true}, harness.Within(2*harness.Timeout)), v1.PersistentVolumeReclaimDelete)
+	j := newJournaled(harness.Join(t, harness.Setup{NoPrograms: true}, harness.Within(2*harness.Timeout)),
+		v1.PersistentVolumeReclaimDelete)
 	proxy, kubeconfig := j.NewLeaseProxy(sandbox.ServiceAccount(deploy.Namespace, "provisioner"))
 	dropper := &answerDropper{forward: proxy.Forward, created: make(chan struct{}), release: make(chan struct{})}
 	proxy.Forward, j.kubeconfig = dropper, kubeconfig
@@ -125,8 +128,10 @@ func TestDeletedVolumeWithLostCreateAnswerIsReplaced(t *testing.T) {
 	close(dropper.release)
 	again := j.AwaitVolume(name, "exists again", func(*v1.PersistentVolume) bool { return true })
 	j.awaitEntries(journal.KindActive, 0)
-	if _, exists := j.mock.Volumes()[harness.Handle(again)]; !exists || harness.Handle(again) == harness.Handle(dead) || len(j.mock.Volumes()) != 1 {
-		t.Errorf("the new volume has the handle %s, the driver the volumes %v; the deleted volume had %s", harness.Handle(again), j.mock.Volumes(), harness.Handle(dead))
+	if _, exists := j.mock.Volumes()[harness.Handle(again)]; !exists || harness.Handle(again) == harness.Handle(dead) ||
+		len(j.mock.Volumes()) != 1 {
+		t.Errorf("the new volume has the handle %s, the driver the volumes %v; the deleted volume had %s",
+			harness.Handle(again), j.mock.Volumes(), harness.Handle(dead))
 	}
 }
 

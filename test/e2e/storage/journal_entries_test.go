@@ -47,7 +47,8 @@ func TestClaimNeverGetsOurFinalizer(t *testing.T) {
 			if event.Type == watch.Deleted {
 				gone++
 			}
-			if other := slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == "kubernetes.io/pvc-protection" }); len(other) > 0 {
+			if other := slices.DeleteFunc(claim.Finalizers,
+				func(f string) bool { return f == "kubernetes.io/pvc-protection" }); len(other) > 0 {
 				t.Errorf("claim %s has the finalizers %v", claim.Name, other)
 			}
 		case <-j.Ctx.Done():
@@ -68,7 +69,8 @@ func TestLostAnswerIsFinishedAndReclaimed(t *testing.T) {
 			j.expireLeader(0)
 			holder := journal.HolderOf(&j.leases(journal.KindActive)[0])
 			j.start()
-			j.Until("the second process has taken over the journal", func() bool { return journal.HolderOf(&j.leases(journal.KindActive)[0]) != holder })
+			j.Until("the second process has taken over the journal",
+				func() bool { return journal.HolderOf(&j.leases(journal.KindActive)[0]) != holder })
 			j.kill()
 			j.expireLeader(0)
 			j.start()
@@ -114,7 +116,8 @@ func TestEntryInBrokenCustodyWaitsForAdministrator(t *testing.T) {
 		if !entry.CustodyBroken || entry.Unresolved == nil || entry.UID != claim.UID {
 			t.Errorf("the entry is %+v", entry)
 		}
-		if message := j.AwaitEvent(j.aboutJournal(), "JournalEntryUnresolved"); !strings.Contains(message, string(claim.UID)) {
+		if message := j.AwaitEvent(j.aboutJournal(), "JournalEntryUnresolved"); !strings.Contains(message,
+			string(claim.UID)) {
 			t.Errorf("the event does not name the claim's UID: %s", message)
 		}
 		j.CreateClaim("marker", j.class)
@@ -157,7 +160,8 @@ func expectFinished(j *journaled, claim types.UID) {
 // enterJournaled joins the default cluster and returns newJournaled.
 func enterJournaled(t *testing.T, args ...string) *journaled {
 	t.Helper()
-	return newJournaled(harness.Join(t, harness.Setup{}, harness.Within(2*harness.Timeout)), v1.PersistentVolumeReclaimDelete, args...)
+	return newJournaled(harness.Join(t, harness.Setup{}, harness.Within(2*harness.Timeout)),
+		v1.PersistentVolumeReclaimDelete, args...)
 }
 
 func TestForeignHolderEndsTheProgram(t *testing.T) {
@@ -200,10 +204,12 @@ func TestNamespaceDeletedWithSecretLeavesUnresolvedEntry(t *testing.T) {
 	j.FinalizeNamespace(inside.Namespace)
 	j.mock.Server.ClearFaults()
 	entry := j.awaitEntries(journal.KindUnresolved, 1)[0]
-	if entry.UID != claim.UID || entry.CustodyBroken || !strings.Contains(entry.Unresolved.Reason, inside.Namespace+"/credentials") {
+	if entry.UID != claim.UID || entry.CustodyBroken || !strings.Contains(entry.Unresolved.Reason,
+		inside.Namespace+"/credentials") {
 		t.Errorf("the entry is %+v, unresolved %+v", entry, entry.Unresolved)
 	}
-	if message := j.AwaitEvent(j.aboutJournal(), "JournalEntryUnresolved"); !strings.Contains(message, inside.Namespace+"/credentials") {
+	if message := j.AwaitEvent(j.aboutJournal(), "JournalEntryUnresolved"); !strings.Contains(message,
+		inside.Namespace+"/credentials") {
 		t.Errorf("the event does not name the secret: %s", message)
 	}
 	j.awaitEntries(journal.KindActive, 0)
@@ -214,7 +220,8 @@ func TestNamespaceDeletedWithSecretLeavesUnresolvedEntry(t *testing.T) {
 	}
 
 	// The administrator restores namespace and secret, with new UIDs.
-	_, err := j.Client.CoreV1().Namespaces().Create(j.Ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inside.Namespace}}, metav1.CreateOptions{})
+	_, err := j.Client.CoreV1().Namespaces().Create(j.Ctx,
+		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: inside.Namespace}}, metav1.CreateOptions{})
 	j.Must(err, "create namespace again")
 	j.CreateSecret(inside.Namespace)
 	j.approve(claim.UID)
@@ -261,7 +268,8 @@ func TestGateOffFinishesInheritedEntries(t *testing.T) {
 	j.CreateClaim("served", j.class)
 	j.AwaitBound("served")
 	j.abandonBeside("unanswered", 1)
-	if now := j.leases(journal.KindActive); len(now) != len(before) || len(now) > 0 && now[0].ResourceVersion != before[0].ResourceVersion {
+	if now := j.leases(journal.KindActive); len(now) != len(before) || len(now) > 0 &&
+		now[0].ResourceVersion != before[0].ResourceVersion {
 		t.Errorf("the journal was written: %+v", now)
 	}
 }

@@ -34,7 +34,8 @@ type deployedNode struct {
 // startNodes starts nodes whose drivers create volumes and time out.
 func startNodes(s *harness.Session, count int) []*deployedNode {
 	s.T.Helper()
-	class := harness.NewClass(localDriver, localDriver, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
+	class := harness.NewClass(localDriver, localDriver, v1.PersistentVolumeReclaimDelete,
+		storagev1.VolumeBindingWaitForFirstConsumer)
 	s.CreateStorageClass(class)
 	dir, err := os.MkdirTemp("", "csi-")
 	s.Must(err, "make directory")
@@ -58,11 +59,13 @@ func startNodes(s *harness.Session, count int) []*deployedNode {
 
 func createFleetNode(s *harness.Session, name string) {
 	s.T.Helper()
-	_, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"host": name}}}, metav1.CreateOptions{})
+	_, err := s.Client.CoreV1().Nodes().Create(s.Ctx,
+		&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"host": name}}}, metav1.CreateOptions{})
 	s.Must(err, "create node")
 	_, err = s.Client.StorageV1().CSINodes().Create(s.Ctx, &storagev1.CSINode{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: localDriver, NodeID: name, TopologyKeys: []string{"host"}}}},
+		Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: localDriver, NodeID: name,
+			TopologyKeys: []string{"host"}}}},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create CSI node")
 }
@@ -71,7 +74,8 @@ func createFleetNode(s *harness.Session, name string) {
 func startSidecars(s *harness.Session, nodes []*deployedNode) {
 	s.T.Helper()
 	for _, n := range nodes {
-		n.sidecar = s.StartProvisioner(&sandbox.Driver{Socket: n.socket}, fmt.Sprintf("%s-%d", n.name, len(s.Processes())), []string{"NODE_NAME=" + n.name},
+		n.sidecar = s.StartProvisioner(&sandbox.Driver{Socket: n.socket}, fmt.Sprintf("%s-%d", n.name, len(s.Processes())),
+			[]string{"NODE_NAME=" + n.name},
 			"--node-deployment", "--strict-topology", "--node-deployment-base-delay=200ms", "--node-deployment-max-delay=1s",
 			"--timeout=1s", "--retry-interval-start=50ms", "--retry-interval-max=500ms", "--worker-threads=4")
 	}
@@ -91,7 +95,8 @@ func killSidecars(s *harness.Session, nodes []*deployedNode) {
 // entriesOfNodes returns the journal entries of all nodes.
 func entriesOfNodes(s *harness.Session) []journal.Entry {
 	s.T.Helper()
-	list, err := s.Client.CoordinationV1().Leases(deploy.Namespace).List(s.Ctx, metav1.ListOptions{LabelSelector: journal.KindLabel})
+	list, err := s.Client.CoordinationV1().Leases(deploy.Namespace).
+		List(s.Ctx, metav1.ListOptions{LabelSelector: journal.KindLabel})
 	s.Must(err, "list leases")
 	var all []journal.Entry
 	for _, lease := range list.Items {
@@ -133,7 +138,8 @@ func TestOnlyCallingNodeFinishesDeletedClaim(t *testing.T) {
 		n.driver.ClearFaults()
 	}
 	s.Until("neither volume nor entry exists", func() bool {
-		return len(entriesOfNodes(s)) == 0 && !slices.ContainsFunc(nodes, func(n *deployedNode) bool { return len(n.driver.Volumes()) > 0 })
+		return len(entriesOfNodes(s)) == 0 && !slices.ContainsFunc(nodes,
+			func(n *deployedNode) bool { return len(n.driver.Volumes()) > 0 })
 	})
 	for _, n := range nodes {
 		for _, call := range n.driver.Calls() {

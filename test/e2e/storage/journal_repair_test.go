@@ -36,7 +36,8 @@ var leaseEdits = map[string]func(*coordinationv1.Lease){
 
 // sameJournal reports whether two Leases hold the same journal.
 func sameJournal(a, b *coordinationv1.Lease) bool {
-	return journal.HolderOf(a) == journal.HolderOf(b) && maps.Equal(a.Labels, b.Labels) && maps.Equal(journal.Encoded(a), journal.Encoded(b)) &&
+	return journal.HolderOf(a) == journal.HolderOf(b) && maps.Equal(a.Labels, b.Labels) &&
+		maps.Equal(journal.Encoded(a), journal.Encoded(b)) &&
 		a.Annotations[journal.OwnerAnnotation] == b.Annotations[journal.OwnerAnnotation] &&
 		(a.Annotations[journal.CustodyAnnotation] == "") == (b.Annotations[journal.CustodyAnnotation] == "")
 }
@@ -53,7 +54,8 @@ func TestEditedLeaseIsWrittenAgainAtOnce(t *testing.T) {
 			before := j.leases(journal.KindActive)[0]
 			edited := time.Now()
 			if edit == nil {
-				j.Must(j.Client.CoordinationV1().Leases(before.Namespace).Delete(j.Ctx, before.Name, metav1.DeleteOptions{}), "delete lease")
+				j.Must(j.Client.CoordinationV1().Leases(before.Namespace).Delete(j.Ctx, before.Name, metav1.DeleteOptions{}),
+					"delete lease")
 			} else {
 				j.edit(edit)
 			}

@@ -60,7 +60,8 @@ func (j *journaled) start(more ...string) {
 	j.sidecar, err = j.Plane.StartProvisioner(j.Ctx, &sandbox.Driver{Socket: j.mock.Socket}, sandbox.Controller{
 		Name: fmt.Sprintf("provisioner-%s-%d", j.Namespace, j.runs), HonorReclaimPolicy: true, Kubeconfig: j.kubeconfig,
 		Args: slices.Concat([]string{
-			"--http-endpoint=127.0.0.1:0", "--timeout=1s", "--retry-interval-start=50ms", "--retry-interval-max=500ms", "--worker-threads=10",
+			"--http-endpoint=127.0.0.1:0", "--timeout=1s", "--retry-interval-start=50ms", "--retry-interval-max=500ms",
+			"--worker-threads=10",
 		}, j.args, more),
 	})
 	j.Must(err, "start provisioner")
@@ -159,7 +160,8 @@ func (j *journaled) called(method string) int {
 // fail makes every CreateVolume create the volume and time out.
 func (j *journaled) fail() {
 	j.T.Helper()
-	j.Must(j.mock.Server.Inject(csimock.Fault{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true}), "inject fault")
+	j.Must(j.mock.Server.Inject(csimock.Fault{Method: "CreateVolume", Code: codes.DeadlineExceeded, After: true}),
+		"inject fault")
 }
 
 // open creates a claim whose volume exists although CreateVolume timed out.
@@ -215,7 +217,8 @@ func (j *journaled) approve(claim types.UID) {
 			{"op": "test", "path": path, "value": text}, {"op": "replace", "path": path, "value": approved},
 		})
 		j.Must(err, "encode patch")
-		_, err = j.Client.CoordinationV1().Leases(lease.Namespace).Patch(j.Ctx, lease.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+		_, err = j.Client.CoordinationV1().Leases(lease.Namespace).
+			Patch(j.Ctx, lease.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 		j.Must(err, "approve entry")
 		return
 	}
@@ -245,12 +248,14 @@ func (j *journaled) useOwnAccount() {
 	meta := metav1.ObjectMeta{GenerateName: "journal-"}
 	for _, role := range []string{"exeunt:provisioner", "exeunt:provisioner-secrets"} {
 		_, err := j.Client.RbacV1().ClusterRoleBindings().Create(j.Ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+				Name: role},
 		}, metav1.CreateOptions{})
 		j.Must(err, "bind role "+role)
 	}
 	_, err := j.Client.RbacV1().RoleBindings(deploy.Namespace).Create(j.Ctx, &rbacv1.RoleBinding{
-		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "exeunt:provisioner"},
+		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role",
+			Name: "exeunt:provisioner"},
 	}, metav1.CreateOptions{})
 	j.Must(err, "bind role")
 	j.kubeconfig, err = j.Plane.Kubeconfig(j.Ctx, account)

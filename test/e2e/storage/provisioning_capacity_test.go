@@ -30,13 +30,15 @@ func TestCapacityObjectsFollowDriverClassesAndNodes(t *testing.T) {
 	expectCapacityOfVolume(s)
 	expectObjectsRestored(s)
 
-	_, err := s.Client.CoreV1().Nodes().Patch(s.Ctx, "node-b", types.MergePatchType, []byte(`{"metadata":{"labels":{"zone":"c"}}}`), metav1.PatchOptions{})
+	_, err := s.Client.CoreV1().Nodes().Patch(s.Ctx, "node-b", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"zone":"c"}}}`), metav1.PatchOptions{})
 	s.Must(err, "move node")
 	s.AwaitCapacity("a node has moved to where the driver has nothing", fmt.Sprintf("wait/a=%d wait/c=0", gib))
 	s.Must(s.Client.StorageV1().CSINodes().Delete(s.Ctx, "node-a", metav1.DeleteOptions{}), "delete CSI node")
 	s.AwaitCapacity("the driver has left a node", "wait/c=0")
 	text, _ := s.HTTPGet(sidecar, "/metrics")
-	for _, line := range []string{"csistoragecapacities_desired_goal 1", "csistoragecapacities_desired_current 1", "csistoragecapacities_obsolete 0"} {
+	for _, line := range []string{"csistoragecapacities_desired_goal 1", "csistoragecapacities_desired_current 1",
+		"csistoragecapacities_obsolete 0"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("the metrics lack %s", line)
 		}
@@ -50,10 +52,12 @@ const gib = int64(1) << 30
 func expectOwnedObjects(s *harness.Session, deployment *appsv1.Deployment) {
 	s.T.Helper()
 	for _, object := range s.AwaitCapacity("every zone has its object", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib)) {
-		if got := object.Labels["csi.storage.k8s.io/drivername"] + " " + object.Labels["csi.storage.k8s.io/managed-by"]; got != s.Driver.DriverName+" external-provisioner" {
+		if got := object.Labels["csi.storage.k8s.io/drivername"] + " " +
+			object.Labels["csi.storage.k8s.io/managed-by"]; got != s.Driver.DriverName+" external-provisioner" {
 			s.T.Errorf("labels of %s: %s", object.Name, got)
 		}
-		if owner := metav1.GetControllerOf(&object); owner == nil || owner.UID != deployment.UID || owner.Kind != "Deployment" {
+		if owner := metav1.GetControllerOf(&object); owner == nil || owner.UID != deployment.UID ||
+			owner.Kind != "Deployment" {
 			s.T.Errorf("owner of %s: %+v, want the deployment", object.Name, owner)
 		}
 	}
@@ -81,12 +85,14 @@ func expectObjectsRestored(s *harness.Session) {
 	s.T.Helper()
 	s.Must(s.Client.StorageV1().StorageClasses().Delete(s.Ctx, harness.WaitClass, metav1.DeleteOptions{}), "delete class")
 	s.AwaitCapacity("the class is gone", "")
-	again := harness.NewClass(harness.WaitClass, s.Driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingWaitForFirstConsumer)
+	again := harness.NewClass(harness.WaitClass, s.Driver.DriverName, v1.PersistentVolumeReclaimDelete,
+		storagev1.VolumeBindingWaitForFirstConsumer)
 	s.CreateStorageClass(again)
 	objects := s.AwaitCapacity("the class is back", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))
 
 	s.Must(capacities(s).Delete(s.Ctx, objects[0].Name, metav1.DeleteOptions{}), "delete object")
-	_, err := capacities(s).Patch(s.Ctx, objects[1].Name, types.MergePatchType, []byte(`{"capacity":"7","maximumVolumeSize":"5"}`), metav1.PatchOptions{})
+	_, err := capacities(s).Patch(s.Ctx, objects[1].Name, types.MergePatchType,
+		[]byte(`{"capacity":"7","maximumVolumeSize":"5"}`), metav1.PatchOptions{})
 	s.Must(err, "change object")
 	deleted, changed := objects[0], objects[1]
 	objects = s.AwaitCapacity("the changed object is restored", fmt.Sprintf("wait/a=%d wait/b=%d", gib, gib))
@@ -99,7 +105,8 @@ func TestUnchangedCapacityIsPolledButNotWritten(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true, DriverFlags: harness.TwoZones})
 	s.CreateNode("node-a", map[string]string{"zone": "a"})
-	s.StartProvisioner(s.Driver, "sidecar", nil, "--enable-capacity", "--capacity-poll-interval=200ms", "--capacity-ownerref-level=-1", "--capacity-for-immediate-binding")
+	s.StartProvisioner(s.Driver, "sidecar", nil, "--enable-capacity", "--capacity-poll-interval=200ms",
+		"--capacity-ownerref-level=-1", "--capacity-for-immediate-binding")
 	gib := int64(1) << 30
 	s.AwaitCapacity("every class has its object", fmt.Sprintf("delete/a=%d retain/a=%d wait/a=%d", gib, gib, gib))
 	calls := s.CountDriverCalls(s.Driver, "GetCapacity")
@@ -135,7 +142,8 @@ func createDeploymentPod(s *harness.Session, name string) *appsv1.Deployment {
 	}, metav1.CreateOptions{})
 	s.Must(err, "create replica set")
 	_, err = s.Client.CoreV1().Pods(deploy.Namespace).Create(s.Ctx, &v1.Pod{
-		ObjectMeta: meta(*metav1.NewControllerRef(replicas, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))), Spec: template.Spec,
+		ObjectMeta: meta(*metav1.NewControllerRef(replicas, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))),
+		Spec:       template.Spec,
 	}, metav1.CreateOptions{})
 	s.Must(err, "create pod")
 	return deployment

@@ -50,8 +50,10 @@ func startNode(s *harness.Session, name, capacity string) *localNode {
 
 func startOn(s *harness.Session, n *localNode) {
 	s.T.Helper()
-	n.sidecar = s.StartProvisioner(n.driver, "provisioner-"+n.name, []string{"NODE_NAME=" + n.name}, "--node-deployment", "--strict-topology",
-		"--node-deployment-base-delay=200ms", "--node-deployment-max-delay=1s", "--enable-capacity", "--capacity-ownerref-level=-1",
+	n.sidecar = s.StartProvisioner(n.driver, "provisioner-"+n.name, []string{"NODE_NAME=" + n.name}, "--node-deployment",
+		"--strict-topology",
+		"--node-deployment-base-delay=200ms", "--node-deployment-max-delay=1s", "--enable-capacity",
+		"--capacity-ownerref-level=-1",
 		"--kube-api-capacity-qps=1000", "--kube-api-capacity-burst=1000")
 }
 
@@ -110,7 +112,8 @@ func TestEachOfThreeNodesServesItself(t *testing.T) {
 // expectOnSelectedNode checks that the volume is on the selected node only.
 func expectOnSelectedNode(s *harness.Session, nodes map[string]*localNode, claim string, volume *v1.PersistentVolume) {
 	s.T.Helper()
-	selected := s.AwaitClaim(claim, "exists", func(*v1.PersistentVolumeClaim) bool { return true }).Annotations[storage.AnnSelectedNode]
+	selected := s.AwaitClaim(claim, "exists", func(*v1.PersistentVolumeClaim) bool { return true }).
+		Annotations[storage.AnnSelectedNode]
 	host := hostOf(volume)
 	if host != selected || nodes[host] == nil || host == "full" {
 		s.T.Fatalf("claim %s: node %s is selected, the volume is on %s", claim, selected, host)
@@ -127,7 +130,8 @@ func expectOnSelectedNode(s *harness.Session, nodes map[string]*localNode, claim
 
 // expectVolumesOfDownNodeKept deletes all claims and volumes. The volumes of a node whose
 // provisioner is down must stay until the provisioner runs again.
-func expectVolumesOfDownNodeKept(s *harness.Session, nodes map[string]*localNode, bound map[string]*v1.PersistentVolume) {
+func expectVolumesOfDownNodeKept(s *harness.Session, nodes map[string]*localNode,
+	bound map[string]*v1.PersistentVolume) {
 	s.T.Helper()
 	down := nodes[hostOf(bound["any-0"])]
 	s.Must(down.sidecar.Kill(), "kill provisioner")
@@ -174,7 +178,8 @@ func expectOneCallPerVolume(s *harness.Session, nodes map[string]*localNode, bou
 	events, err := sandbox.ReadAudit(s.Plane.AuditLog)
 	s.Must(err, "read audit log")
 	for _, event := range events {
-		if event.Resource == "persistentvolumeclaims" && event.Writes() && event.Code < 300 && strings.HasPrefix(event.User, "system:serviceaccount:"+deploy.Namespace+":provisioner") {
+		if event.Resource == "persistentvolumeclaims" && event.Writes() && event.Code < 300 &&
+			strings.HasPrefix(event.User, "system:serviceaccount:"+deploy.Namespace+":provisioner") {
 			writes++
 		}
 	}

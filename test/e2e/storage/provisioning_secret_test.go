@@ -17,10 +17,12 @@ import (
 
 func expectSecretReferences(s *harness.Session, volume *v1.PersistentVolume) {
 	s.T.Helper()
-	if volume.Annotations[provision.DeletionSecretName] != "claim-key" || volume.Annotations[provision.DeletionSecretNamespace] != s.Namespace {
+	if volume.Annotations[provision.DeletionSecretName] != "claim-key" ||
+		volume.Annotations[provision.DeletionSecretNamespace] != s.Namespace {
 		s.T.Errorf("the annotations do not name the deletion secret: %v", volume.Annotations)
 	}
-	if staged := volume.Spec.CSI.NodeStageSecretRef; staged == nil || staged.Name != volume.Name+"-key" || staged.Namespace != s.Namespace {
+	if staged := volume.Spec.CSI.NodeStageSecretRef; staged == nil || staged.Name != volume.Name+"-key" ||
+		staged.Namespace != s.Namespace {
 		s.T.Errorf("the node stage secret is %v", staged)
 	}
 }
@@ -39,11 +41,13 @@ func TestClassSecretIsRequiredAndNeverPrinted(t *testing.T) {
 			"csi.storage.k8s.io/node-stage-secret-namespace":  s.Namespace,
 		}
 	})
-	claim := s.CreateClaim("claim", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Annotations = map[string]string{"example.com/key": "key"} })
+	claim := s.CreateClaim("claim", s.Namespace,
+		func(c *v1.PersistentVolumeClaim) { c.Annotations = map[string]string{"example.com/key": "key"} })
 	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, s.Namespace+"/claim-key") {
 		t.Errorf("the event does not name the secret: %s", message)
 	}
-	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "claim-key"}, StringData: map[string]string{"password": password}}
+	secret := &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "claim-key"},
+		StringData: map[string]string{"password": password}}
 	_, err := s.Client.CoreV1().Secrets(s.Namespace).Create(s.Ctx, secret, metav1.CreateOptions{})
 	s.Must(err, "create secret")
 
@@ -52,11 +56,13 @@ func TestClassSecretIsRequiredAndNeverPrinted(t *testing.T) {
 	if len(volume.Name) != len("vol-")+16 || !strings.HasPrefix(volume.Name, "vol-") {
 		t.Errorf("the volume has the name %s", volume.Name)
 	}
-	if got := s.StoredVolume(volume).Parameters; len(got) != 3 || got["csi.storage.k8s.io/pvc/name"] != "claim" || got["csi.storage.k8s.io/pv/name"] != volume.Name {
+	if got := s.StoredVolume(volume).Parameters; len(got) != 3 || got["csi.storage.k8s.io/pvc/name"] != "claim" ||
+		got["csi.storage.k8s.io/pv/name"] != volume.Name {
 		t.Errorf("the driver got the parameters %v", got)
 	}
 	// A volume of an old version is not annotated with its secret; the class names it.
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null,%q:null}}}`, provision.DeletionSecretName, provision.DeletionSecretNamespace)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null,%q:null}}}`, provision.DeletionSecretName,
+		provision.DeletionSecretNamespace)
 	_, err = s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType, body, metav1.PatchOptions{})
 	s.Must(err, "take the volume's secret away")
 	s.DeleteClaim("claim")
@@ -70,10 +76,12 @@ func TestClassSecretIsRequiredAndNeverPrinted(t *testing.T) {
 func TestInvalidSecretNameDoesNotBlockOtherClaims(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	s.CreateClass(func(c *storagev1.StorageClass) {
-		c.Parameters = map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "${pvc.uid}", "csi.storage.k8s.io/provisioner-secret-namespace": "ns"}
+		c.Parameters = map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "${pvc.uid}",
+			"csi.storage.k8s.io/provisioner-secret-namespace": "ns"}
 	})
 	claim := s.CreateClaim("claim", s.Namespace)
-	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "${pvc.uid}") || !strings.Contains(message, s.Namespace) {
+	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, "${pvc.uid}") ||
+		!strings.Contains(message, s.Namespace) {
 		t.Errorf("the event does not name the template and the class: %s", message)
 	}
 	s.CreateClaim("next", harness.DeleteClass)
@@ -88,7 +96,8 @@ func TestClaimWithoutItsSecretIsDeletedWithoutCall(t *testing.T) {
 	s.PassQueues() // until the pv-controller has the class in its cache
 	s.CreateClass(func(c *storagev1.StorageClass) {
 		c.Parameters = map[string]string{
-			"csi.storage.k8s.io/provisioner-secret-name": "missing", "csi.storage.k8s.io/provisioner-secret-namespace": s.Namespace,
+			"csi.storage.k8s.io/provisioner-secret-name":      "missing",
+			"csi.storage.k8s.io/provisioner-secret-namespace": s.Namespace,
 		}
 	})
 	claim := s.CreateClaim("claim", s.Namespace)

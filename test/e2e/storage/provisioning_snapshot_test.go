@@ -25,7 +25,8 @@ func TestSnapshotIsRestoredWhenReady(t *testing.T) {
 		t.Errorf("the event does not say that the snapshot is not ready: %s", message)
 	}
 	block := v1.PersistentVolumeBlock
-	converted := s.CreateClaim("converted", harness.DeleteClass, harness.FromSnapshot("snapshot"), func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block })
+	converted := s.CreateClaim("converted", harness.DeleteClass, harness.FromSnapshot("snapshot"),
+		func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block })
 	ready := true
 	snapshot.Status.ReadyToUse = &ready
 	_, err := client.SnapshotV1().VolumeSnapshots(s.Namespace).UpdateStatus(s.Ctx, snapshot, metav1.UpdateOptions{})

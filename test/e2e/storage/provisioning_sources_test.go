@@ -15,13 +15,15 @@ func TestDeletedCloneSourceStaysUntilCloneIsBound(t *testing.T) {
 	s.CreateClaim("origin", harness.DeleteClass)
 	origin := s.AwaitBound("origin")
 	s.CreateClaim("clone", harness.DeleteClass, harness.CloneOf("origin"))
-	s.AwaitClaim("origin", "is protected", func(c *v1.PersistentVolumeClaim) bool { return finalizer.Has(c.Finalizers, finalizer.CloneSource) })
+	s.AwaitClaim("origin", "is protected",
+		func(c *v1.PersistentVolumeClaim) bool { return finalizer.Has(c.Finalizers, finalizer.CloneSource) })
 	s.DeleteClaim("origin")
 	s.AwaitClaim("clone", "is bound", func(c *v1.PersistentVolumeClaim) bool {
 		if c.Status.Phase == v1.ClaimBound {
 			return true
 		}
-		if now, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Ctx, "origin", metav1.GetOptions{}); err != nil || !finalizer.Has(now.Finalizers, finalizer.CloneSource) {
+		if now, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).
+			Get(s.Ctx, "origin", metav1.GetOptions{}); err != nil || !finalizer.Has(now.Finalizers, finalizer.CloneSource) {
 			t.Errorf("the source was deleted before its clone was bound: %v", err)
 		}
 		return false

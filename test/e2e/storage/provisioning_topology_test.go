@@ -22,7 +22,8 @@ func ownNode(s *harness.Session, name, place string) string {
 		s.CreateNode(name, map[string]string{key: value})
 		return name
 	}
-	_, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := s.Client.CoreV1().Nodes().Create(s.Ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	s.Must(err, "create node")
 	return name
 }
@@ -104,7 +105,8 @@ func TestUnreachableTopologyReschedulesClaim(t *testing.T) {
 		if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, tc.names) {
 			t.Errorf("%s: the event does not name the cause: %s", name, message)
 		}
-		s.AwaitClaim(name, "has no selected node", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnSelectedNode] == "" })
+		s.AwaitClaim(name, "has no selected node",
+			func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[storage.AnnSelectedNode] == "" })
 		s.Annotate(claim, storage.AnnSelectedNode, ownNode(s, "right-"+name, "zone=b"))
 		if got := zoneOf(s.AwaitBound(name)); got != "b" {
 			t.Errorf("%s: the volume is in zone %q, want the zone of the second node", name, got)

@@ -17,7 +17,8 @@ import (
 // events returns the messages of all events about the object with the reason.
 func events(s *harness.Session, object metav1.Object, reason string) []string {
 	s.T.Helper()
-	list, err := s.Client.CoreV1().Events(s.Namespace).List(s.Ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + object.GetName() + ",reason=" + reason})
+	list, err := s.Client.CoreV1().Events(s.Namespace).List(s.Ctx,
+		metav1.ListOptions{FieldSelector: "involvedObject.name=" + object.GetName() + ",reason=" + reason})
 	s.Must(err, "list events")
 	var messages []string
 	for _, event := range list.Items {
@@ -38,7 +39,8 @@ func TestFilesystemAndBlockVolumesFollowTheClass(t *testing.T) {
 	block := v1.PersistentVolumeBlock
 	s.CreateClaim("block", s.Namespace, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block })
 	files, raw := s.AwaitBound("files"), s.AwaitBound("block")
-	if files.Spec.CSI.FSType != "xfs" || files.Spec.MountOptions[0] != "noatime" || files.Spec.AccessModes[0] != v1.ReadWriteOncePod {
+	if files.Spec.CSI.FSType != "xfs" || files.Spec.MountOptions[0] != "noatime" ||
+		files.Spec.AccessModes[0] != v1.ReadWriteOncePod {
 		t.Errorf("the filesystem volume is %+v", files.Spec)
 	}
 	if raw.Spec.CSI.FSType != "" || *raw.Spec.VolumeMode != block {
@@ -69,12 +71,14 @@ func TestCloneSourceIsProtectedDuringCloning(t *testing.T) {
 
 func TestAttributesClassParametersReachDriver(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	claim := s.CreateClaim("claim", harness.DeleteClass, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &s.Namespace })
+	claim := s.CreateClaim("claim", harness.DeleteClass,
+		func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &s.Namespace })
 	if message := s.AwaitEvent(claim, "ProvisioningFailed"); !strings.Contains(message, s.Namespace) {
 		t.Errorf("the event does not name the class: %s", message)
 	}
 	_, err := s.Client.StorageV1().VolumeAttributesClasses().Create(s.Ctx, &storagev1.VolumeAttributesClass{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}, DriverName: s.Driver.DriverName, Parameters: map[string]string{"iops": "9"},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}, DriverName: s.Driver.DriverName,
+		Parameters: map[string]string{"iops": "9"},
 	}, metav1.CreateOptions{})
 	s.Must(err, "create attributes class")
 	volume := s.AwaitBound("claim")
@@ -101,7 +105,8 @@ func TestForeignDataSourceIsLeftToItsPopulator(t *testing.T) {
 
 func TestClaimBindsDespiteInvalidDriverAnswers(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
-	s = s.WithOwnDriver(s.Namespace+".invalid", "--with=topology --faults=../testdata/wrong-responses.yaml", "--retry-interval-start=50ms")
+	s = s.WithOwnDriver(s.Namespace+".invalid", "--with=topology --faults=../testdata/wrong-responses.yaml",
+		"--retry-interval-start=50ms")
 	s.CreateClass()
 	ownNode(s, "node", "csimock/zone=local")
 	// The provisioner sees the creation of later claims, and deletes unusable volumes of theirs.
@@ -128,7 +133,8 @@ func TestMigratedVolumeIsCreatedAndDeletedByDriver(t *testing.T) {
 	})
 	s.CreateClaim("claim", s.Namespace)
 	volume := s.AwaitBound("claim")
-	if volume.Spec.AWSElasticBlockStore == nil || volume.Spec.AWSElasticBlockStore.FSType != "xfs" || volume.Annotations[storage.AnnDynamicallyProvisioned] != "kubernetes.io/aws-ebs" {
+	if volume.Spec.AWSElasticBlockStore == nil || volume.Spec.AWSElasticBlockStore.FSType != "xfs" ||
+		volume.Annotations[storage.AnnDynamicallyProvisioned] != "kubernetes.io/aws-ebs" {
 		t.Fatalf("the volume is %+v, annotated %v", volume.Spec.PersistentVolumeSource, volume.Annotations)
 	}
 	id := volume.Spec.AWSElasticBlockStore.VolumeID
@@ -157,7 +163,8 @@ func TestDiskSharedWithPluginVolumeIsNotDeleted(t *testing.T) {
 	s.CreateClaim("in-tree", s.Namespace)
 	inTree := s.AwaitBound("in-tree")
 	id := inTree.Spec.Cinder.VolumeID
-	s.CreateVolume(id, v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.StorageClassName = "by-hand" })
+	s.CreateVolume(id, v1.PersistentVolumeReclaimDelete,
+		func(v *v1.PersistentVolume) { v.Spec.StorageClassName = "by-hand" })
 	s.CreateClaim("by-hand", "by-hand")
 	byHand := s.AwaitBound("by-hand")
 	for _, name := range []string{"by-hand", "in-tree"} {

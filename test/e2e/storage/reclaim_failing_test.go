@@ -59,11 +59,13 @@ func TestAttachedVolumeIsDeletedAfterDetach(t *testing.T) {
 	s.AwaitVolume(volume.Name, "is released and waits", func(v *v1.PersistentVolume) bool {
 		return v.Status.Phase == v1.VolumeReleased && finalizer.Has(v.Finalizers, finalizer.External)
 	})
-	if message := s.AwaitEvent(volume, "VolumeDelete"); !strings.Contains(message, "still attached to node node-7, waiting for detach") {
+	if message := s.AwaitEvent(volume, "VolumeDelete"); !strings.Contains(message,
+		"still attached to node node-7, waiting for detach") {
 		t.Errorf("the event does not name the node: %s", message)
 	}
 	expectKept(s, volume)
-	s.Must(s.Client.StorageV1().VolumeAttachments().Delete(s.Ctx, attachment.Name, metav1.DeleteOptions{}), "delete attachment")
+	s.Must(s.Client.StorageV1().VolumeAttachments().Delete(s.Ctx, attachment.Name, metav1.DeleteOptions{}),
+		"delete attachment")
 	s.AwaitVolumeGone(volume.Name)
 	s.ExpectReclaimed(volume)
 }
@@ -72,7 +74,8 @@ func TestVolumesWithOneHandleKeepData(t *testing.T) {
 	s := harness.Join(t, harness.Setup{})
 	shared := s.CreateStoredVolume("shared")
 	for _, name := range []string{"first", "second"} {
-		s.CreateVolume(shared, v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Name = s.Namespace + "-" + name })
+		s.CreateVolume(shared, v1.PersistentVolumeReclaimDelete,
+			func(v *v1.PersistentVolume) { v.Name = s.Namespace + "-" + name })
 		s.CreateClaim(name, s.Namespace)
 		s.AwaitBound(name)
 	}

@@ -25,7 +25,8 @@ func TestFailingDeletionsDoNotDelayOthers(t *testing.T) {
 			t.Errorf("%d requests for %s, whose deletion fails: the backoff must grow", requests[name], name)
 		}
 	}
-	for agent, most := range map[string]int{"pv-controller-binding": 20 * 10, "pv-controller-releasing": 5 * 60, "pv-controller-reclaiming": 20 * 40} {
+	for agent, most := range map[string]int{"pv-controller-binding": 20 * 10, "pv-controller-releasing": 5 * 60,
+		"pv-controller-reclaiming": 20 * 40} {
 		if got := s.CountRequests(func(e sandbox.Event) bool { return strings.HasSuffix(e.UserAgent, "/"+agent) }); got == 0 || got > most {
 			t.Errorf("%s sent %d requests, want at least one and at most %d", agent, got, most)
 		}

@@ -30,7 +30,8 @@ func TestAdmissionPolicyAddsFinalizerWithPolicyChange(t *testing.T) {
 	}
 	s.CreateClaim("dynamic", harness.RetainClass)
 	dynamic := s.AwaitBound("dynamic")
-	s.CreateVolume(s.CreateStoredVolume("static"), v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Name = s.Namespace + "-static" })
+	s.CreateVolume(s.CreateStoredVolume("static"), v1.PersistentVolumeReclaimDelete,
+		func(v *v1.PersistentVolume) { v.Name = s.Namespace + "-static" })
 	s.AwaitVolume(s.Namespace+"-static", "is available", harness.IsAvailable)
 
 	s.Must(s.Provisioner.Stop(s.Ctx), "stop the provisioner")
@@ -48,7 +49,8 @@ func TestAdmissionPolicyAddsFinalizerWithPolicyChange(t *testing.T) {
 		})
 	}
 
-	again, err := s.Plane.StartProvisioner(s.Ctx, s.Driver, sandbox.Controller{Name: "provisioner-again", HonorReclaimPolicy: true})
+	again, err := s.Plane.StartProvisioner(s.Ctx, s.Driver, sandbox.Controller{Name: "provisioner-again",
+		HonorReclaimPolicy: true})
 	s.Must(err, "start the provisioner again")
 	t.Cleanup(func() { _ = again.Stop(context.Background()) })
 	for _, volume := range []*v1.PersistentVolume{dynamic, static} {
@@ -134,11 +136,13 @@ func expectNoAdmissionWithoutList(s *harness.Session) {
 			v.Spec.CSI.Driver, v.Annotations = unserved, map[string]string{storage.AnnDynamicallyProvisioned: unserved}
 		},
 	} {
-		volumes[name] = s.CreateVolume(name, v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.StorageClassName = s.Namespace + name }, change)
+		volumes[name] = s.CreateVolume(name, v1.PersistentVolumeReclaimRetain,
+			func(v *v1.PersistentVolume) { v.Spec.StorageClassName = s.Namespace + name }, change)
 		s.CreateClaim(name, s.Namespace+name)
 		s.AwaitBound(name)
 	}
-	s.Must(s.Client.CoreV1().ConfigMaps(deploy.Namespace).Delete(s.Ctx, deploy.Drivers, metav1.DeleteOptions{}), "delete the list of drivers")
+	s.Must(s.Client.CoreV1().ConfigMaps(deploy.Namespace).Delete(s.Ctx, deploy.Drivers, metav1.DeleteOptions{}),
+		"delete the list of drivers")
 	for _, volume := range volumes {
 		err := wait.PollUntilContextCancel(s.Ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
 			s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimRetain)
@@ -160,7 +164,8 @@ func removeExternal(s *harness.Session, volume string) {
 	s.T.Helper()
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"$deleteFromPrimitiveList/finalizers": []finalizer.Name{finalizer.External}}})
 	s.Must(err, "encode finalizer")
-	_, err = s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume, types.StrategicMergePatchType, body, metav1.PatchOptions{})
+	_, err = s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume, types.StrategicMergePatchType, body,
+		metav1.PatchOptions{})
 	s.Must(err, "remove finalizer")
 }
 
@@ -176,14 +181,17 @@ const ebsDriver = "ebs.csi.aws.com"
 func applyAdmission(s *harness.Session) bool {
 	s.T.Helper()
 	served := s.ApplyAdmission()
-	body, err := json.Marshal(map[string]any{"data": map[string]string{s.Driver.DriverName: "", unserved: "", ebsDriver: ""}})
+	body, err := json.Marshal(map[string]any{"data": map[string]string{s.Driver.DriverName: "", unserved: "",
+		ebsDriver: ""}})
 	s.Must(err, "encode list of drivers")
-	_, err = s.Client.CoreV1().ConfigMaps(deploy.Namespace).Patch(s.Ctx, deploy.Drivers, types.MergePatchType, body, metav1.PatchOptions{})
+	_, err = s.Client.CoreV1().ConfigMaps(deploy.Namespace).Patch(s.Ctx, deploy.Drivers, types.MergePatchType, body,
+		metav1.PatchOptions{})
 	s.Must(err, "list the driver")
 	if !served {
 		return false
 	}
-	probe := s.CreateVolume("probe", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = unserved })
+	probe := s.CreateVolume("probe", v1.PersistentVolumeReclaimRetain,
+		func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = unserved })
 	s.CreateClaim("probe", s.Namespace)
 	s.AwaitBound("probe")
 	err = wait.PollUntilContextCancel(s.Ctx, 50*time.Millisecond, true, func(_ context.Context) (bool, error) {
@@ -198,7 +206,8 @@ func applyAdmission(s *harness.Session) bool {
 // that sets the policy adds no finalizer, the provisioner adds it soon after.
 func expectFinalizerAfterPolicyChange(s *harness.Session) {
 	s.T.Helper()
-	unmanaged := s.CreateVolume("unmanaged", v1.PersistentVolumeReclaimRetain, func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = unserved })
+	unmanaged := s.CreateVolume("unmanaged", v1.PersistentVolumeReclaimRetain,
+		func(v *v1.PersistentVolume) { v.Spec.CSI.Driver = unserved })
 	s.CreateClaim("unmanaged", s.Namespace)
 	s.AwaitBound("unmanaged")
 	expectDeleters(s, s.SetPolicy(unmanaged.Name, v1.PersistentVolumeReclaimDelete))
@@ -206,7 +215,8 @@ func expectFinalizerAfterPolicyChange(s *harness.Session) {
 	s.CreateClaim("dynamic", harness.RetainClass)
 	volume := s.AwaitBound("dynamic")
 	s.SetPolicy(volume.Name, v1.PersistentVolumeReclaimDelete)
-	s.AwaitVolume(volume.Name, "has the finalizer", func(v *v1.PersistentVolume) bool { return finalizer.Has(v.Finalizers, finalizer.External) })
+	s.AwaitVolume(volume.Name, "has the finalizer",
+		func(v *v1.PersistentVolume) bool { return finalizer.Has(v.Finalizers, finalizer.External) })
 	s.DeleteVolume(volume.Name)
 	s.DeleteClaim("dynamic")
 	s.AwaitVolumeGone(volume.Name)
@@ -223,6 +233,7 @@ func expectDeleters(s *harness.Session, volume *v1.PersistentVolume, want ...fin
 		}
 	}
 	if !slices.Equal(got, want) {
-		s.T.Errorf("volume %s has the finalizers %v, want %v of the programs that delete data", volume.Name, volume.Finalizers, want)
+		s.T.Errorf("volume %s has the finalizers %v, want %v of the programs that delete data", volume.Name,
+			volume.Finalizers, want)
 	}
 }

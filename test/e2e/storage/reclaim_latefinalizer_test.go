@@ -85,7 +85,8 @@ func TestProvisionerWithGateOffRemovesPendingAnnotation(t *testing.T) {
 	})
 	s.CreateClaim("claim", s.Namespace)
 	volume := s.AwaitBound("claim")
-	s.AwaitVolume(volume.Name, "has no annotation", func(v *v1.PersistentVolume) bool { return reclaim.StatusOf(v) == reclaim.StatusNone })
+	s.AwaitVolume(volume.Name, "has no annotation",
+		func(v *v1.PersistentVolume) bool { return reclaim.StatusOf(v) == reclaim.StatusNone })
 	s.DeleteVolume(volume.Name)
 	s.DeleteClaim("claim")
 	s.AwaitVolumeGone(volume.Name)
@@ -112,7 +113,8 @@ func TestNoVolumeIsStuckWithOneGateOff(t *testing.T) {
 			s := harness.Join(t, tc.how)
 			s.CreateClaim("dynamic", harness.DeleteClass)
 			dir := s.Directory()
-			path := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir), harness.ProvisionedBy(intree.HostPathName))
+			path := s.CreateVolume("path", v1.PersistentVolumeReclaimDelete, harness.HostPath(dir),
+				harness.ProvisionedBy(intree.HostPathName))
 			s.CreateClaim("in-tree", s.Namespace)
 			volume := s.AwaitBound("dynamic")
 			s.AwaitBound("in-tree")

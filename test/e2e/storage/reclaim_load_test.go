@@ -26,7 +26,8 @@ func TestManyVolumesAreEachDeletedOnce(t *testing.T) {
 	for _, volume := range volumes {
 		s.DeleteVolume(volume.Name)
 	}
-	s.Must(s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).DeleteCollection(s.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "delete claims")
+	s.Must(s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).
+		DeleteCollection(s.Ctx, metav1.DeleteOptions{}, metav1.ListOptions{}), "delete claims")
 	s.AwaitManyGone(namesOf(volumes))
 	expectOneCallEach(s, volumes)
 	expectFewConflicts(s, volumes)

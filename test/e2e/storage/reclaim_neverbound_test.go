@@ -19,7 +19,8 @@ func madeFor(s *harness.Session, claim *v1.PersistentVolumeClaim) func(*v1.Persi
 		v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: s.Driver.DriverName}
 		v.Finalizers = []string{string(finalizer.External)}
 		v.Spec.StorageClassName = *claim.Spec.StorageClassName
-		v.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+		v.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace,
+			Name: claim.Name, UID: claim.UID}
 	}
 }
 
@@ -34,7 +35,8 @@ func TestVolumeDeletedBeforeBindingIsReplaced(t *testing.T) {
 	s.AwaitVolumeGone(first.Name)
 	s.ExpectReclaimed(first)
 	s.AwaitEvent(claim, string(binding.NeverBoundVolume))
-	class := harness.NewClass(s.Namespace, s.Driver.DriverName, v1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate)
+	class := harness.NewClass(s.Namespace, s.Driver.DriverName, v1.PersistentVolumeReclaimDelete,
+		storagev1.VolumeBindingImmediate)
 	s.CreateStorageClass(class)
 	if second := s.AwaitBound("claim"); !s.IsStored(harness.Handle(second)) {
 		t.Errorf("the claim is bound to %s, which the storage system does not have", harness.Handle(second))
@@ -46,9 +48,10 @@ func TestStaticVolumeDeletedBeforeBindingKeepsItsData(t *testing.T) {
 	claim := s.CreateClaim("claim", s.Namespace, func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("2Mi")
 	})
-	volume := s.CreateVolume(s.CreateStoredVolume("static"), v1.PersistentVolumeReclaimDelete, madeFor(s, claim), func(v *v1.PersistentVolume) {
-		v.Annotations, v.Finalizers = nil, nil
-	})
+	volume := s.CreateVolume(s.CreateStoredVolume("static"), v1.PersistentVolumeReclaimDelete, madeFor(s, claim),
+		func(v *v1.PersistentVolume) {
+			v.Annotations, v.Finalizers = nil, nil
+		})
 	s.PassQueues()
 	s.DeleteVolume(volume.Name)
 	s.AwaitVolumeGone(volume.Name)

@@ -21,10 +21,13 @@ func TestMissingDeletionSecretDelaysOnlyWhileNamespaceExists(t *testing.T) {
 	t.Parallel()
 	s := harness.Own(t, harness.Setup{NoProvisioner: true})
 	retries := []string{"--retry-interval-start=100ms", "--retry-interval-max=1s"}
-	first := s.StartProvisioner(s.Driver, "provisioner-0", nil, append(retries, "--kubeconfig="+accountWithoutNamespaces(s))...)
+	first := s.StartProvisioner(s.Driver, "provisioner-0", nil,
+		append(retries, "--kubeconfig="+accountWithoutNamespaces(s))...)
 
-	alive, terminating, gone := s.NewSecretNamespace("alive"), s.NewSecretNamespace("terminating"), s.NewSecretNamespace("gone")
-	returns, stays, lost := boundWithSecret(s, "returns", alive), boundWithSecret(s, "stays", terminating), boundWithSecret(s, "lost", gone)
+	alive, terminating, gone := s.NewSecretNamespace("alive"), s.NewSecretNamespace("terminating"),
+		s.NewSecretNamespace("gone")
+	returns, stays, lost := boundWithSecret(s, "returns", alive), boundWithSecret(s, "stays", terminating),
+		boundWithSecret(s, "lost", gone)
 	s.DeleteSecret(alive)
 	s.DeleteNamespace(terminating)
 	s.DeleteSecret(terminating) // as the namespace controller does, which does not run here
@@ -36,7 +39,8 @@ func TestMissingDeletionSecretDelaysOnlyWhileNamespaceExists(t *testing.T) {
 		s.DeleteClaim(volume.Spec.ClaimRef.Name)
 	}
 	for _, volume := range volumes {
-		if message := s.AwaitEvent(volume, "VolumeFailedDelete"); !strings.Contains(message, "/credentials of the volume does not exist") || !strings.Contains(message, "may get namespaces") {
+		if message := s.AwaitEvent(volume, "VolumeFailedDelete"); !strings.Contains(message,
+			"/credentials of the volume does not exist") || !strings.Contains(message, "may get namespaces") {
 			t.Errorf("the event does not name the secret and the missing right: %s", message)
 		}
 	}
@@ -63,7 +67,8 @@ func accountWithoutNamespaces(s *harness.Session) string {
 	account := sandbox.ServiceAccount(s.Namespace, "upstream")
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "secrets-alone"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}}},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"},
+			Verbs: []string{"get", "list"}}},
 	}
 	_, err := s.Client.RbacV1().ClusterRoles().Create(s.Ctx, role, metav1.CreateOptions{})
 	s.Must(err, "create role")
@@ -93,8 +98,10 @@ func boundWithSecret(s *harness.Session, claim, namespace string) *v1.Persistent
 	s.T.Helper()
 	s.CreateClaim(claim, harness.DeleteClass)
 	volume := s.AwaitBound(claim)
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"credentials",%q:%q}}}`, provision.DeletionSecretName, provision.DeletionSecretNamespace, namespace)
-	volume, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"credentials",%q:%q}}}`, provision.DeletionSecretName,
+		provision.DeletionSecretNamespace, namespace)
+	volume, err := s.Client.CoreV1().PersistentVolumes().Patch(s.Ctx, volume.Name, types.MergePatchType, body,
+		metav1.PatchOptions{})
 	s.Must(err, "annotate volume")
 	return volume
 }

@@ -64,7 +64,8 @@ func TestProvisionedVolumeHasFinalizerFromFirstWrite(t *testing.T) {
 	watcher, err := s.Client.CoreV1().PersistentVolumes().Watch(s.Ctx, metav1.ListOptions{})
 	s.Must(err, "watch volumes")
 	defer watcher.Stop()
-	claims := []*v1.PersistentVolumeClaim{s.CreateClaim("keep", harness.RetainClass), s.CreateClaim("drop", harness.DeleteClass)}
+	claims := []*v1.PersistentVolumeClaim{s.CreateClaim("keep", harness.RetainClass),
+		s.CreateClaim("drop", harness.DeleteClass)}
 	seen := map[string]bool{}
 	for event := range watcher.ResultChan() {
 		volume, ok := event.Object.(*v1.PersistentVolume)

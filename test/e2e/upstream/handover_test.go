@@ -17,9 +17,11 @@ func TestUpstreamTakesOverLeaseAndCapacityObjects(t *testing.T) {
 	s.CreateNode("node-a", map[string]string{"zone": "a"})
 	s.CreateNode("node-b", map[string]string{"zone": "b"})
 	args := []string{
-		"--enable-capacity", "--capacity-poll-interval=1s", "--capacity-ownerref-level=-1", "--kube-api-capacity-qps=1000", "--kube-api-capacity-burst=1000",
+		"--enable-capacity", "--capacity-poll-interval=1s", "--capacity-ownerref-level=-1", "--kube-api-capacity-qps=1000",
+		"--kube-api-capacity-burst=1000",
 		"--leader-election", "--leader-election-namespace=" + deploy.Namespace, "--leader-election-labels=team:storage",
-		"--leader-election-renew-deadline=4s", "--leader-election-retry-period=1s", "--feature-gates=Topology=true,ReleaseLeaderElectionOnExit=true",
+		"--leader-election-renew-deadline=4s", "--leader-election-retry-period=1s",
+		"--feature-gates=Topology=true,ReleaseLeaderElectionOnExit=true",
 	}
 	s.CreateClaim("claim", harness.DeleteClass)
 
@@ -59,7 +61,8 @@ func TestUpstreamTakesOverLeaseAndCapacityObjects(t *testing.T) {
 func startUpstreamSidecar(s *harness.Session, name string, args ...string) *sandbox.Process {
 	s.T.Helper()
 	s.Must(s.GrantUpstream(s.Ctx), "grant upstream's rights")
-	process, err := s.Plane.StartUpstreamProvisioner(s.Ctx, s.Driver, sandbox.Controller{Name: name, Env: []string{"NAMESPACE=" + deploy.Namespace}, Args: args})
+	process, err := s.Plane.StartUpstreamProvisioner(s.Ctx, s.Driver,
+		sandbox.Controller{Name: name, Env: []string{"NAMESPACE=" + deploy.Namespace}, Args: args})
 	s.Must(err, "start upstream's sidecar")
 	return process
 }

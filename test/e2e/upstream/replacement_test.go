@@ -90,19 +90,23 @@ func newReplacement(t *testing.T) *replacement {
 var sidecarFlags = []string{
 	"--leader-election", "--leader-election-namespace=" + deploy.Namespace, "--leader-election-lease-duration=8s",
 	"--leader-election-renew-deadline=4s", "--leader-election-retry-period=500ms",
-	"--timeout=2s", "--retry-interval-start=100ms", "--retry-interval-max=1s", "--feature-gates=ReleaseLeaderElectionOnExit=true",
+	"--timeout=2s", "--retry-interval-start=100ms", "--retry-interval-max=1s",
+	"--feature-gates=ReleaseLeaderElectionOnExit=true",
 }
 
 func (r *replacement) sidecarOf(name string) sandbox.Controller {
-	return sandbox.Controller{Name: name, HonorReclaimPolicy: true, Args: sidecarFlags, Env: []string{"NAMESPACE=" + deploy.Namespace}}
+	return sandbox.Controller{Name: name, HonorReclaimPolicy: true, Args: sidecarFlags,
+		Env: []string{"NAMESPACE=" + deploy.Namespace}}
 }
 
 func (r *replacement) startOurs(name string) {
 	r.T.Helper()
 	var err error
-	r.controller, err = r.Plane.StartPVController(r.Ctx, sandbox.Controller{Name: "loops-" + name, HonorReclaimPolicy: true})
+	r.controller, err = r.Plane.StartPVController(r.Ctx, sandbox.Controller{Name: "loops-" + name,
+		HonorReclaimPolicy: true})
 	r.Must(err, "start pv-controller")
-	r.sidecar, err = r.Plane.StartProvisioner(r.Ctx, &sandbox.Driver{Socket: r.driver.Socket}, r.sidecarOf("sidecar-"+name))
+	r.sidecar, err = r.Plane.StartProvisioner(r.Ctx, &sandbox.Driver{Socket: r.driver.Socket},
+		r.sidecarOf("sidecar-"+name))
 	r.Must(err, "start provisioner")
 }
 
@@ -111,7 +115,8 @@ func (r *replacement) startUpstream(name string) {
 	var err error
 	r.controller, err = r.Plane.StartUpstreamLoops(r.Ctx, sandbox.Controller{Name: "loops-" + name})
 	r.Must(err, "start upstream's loops")
-	r.sidecar, err = r.Plane.StartUpstreamProvisioner(r.Ctx, &sandbox.Driver{Socket: r.driver.Socket}, r.sidecarOf("sidecar-"+name))
+	r.sidecar, err = r.Plane.StartUpstreamProvisioner(r.Ctx, &sandbox.Driver{Socket: r.driver.Socket},
+		r.sidecarOf("sidecar-"+name))
 	r.Must(err, "start upstream's sidecar")
 }
 
@@ -186,7 +191,8 @@ func (r *replacement) runUpstream() {
 	created := r.createHanging("b", 0, 5, true)
 	r.Must(r.driver.Inject(frequentFaults()), "inject faults")
 	r.startUpstream("upstream")
-	r.awaitAllBound(append(append(claimNames("a", 3, 10), claimNames("a", 11, 13)...), claimNames("a", perPhase-20, perPhase)...))
+	r.awaitAllBound(append(append(claimNames("a", 3, 10), claimNames("a", 11, 13)...),
+		claimNames("a", perPhase-20, perPhase)...))
 	pod := r.CreatePod("a-8")
 	r.expectReclaimed("a-5", "a-6")
 	r.delete("a-5", "a-6")
@@ -206,7 +212,8 @@ func (r *replacement) runUpstream() {
 	r.Must(r.controller.Stop(r.Ctx), "stop upstream's loops")
 	r.driver.Server.ClearFaults()
 	r.findLeaks(began)
-	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
+	r.Must(r.Client.CoreV1().Pods(r.Namespace).Delete(r.Ctx, pod.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}), "delete pod")
 }
 
 func (r *replacement) runOursAgain() {

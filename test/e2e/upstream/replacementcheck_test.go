@@ -37,7 +37,8 @@ func (r *replacement) createAll(all []string) error {
 			class = r.Namespace + "-retain"
 		}
 		group.Go(func() error {
-			_, err := r.Client.CoreV1().PersistentVolumeClaims(r.Namespace).Create(r.Ctx, r.NewClaim(name, class), metav1.CreateOptions{})
+			_, err := r.Client.CoreV1().PersistentVolumeClaims(r.Namespace).
+				Create(r.Ctx, r.NewClaim(name, class), metav1.CreateOptions{})
 			return err
 		})
 	}
@@ -144,7 +145,8 @@ func (r *replacement) awaitAllGone(phase string) {
 	r.poll("volumes of deleted claims are reclaimed", 3*harness.DeletionLimit, func() []string {
 		volumes := r.listVolumes()
 		stored := sets.New(slices.Collect(maps.Values(r.driver.Volumes()))...)
-		return slices.DeleteFunc(slices.Clone(r.gone), func(name string) bool { return volumes[name] == nil && !stored.Has(name) })
+		return slices.DeleteFunc(slices.Clone(r.gone),
+			func(name string) bool { return volumes[name] == nil && !stored.Has(name) })
 	})
 }
 
@@ -314,7 +316,8 @@ func (r *replacement) report() {
 		if exists {
 			orphaned++
 		}
-		lines = append(lines, fmt.Sprintf("unresolved: claim %s, volume %s, in the driver: %t, %s", entry.Name, entry.VolumeName(), exists, entry.Unresolved.Reason))
+		lines = append(lines, fmt.Sprintf("unresolved: claim %s, volume %s, in the driver: %t, %s", entry.Name,
+			entry.VolumeName(), exists, entry.Unresolved.Reason))
 	}
 	for _, name := range r.leaked {
 		lines = append(lines, "leaked by upstream: "+name)

@@ -72,6 +72,8 @@ func moveDisks(s *harness.Session) {
 	s.T.Helper()
 	s.StopProcess(s.Driver)
 	faults := filepath.Join(s.Dir, "faults.yaml")
-	s.Must(os.WriteFile(faults, []byte("- {method: CreateVolume, response: "+string(csimock.OtherTopology)+"}\n"), 0o600), "write faults")
-	s.Must(s.StartDriver(s.Ctx, "--with=topology", "--topology=zone=a", "--topology=zone=b", "--capacity=1Gi", "--faults="+faults), "start driver")
+	s.Must(os.WriteFile(faults, []byte("- {method: CreateVolume, response: "+string(csimock.OtherTopology)+"}\n"), 0o600),
+		"write faults")
+	s.Must(s.StartDriver(s.Ctx, "--with=topology", "--topology=zone=a", "--topology=zone=b", "--capacity=1Gi",
+		"--faults="+faults), "start driver")
 }

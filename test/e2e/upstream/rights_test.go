@@ -74,7 +74,8 @@ func TestUpstreamSidecarRightsSufficeForSourceFinalizers(t *testing.T) {
 	s.AwaitSnapshot(client, "source", false)
 
 	s.CreateClaim("clone", s.Namespace, harness.CloneOf("origin"))
-	s.AwaitClaim("origin", "is protected", func(c *v1.PersistentVolumeClaim) bool { return finalizer.Has(c.Finalizers, finalizer.CloneSource) })
+	s.AwaitClaim("origin", "is protected",
+		func(c *v1.PersistentVolumeClaim) bool { return finalizer.Has(c.Finalizers, finalizer.CloneSource) })
 	s.DeleteClaim("origin")
 	clone := s.AwaitBound("clone")
 	s.AwaitClaimGone("origin")

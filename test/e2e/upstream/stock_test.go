@@ -35,7 +35,8 @@ func TestStockDeletesDataOfTheOtherVolume(t *testing.T) {
 	s := harness.Join(t, stock)
 	shared := s.CreateStoredVolume("shared")
 	for _, name := range []string{"mine", "yours"} {
-		s.CreateVolume(shared, v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Name = s.Namespace + "-" + name })
+		s.CreateVolume(shared, v1.PersistentVolumeReclaimDelete,
+			func(v *v1.PersistentVolume) { v.Name = s.Namespace + "-" + name })
 		s.CreateClaim(name, s.Namespace)
 		s.AwaitBound(name)
 	}
@@ -53,7 +54,8 @@ func TestStockLeavesAvailableVolumeTerminating(t *testing.T) {
 	volume := s.CreateVolume(s.CreateStoredVolume("free"), v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Finalizers = []string{string(finalizer.External)}
 	})
-	s.AwaitVolume(volume.Name, "is Available", func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable })
+	s.AwaitVolume(volume.Name, "is Available",
+		func(v *v1.PersistentVolume) bool { return v.Status.Phase == v1.VolumeAvailable })
 	s.DeleteVolume(volume.Name)
 	s.AwaitVolume(volume.Name, "has lost pv-protection", func(v *v1.PersistentVolume) bool {
 		return !finalizer.Has(v.Finalizers, finalizer.VolumeProtection)
@@ -87,11 +89,12 @@ func TestStockLeavesUnboundVolumeTerminating(t *testing.T) {
 	claim := s.CreateClaim("claim", s.Namespace, func(c *v1.PersistentVolumeClaim) {
 		c.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("2Mi") // larger than the volume, so that it is not bound
 	})
-	volume := s.CreateVolume(s.CreateStoredVolume("first"), v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
-		v.Name, v.Finalizers = "pvc-"+string(claim.UID), []string{string(finalizer.External)}
-		v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: s.Driver.DriverName}
-		v.Spec.ClaimRef = &v1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
-	})
+	volume := s.CreateVolume(s.CreateStoredVolume("first"), v1.PersistentVolumeReclaimDelete,
+		func(v *v1.PersistentVolume) {
+			v.Name, v.Finalizers = "pvc-"+string(claim.UID), []string{string(finalizer.External)}
+			v.Annotations = map[string]string{storage.AnnDynamicallyProvisioned: s.Driver.DriverName}
+			v.Spec.ClaimRef = &v1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+		})
 	s.PassQueues()
 	s.DeleteVolume(volume.Name)
 	s.CreateClass()
@@ -102,7 +105,8 @@ func TestStockLeavesUnboundVolumeTerminating(t *testing.T) {
 	s.AwaitVolume(volume.Name, "is Terminating with the finalizer", func(v *v1.PersistentVolume) bool {
 		return v.DeletionTimestamp != nil && finalizer.Has(v.Finalizers, finalizer.External)
 	})
-	s.AwaitClaim("claim", "is Pending", func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimPending })
+	s.AwaitClaim("claim", "is Pending",
+		func(c *v1.PersistentVolumeClaim) bool { return c.Status.Phase == v1.ClaimPending })
 }
 
 func TestStockDeletesVolumeWithoutItsMissingSecret(t *testing.T) {

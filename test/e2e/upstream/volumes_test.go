@@ -22,10 +22,12 @@ func besideUpstream(s *harness.Session, name, driver, provisioner string) *harne
 	own := *s.Cluster
 	own.Dir = s.T.TempDir()
 	var err error
-	own.Driver, err = sandbox.StartDriver(s.Ctx, sandbox.DriverConfig{Binaries: harness.Binaries(), Dir: own.Dir, Name: name, Args: strings.Fields(driver)})
+	own.Driver, err = sandbox.StartDriver(s.Ctx, sandbox.DriverConfig{Binaries: harness.Binaries(), Dir: own.Dir,
+		Name: name, Args: strings.Fields(driver)})
 	s.Must(err, "start driver")
 	s.T.Cleanup(func() { s.StopProcess(own.Driver) })
-	own.Provisioner, err = s.Plane.StartUpstreamProvisioner(s.Ctx, own.Driver, sandbox.Controller{Name: name, Args: strings.Fields(provisioner)})
+	own.Provisioner, err = s.Plane.StartUpstreamProvisioner(s.Ctx, own.Driver,
+		sandbox.Controller{Name: name, Args: strings.Fields(provisioner)})
 	s.Must(err, "start upstream's provisioner")
 	s.T.Cleanup(func() { s.StopProcess(own.Provisioner) })
 	return &harness.Session{Cluster: &own, T: s.T, Ctx: s.Ctx, Namespace: s.Namespace}
@@ -45,11 +47,15 @@ func describeVolume(s *harness.Session, claim string) string {
 	spec := volume.Spec.DeepCopy()
 	spec.ClaimRef = nil
 	for _, term := range spec.NodeAffinity.Required.NodeSelectorTerms { // upstream's order is random
-		slices.SortFunc(term.MatchExpressions, func(a, b v1.NodeSelectorRequirement) int { return strings.Compare(a.Key, b.Key) })
+		slices.SortFunc(term.MatchExpressions, func(a,
+			b v1.NodeSelectorRequirement) int {
+			return strings.Compare(a.Key, b.Key)
+		})
 	}
 	text, err := json.MarshalIndent(map[string]any{
 		"annotations": annotations, "finalizers": slices.Sorted(slices.Values(volume.Finalizers)), "spec": spec,
-		"parameters": created.Parameters, "topology": created.Topology, "source": created.Source, "capacity": created.Capacity,
+		"parameters": created.Parameters, "topology": created.Topology, "source": created.Source,
+		"capacity": created.Capacity,
 	}, "", " ")
 	s.Must(err, "encode volume")
 	const identity = "storage.kubernetes.io/csiProvisionerIdentity"
@@ -62,7 +68,8 @@ func TestVolumesMatchUpstream(t *testing.T) {
 	const flags = "--controller-publish-readonly --extra-create-metadata --default-fstype=ext4 --volume-name-prefix=vol"
 	ours := harness.Join(t, harness.Setup{})
 	theirs := harness.NewSession(t, ours.Cluster)
-	sessions := []*harness.Session{ours.WithOwnDriver(ours.Namespace+".ours", driver, flags), besideUpstream(theirs, theirs.Namespace+".theirs", driver, flags)}
+	sessions := []*harness.Session{ours.WithOwnDriver(ours.Namespace+".ours", driver, flags),
+		besideUpstream(theirs, theirs.Namespace+".theirs", driver, flags)}
 	node := createNodesForAll(sessions[0], sessions)
 	cases := map[string]func(*v1.PersistentVolumeClaim){
 		"files": func(*v1.PersistentVolumeClaim) {},
@@ -100,11 +107,13 @@ func TestVolumesMatchUpstream(t *testing.T) {
 // name of a node.
 func createNodesForAll(s *harness.Session, sessions []*harness.Session) string {
 	s.T.Helper()
-	for suffix, place := range map[string]map[string]string{"1": {"zone": "a", "rack": "1"}, "2": {"zone": "a", "rack": "2"}, "3": {"zone": "b", "rack": "1"}} {
+	for suffix, place := range map[string]map[string]string{"1": {"zone": "a", "rack": "1"},
+		"2": {"zone": "a", "rack": "2"}, "3": {"zone": "b", "rack": "1"}} {
 		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-" + suffix, Labels: place}}
 		drivers := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
 		for _, other := range sessions {
-			drivers.Spec.Drivers = append(drivers.Spec.Drivers, storagev1.CSINodeDriver{Name: other.Driver.DriverName, NodeID: node.Name, TopologyKeys: []string{"zone", "rack"}})
+			drivers.Spec.Drivers = append(drivers.Spec.Drivers, storagev1.CSINodeDriver{Name: other.Driver.DriverName,
+				NodeID: node.Name, TopologyKeys: []string{"zone", "rack"}})
 		}
 		_, err := s.Client.CoreV1().Nodes().Create(s.Ctx, node, metav1.CreateOptions{})
 		s.Must(err, "create node")
@@ -119,8 +128,10 @@ func createComparedClasses(s *harness.Session) {
 	s.T.Helper()
 	s.CreateClass(func(c *storagev1.StorageClass) {
 		c.MountOptions = []string{"noatime"}
-		c.Parameters = map[string]string{"tier": "gold", "FSType": "xfs", "csiNodePublishSecretName": "old", "csiNodePublishSecretNamespace": "ns"}
-		for _, use := range []string{"controller-publish", "node-stage", "controller-expand", "node-expand", "controller-modify"} {
+		c.Parameters = map[string]string{"tier": "gold", "FSType": "xfs", "csiNodePublishSecretName": "old",
+			"csiNodePublishSecretNamespace": "ns"}
+		for _, use := range []string{"controller-publish", "node-stage", "controller-expand", "node-expand",
+			"controller-modify"} {
 			c.Parameters["csi.storage.k8s.io/"+use+"-secret-name"] = use + "-${pvc.name}-${pv.name}"
 			c.Parameters["csi.storage.k8s.io/"+use+"-secret-namespace"] = "${pvc.namespace}"
 		}

@@ -66,20 +66,26 @@ func disturb(s *harness.Session, name string) *disturbance {
 	isProgram := func(request *admissionv1.AdmissionRequest) bool {
 		return strings.HasPrefix(request.UserInfo.Username, "system:serviceaccount:")
 	}
-	objects := []string{"persistentvolumes", "persistentvolumes/status", "persistentvolumeclaims", "persistentvolumeclaims/status"}
+	objects := []string{"persistentvolumes", "persistentvolumes/status", "persistentvolumeclaims",
+		"persistentvolumeclaims/status"}
 	admission := s.Client.AdmissionregistrationV1()
 	var err error
 	if name == "denied" {
 		d.hook = harness.NewWebhook(s.T, isProgram, harness.DenyWithNotFound)
 		rule := harness.WritesOf(objects, registrationv1.Update, registrationv1.Delete)
-		_, err = admission.ValidatingWebhookConfigurations().Create(s.Ctx, d.hook.Validating(name, rule), metav1.CreateOptions{})
+		_, err = admission.ValidatingWebhookConfigurations().Create(s.Ctx, d.hook.Validating(name, rule),
+			metav1.CreateOptions{})
 	} else {
-		d.hook = harness.NewWebhook(s.T, isProgram, harness.Undo(s.T, "/metadata/finalizers", "/metadata/annotations", "/metadata/labels", "/spec", "/status"))
-		_, err = admission.MutatingWebhookConfigurations().Create(s.Ctx, d.hook.Mutating(name, harness.WritesOf(objects, registrationv1.Update)), metav1.CreateOptions{})
+		d.hook = harness.NewWebhook(s.T, isProgram, harness.Undo(s.T, "/metadata/finalizers", "/metadata/annotations",
+			"/metadata/labels", "/spec", "/status"))
+		_, err = admission.MutatingWebhookConfigurations().Create(s.Ctx,
+			d.hook.Mutating(name, harness.WritesOf(objects, registrationv1.Update)), metav1.CreateOptions{})
 	}
 	s.Must(err, "register webhook")
 	s.Until("the webhook is called", func() bool {
-		probe, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Patch(s.Ctx, name+"-probe", types.MergePatchType, []byte(`{"metadata":{"labels":{"new":"yes"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		probe, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).
+			Patch(s.Ctx, name+"-probe", types.MergePatchType, []byte(`{"metadata":{"labels":{"new":"yes"}}}`),
+				metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsNotFound(err) || err == nil && probe.Labels["new"] == ""
 	})
 	return d
@@ -120,13 +126,15 @@ func (d *disturbance) left() (left []string) {
 	d.Must(err, "read claim")
 	if claim.Status.Phase != v1.ClaimBound {
 		left = append(left, "the new claim is "+string(claim.Status.Phase))
-	} else if volume, err := volumes.Get(d.Ctx, claim.Spec.VolumeName, metav1.GetOptions{}); err != nil || !isProtected(volume) {
+	} else if volume, err := volumes.Get(d.Ctx, claim.Spec.VolumeName, metav1.GetOptions{}); err != nil ||
+		!isProtected(volume) {
 		left = append(left, "the volume of the new claim has no finalizer")
 	}
 	if _, err := claims.Get(d.Ctx, d.name+"-deleted", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		left = append(left, "the deleted claim is Terminating")
 	}
-	if _, err := volumes.Get(d.Ctx, d.deleted.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) || d.IsStored(harness.Handle(d.deleted)) {
+	if _, err := volumes.Get(d.Ctx, d.deleted.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) ||
+		d.IsStored(harness.Handle(d.deleted)) {
 		left = append(left, "the volume of the deleted claim, or its disk, exists")
 	}
 	kept, err := volumes.Get(d.Ctx, d.kept.Name, metav1.GetOptions{})

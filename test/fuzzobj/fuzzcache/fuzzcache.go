@@ -34,7 +34,8 @@ func New(f *testing.F, client kubernetes.Interface) (*pvcache.Caches, Caches) {
 // objects to be unchanged.
 func (c Caches) Fill(t *testing.T, objects []runtime.Object) (expectUnchanged func()) {
 	t.Helper()
-	lists := map[cache.SharedIndexInformer][]any{c.Claims: nil, c.Volumes: nil, c.Classes: nil, c.Pods: nil, c.Attachments: nil}
+	lists := map[cache.SharedIndexInformer][]any{c.Claims: nil, c.Volumes: nil, c.Classes: nil, c.Pods: nil,
+		c.Attachments: nil}
 	var before []runtime.Object
 	for _, object := range objects {
 		informer := c.of(object)

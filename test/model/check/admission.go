@@ -19,7 +19,8 @@ func withoutAdmission(before, after *Snapshot) *Snapshot {
 			return
 		}
 		volume, next := *now, *requested
-		volume.Finalizers = slices.DeleteFunc(slices.Clone(now.Finalizers), func(name string) bool { return name == string(finalizer.External) })
+		volume.Finalizers = slices.DeleteFunc(slices.Clone(now.Finalizers),
+			func(name string) bool { return name == string(finalizer.External) })
 		next.Volumes = replaced(requested.Volumes, &volume, false)
 		requested = &next
 	})

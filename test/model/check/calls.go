@@ -39,13 +39,15 @@ func (r *report) deletedRecorded(volume *v1.PersistentVolume, handle string, sha
 	case relation == storage.ClaimBound:
 		r.add(DataLost, "disk "+handle, "is deleted while %s is bound to %s", nameOfClaim(claim), nameOfVolume(volume))
 	case !isDelete(volume):
-		r.add(DataLost, "disk "+handle, "is deleted while %s has the policy %s", nameOfVolume(volume), volume.Spec.PersistentVolumeReclaimPolicy)
+		r.add(DataLost, "disk "+handle, "is deleted while %s has the policy %s", nameOfVolume(volume),
+			volume.Spec.PersistentVolumeReclaimPolicy)
 	case shared && !phase.Released():
 		r.add(DataLost, "disk "+handle, "is deleted while %s stands for it too, in phase %s", nameOfVolume(volume), phase)
 	case !phase.Released():
 		r.add(DeletedForUnreleased, "disk "+handle, "is deleted while %s is %s", nameOfVolume(volume), phase)
 	case !reclaim.MayReclaim(relation, storage.HasProvisioner(volume), volume.DeletionTimestamp != nil):
-		r.add(DeletedForUnreleased, "disk "+handle, "is deleted while the claim of %s may use it (claim %s)", nameOfVolume(volume), relation)
+		r.add(DeletedForUnreleased, "disk "+handle, "is deleted while the claim of %s may use it (claim %s)",
+			nameOfVolume(volume), relation)
 	}
 	r.deletedAmid(volume, handle)
 }
@@ -57,7 +59,8 @@ func (r *report) deletedAmid(volume *v1.PersistentVolume, handle string) {
 	}
 	entry := r.world.entryOf(refOf(volume))
 	if entry != nil && entry.VolumeName() == volume.Name && entry.State == journal.Requested && entry.Unresolved == nil {
-		r.add(DeletedWithEntry, "disk "+handle, "is deleted while the journal entry of claim %s/%s stands", entry.Namespace, entry.Name)
+		r.add(DeletedWithEntry, "disk "+handle, "is deleted while the journal entry of claim %s/%s stands", entry.Namespace,
+			entry.Name)
 	}
 }
 
@@ -73,9 +76,11 @@ func (r *report) deletedUnrecorded(handle string) {
 	case entry == nil || entry.State != journal.Discarding:
 		r.add(DeletedUnrecorded, "disk "+handle, "is deleted, and neither a PersistentVolume nor a discarding entry names it")
 	case entry.CustodyBroken:
-		r.add(BrokenCustody, "disk "+handle, "is deleted for the entry of claim %s/%s in broken custody", entry.Namespace, entry.Name)
+		r.add(BrokenCustody, "disk "+handle, "is deleted for the entry of claim %s/%s in broken custody", entry.Namespace,
+			entry.Name)
 	default:
-		if claim := r.world.claim(entry.UID); claim != nil && claim.Spec.VolumeName != "" && claim.Spec.VolumeName == entry.VolumeName() {
+		if claim := r.world.claim(entry.UID); claim != nil && claim.Spec.VolumeName != "" &&
+			claim.Spec.VolumeName == entry.VolumeName() {
 			r.add(DataLost, "disk "+handle, "is discarded while %s is bound to its volume", nameOfClaim(claim))
 		}
 	}
@@ -160,5 +165,6 @@ func (r *report) forget(disk Disk) {
 			return
 		}
 	}
-	r.add(Forgotten, "disk "+disk.Handle, "exists, and no PersistentVolume, journal entry or awaited call names it any more")
+	r.add(Forgotten, "disk "+disk.Handle,
+		"exists, and no PersistentVolume, journal entry or awaited call names it any more")
 }

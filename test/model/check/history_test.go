@@ -41,7 +41,8 @@ func recorded() *run {
 	r.claim.Status.Phase, r.claim.Annotations = v1.ClaimPending, nil
 	r.writeClaim(0.1, "")
 	r.lease(0.5, "journal", true)
-	r.Called(Record{Actor: Provisioner, Kind: CreateVolume, Handle: handle, Name: name, OK: true, Began: at(1), Ended: at(1.5)})
+	r.Called(Record{Actor: Provisioner, Kind: CreateVolume, Handle: handle, Name: name, OK: true, Began: at(1),
+		Ended: at(1.5)})
 	r.writeVolume(2, Provisioner, func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumePending })
 	r.lease(3, "journal", false)
 	r.writeVolume(4, PVController, func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeBound })
@@ -56,7 +57,8 @@ func (r *run) next() string {
 }
 
 func (r *run) request(seconds float64, actor Actor, resource, namespace, name string) {
-	r.Requested(Request{Actor: actor, Resource: resource, Namespace: namespace, Name: name, Began: at(seconds), Ended: at(seconds + 0.1)})
+	r.Requested(Request{Actor: actor, Resource: resource, Namespace: namespace, Name: name, Began: at(seconds),
+		Ended: at(seconds + 0.1)})
 }
 
 func (r *run) writeVolume(seconds float64, actor Actor, change func(*v1.PersistentVolume)) {
@@ -104,7 +106,8 @@ func (r *run) lease(seconds float64, kind string, has bool) {
 		}
 		entries[claimUID] = text
 	}
-	lease := journal.Journal{Namespace: "system", Driver: driver}.Lease(journal.KindActive, 0, "holder", journal.Custody{}, entries)
+	lease := journal.Journal{Namespace: "system", Driver: driver}.Lease(journal.KindActive, 0, "holder", journal.Custody{},
+		entries)
 	lease.Name, lease.ResourceVersion = kind, r.next()
 	r.request(seconds, Provisioner, "leases", "system", kind)
 	r.Observe(at(seconds+0.2), watch.Modified, lease)
@@ -265,16 +268,19 @@ func (r *run) secondLease(seconds float64, kind string, has bool) {
 	if has {
 		v := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-" + secondUID}}
 		request := journal.Request{CreateVolumeRequest: &csi.CreateVolumeRequest{Name: v.Name}}
-		entries[secondUID], _ = journal.Encode(journal.Entry{UID: secondUID, Namespace: "ns", Name: "two", Volume: v, Request: request})
+		entries[secondUID], _ = journal.Encode(journal.Entry{UID: secondUID, Namespace: "ns", Name: "two", Volume: v,
+			Request: request})
 	}
-	lease := journal.Journal{Namespace: "system", Driver: driver}.Lease(journal.KindActive, 0, "holder", journal.Custody{}, entries)
+	lease := journal.Journal{Namespace: "system", Driver: driver}.Lease(journal.KindActive, 0, "holder", journal.Custody{},
+		entries)
 	lease.Name, lease.ResourceVersion = kind, r.next()
 	r.request(seconds, Provisioner, "leases", "system", kind)
 	r.Observe(at(seconds+0.2), watch.Modified, lease)
 }
 
 func (r *run) create(began float64, handle, name string) {
-	r.Called(Record{Actor: Provisioner, Kind: CreateVolume, Handle: handle, Name: name, OK: true, Began: at(began), Ended: at(began + 0.5)})
+	r.Called(Record{Actor: Provisioner, Kind: CreateVolume, Handle: handle, Name: name, OK: true, Began: at(began),
+		Ended: at(began + 0.5)})
 }
 
 // stripped deletes the volume; actor removes the finalizer of the provisioner, and then

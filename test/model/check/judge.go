@@ -66,7 +66,8 @@ func (h *History) judgeCall(g *group, moments []moment, i int) []Violation {
 		return nil
 	}
 	start, verdict := h.readAfter(call.Began), certain{}
-	step := Step{Actor: call.Actor, Kind: call.Kind, Handle: call.Handle, Name: call.Name, Honor: h.Honor, Journaled: h.Journaled}
+	step := Step{Actor: call.Actor, Kind: call.Kind, Handle: call.Handle, Name: call.Name, Honor: h.Honor,
+		Journaled: h.Journaled}
 	for q := range moments {
 		if moments[q].until.Before(start) || moments[q].from.After(call.Ended) {
 			continue
@@ -104,7 +105,8 @@ func (g *group) isCreatedBefore(i int) bool {
 // isDeletedBefore reports whether the disk may be gone before the call.
 func (g *group) isDeletedBefore(i int) bool {
 	return slices.ContainsFunc(g.calls, func(other Record) bool {
-		return other.Kind == DeleteVolume && other.OK && other.Handle == g.calls[i].Handle && other.Ended.Before(g.calls[i].Ended)
+		return other.Kind == DeleteVolume && other.OK && other.Handle == g.calls[i].Handle &&
+			other.Ended.Before(g.calls[i].Ended)
 	})
 }
 

@@ -19,7 +19,8 @@ var forever = time.Unix(1<<40, 0)
 func (h *History) ordered() []version {
 	all := slices.Clone(h.versions)
 	slices.SortStableFunc(all, func(a, b version) int {
-		return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.revision, b.revision), compareKeys(a.key, b.key), a.observed.Compare(b.observed))
+		return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.revision, b.revision), compareKeys(a.key, b.key),
+			a.observed.Compare(b.observed))
 	})
 	all = slices.CompactFunc(all, func(a, b version) bool {
 		return a.epoch == b.epoch && a.revision == b.revision && a.key == b.key && a.gone == b.gone
@@ -42,7 +43,8 @@ func (h *History) bound(all []version) {
 	})
 	after := time.Time{}
 	for i := range all {
-		for len(lists) > 0 && (lists[0].epoch < all[i].epoch || lists[0].epoch == all[i].epoch && lists[0].revision < all[i].revision) {
+		for len(lists) > 0 && (lists[0].epoch < all[i].epoch || lists[0].epoch == all[i].epoch &&
+			lists[0].revision < all[i].revision) {
 			after, lists = later(after, lists[0].began), lists[1:]
 		}
 		all[i].after = earlier(after, all[i].before)
@@ -56,7 +58,8 @@ func (h *History) bound(all []version) {
 }
 
 func compareKeys(a, b objectKey) int {
-	return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.entry, b.entry))
+	return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name),
+		cmp.Compare(a.entry, b.entry))
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -35,7 +35,8 @@ func (h *History) AtRest(disks []Disk, w Wanted) []Violation {
 		}
 		moments := h.moments(g)
 		end := moments[len(moments)-1]
-		s.Volumes, s.Claims, s.Pods = append(s.Volumes, end.Volumes...), append(s.Claims, end.Claims...), append(s.Pods, end.Pods...)
+		s.Volumes, s.Claims, s.Pods = append(s.Volumes, end.Volumes...), append(s.Claims, end.Claims...),
+			append(s.Pods, end.Pods...)
 		s.Entries, kept = append(s.Entries, end.Entries...), append(kept, end.Kept...)
 	}
 	for _, handle := range kept {

@@ -65,25 +65,30 @@ func (r *rest) volume(volume *v1.PersistentVolume) {
 	case volume.DeletionTimestamp != nil:
 		r.deletedVolume(volume, relation, claim)
 	case isDelete(volume) && !r.isRefused(volume) && isOver(relation, storage.HasProvisioner(volume)):
-		r.report.add(Unreclaimed, nameOfVolume(volume), "has the policy Delete in phase %s and still exists (claim %s)", volume.Status.Phase, relation)
+		r.report.add(Unreclaimed, nameOfVolume(volume), "has the policy Delete in phase %s and still exists (claim %s)",
+			volume.Status.Phase, relation)
 	case !isProtected(volume):
 		r.report.add(Unprotected, nameOfVolume(volume), "has no finalizer pv-protection")
 	}
 	r.phase(volume, relation)
 	r.reclaimFinalizer(volume, relation)
-	if handle := HandleOf(volume); relation == storage.ClaimBound && handle != "" && r.disk(handle) == nil && !slices.Contains(r.GivenUp, handle) {
-		r.report.add(DiskMissing, nameOfVolume(volume), "is used by %s, and its disk %s does not exist", nameOfClaim(claim), handle)
+	if handle := HandleOf(volume); relation == storage.ClaimBound && handle != "" && r.disk(handle) == nil &&
+		!slices.Contains(r.GivenUp, handle) {
+		r.report.add(DiskMissing, nameOfVolume(volume), "is used by %s, and its disk %s does not exist", nameOfClaim(claim),
+			handle)
 	}
 }
 
 // deletedVolume checks a PersistentVolume that is being deleted. A claim that is being
 // deleted too decides nothing until it is gone.
-func (r *rest) deletedVolume(volume *v1.PersistentVolume, relation storage.ClaimRelation, claim *v1.PersistentVolumeClaim) {
+func (r *rest) deletedVolume(volume *v1.PersistentVolume, relation storage.ClaimRelation,
+	claim *v1.PersistentVolumeClaim) {
 	isOver := storage.HasProvisioner(volume) || storage.PhaseOf(volume.Status.Phase).Released()
 	neverBound := relation == storage.ClaimUnbound && isOver && claim.DeletionTimestamp == nil
 	unused := relation == storage.ClaimNone || reclaim.IsReleased(relation) || neverBound
 	if ours := firstOfOurs(volume.Finalizers); ours != "" && unused && !r.isRefused(volume) {
-		r.report.add(StuckVolume, nameOfVolume(volume), "is being deleted and still has the finalizer %s (phase %s, policy %s, claim %s)",
+		r.report.add(StuckVolume, nameOfVolume(volume),
+			"is being deleted and still has the finalizer %s (phase %s, policy %s, claim %s)",
 			ours, volume.Status.Phase, volume.Spec.PersistentVolumeReclaimPolicy, relation)
 	}
 }
@@ -104,7 +109,8 @@ func isOver(relation storage.ClaimRelation, dynamic bool) bool {
 // provisioner that is about to delete it.
 func isProtected(volume *v1.PersistentVolume) bool {
 	return finalizer.Has(volume.Finalizers, finalizer.VolumeProtection) ||
-		storage.PhaseOf(volume.Status.Phase).Released() && isDelete(volume) && finalizer.Has(volume.Finalizers, finalizer.External)
+		storage.PhaseOf(volume.Status.Phase).Released() && isDelete(volume) &&
+			finalizer.Has(volume.Finalizers, finalizer.External)
 }
 
 // firstOfOurs returns the first finalizer of this project in the list, "" for none.
@@ -150,7 +156,8 @@ func (r *rest) reclaimFinalizer(volume *v1.PersistentVolume, relation storage.Cl
 			volume.Spec.PersistentVolumeReclaimPolicy, r.wanted.Honor)
 	case has || !may || relation != storage.ClaimBound:
 	case volume.DeletionTimestamp == nil:
-		r.report.add(WrongFinalizer, nameOfVolume(volume), "is bound with policy Delete and has no finalizer of the provisioner")
+		r.report.add(WrongFinalizer, nameOfVolume(volume),
+			"is bound with policy Delete and has no finalizer of the provisioner")
 	case !r.wanted.Unresolved:
 		r.marked(volume)
 	}
@@ -159,7 +166,9 @@ func (r *rest) reclaimFinalizer(volume *v1.PersistentVolume, relation storage.Cl
 // marked checks that a volume that was deleted before its finalizer was added is marked.
 func (r *rest) marked(volume *v1.PersistentVolume) {
 	if reclaim.StatusOf(volume) == reclaim.StatusNone {
-		r.report.add(WrongFinalizer, nameOfVolume(volume), "is being deleted, bound with policy Delete, and has neither the finalizer of the provisioner nor the annotation %s", reclaim.Annotation)
+		r.report.add(WrongFinalizer, nameOfVolume(volume),
+			"is being deleted, bound with policy Delete, and has neither the finalizer of the provisioner nor the annotation %s",
+			reclaim.Annotation)
 	}
 }
 
@@ -176,7 +185,8 @@ func (r *rest) claimAtRest(claim *v1.PersistentVolumeClaim) {
 		r.report.add(StuckClaim, nameOfClaim(claim), "is being deleted, no pod uses it, and it still has pvc-protection")
 	}
 	if finalizer.Has(claim.Finalizers, finalizer.CloneSource) && !r.isCloned(claim) {
-		r.report.add(StuckClaim, nameOfClaim(claim), "is being deleted, no clone waits for it, and it still has the finalizer of a source")
+		r.report.add(StuckClaim, nameOfClaim(claim),
+			"is being deleted, no clone waits for it, and it still has the finalizer of a source")
 	}
 }
 
@@ -192,7 +202,8 @@ func (r *rest) binding(claim *v1.PersistentVolumeClaim) {
 		return
 	}
 	if storage.NeverBound(claim) && slices.Contains(r.wanted.Classes, storage.ClaimClass(claim)) {
-		r.report.add(NotBound, nameOfClaim(claim), "is %s, and class %s can be provisioned", claim.Status.Phase, storage.ClaimClass(claim))
+		r.report.add(NotBound, nameOfClaim(claim), "is %s, and class %s can be provisioned", claim.Status.Phase,
+			storage.ClaimClass(claim))
 		return
 	}
 	for _, volume := range r.Volumes {
@@ -221,7 +232,8 @@ func (r *rest) entry(entry *journal.Entry) {
 	isClaim := func(claim *v1.PersistentVolumeClaim) bool { return claim.UID == entry.UID }
 	mayBeKept := entry.Announced && !slices.ContainsFunc(r.Claims, isClaim)
 	if entry.Unresolved == nil || !r.wanted.Unresolved && !entry.CustodyBroken && !mayBeKept {
-		r.report.add(EntryLeft, "journal entry of claim "+entry.Namespace+"/"+entry.Name, "for volume %s is left", entry.VolumeName())
+		r.report.add(EntryLeft, "journal entry of claim "+entry.Namespace+"/"+entry.Name, "for volume %s is left",
+			entry.VolumeName())
 	}
 }
 

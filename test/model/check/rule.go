@@ -125,10 +125,13 @@ const (
 
 // String returns the name of the rule.
 func (r Rule) String() string {
-	return enum.Name(r, "DataLost", "DeletedForUnreleased", "DeletedUnrecorded", "DeletedWithEntry", "DeletedAttached", "DeletedTwice",
+	return enum.Name(r, "DataLost", "DeletedForUnreleased", "DeletedUnrecorded", "DeletedWithEntry", "DeletedAttached",
+		"DeletedTwice",
 		"CreatedTwice", "CreatedUnwanted", "CreatedForBound", "CreatedWithoutEntry", "BrokenCustody", "Forgotten",
-		"EntryRemovedEarly", "KeptRecorded", "ForeignFinalizer", "ClaimHeld", "FinalizerRemovedEarly", "FirstWrite", "FinalizerMisplaced",
-		"WrongBinding", "ReleasedEarly", "ChangedDeletionOrder", "ForeignMetadata", "PolicyChanged", "ObjectDeleted", "NoopWrite",
+		"EntryRemovedEarly", "KeptRecorded", "ForeignFinalizer", "ClaimHeld", "FinalizerRemovedEarly", "FirstWrite",
+		"FinalizerMisplaced",
+		"WrongBinding", "ReleasedEarly", "ChangedDeletionOrder", "ForeignMetadata", "PolicyChanged", "ObjectDeleted",
+		"NoopWrite",
 		"StuckVolume", "StuckClaim", "Leaked", "Unreclaimed", "NotBound", "WrongPhase", "WrongFinalizer", "Unprotected",
 		"EntryLeft", "DiskMissing")
 }

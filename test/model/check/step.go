@@ -58,7 +58,8 @@ type report struct {
 }
 
 func (r *report) add(rule Rule, object, format string, arguments ...any) {
-	r.found = append(r.found, Violation{Rule: rule, Object: object, Sentence: object + " " + fmt.Sprintf(format, arguments...)})
+	r.found = append(r.found, Violation{Rule: rule, Object: object,
+		Sentence: object + " " + fmt.Sprintf(format, arguments...)})
 }
 
 // write checks a write of an API object.

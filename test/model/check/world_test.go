@@ -43,13 +43,15 @@ func bound(edits ...edit) *Snapshot {
 func volumeNamed(name, handle string, claim types.UID) *v1.PersistentVolume {
 	return &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID("volume-" + name), Annotations: map[string]string{storage.AnnDynamicallyProvisioned: driver},
-			Finalizers: []string{string(finalizer.VolumeProtection), string(finalizer.External)},
+			Name: name, UID: types.UID("volume-" + name),
+			Annotations: map[string]string{storage.AnnDynamicallyProvisioned: driver},
+			Finalizers:  []string{string(finalizer.VolumeProtection), string(finalizer.External)},
 		},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
-			PersistentVolumeSource:        v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}},
-			ClaimRef:                      &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: claim},
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: driver,
+				VolumeHandle: handle}},
+			ClaimRef: &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: claim},
 		},
 		Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound},
 	}
@@ -149,7 +151,8 @@ func disk(handle, name string) edit {
 
 func entry(change ...func(*journal.Entry)) edit {
 	return func(s *Snapshot) {
-		e := journal.Entry{UID: claimUID, Namespace: "ns", Name: "claim", Volume: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+		e := journal.Entry{UID: claimUID, Namespace: "ns", Name: "claim",
+			Volume: &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 		for _, f := range change {
 			f(&e)
 		}

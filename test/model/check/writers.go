@@ -54,7 +54,10 @@ func (x requestIndex) writers(v *version) []Request {
 // one has the resource version.
 func (x requestIndex) fitting(key objectKey, v *version) (all []Request, exact bool) {
 	list := x.byObject[key]
-	first, _ := slices.BinarySearchFunc(list, v.after, func(r Request, after time.Time) int { return r.Ended.Compare(after) })
+	first, _ := slices.BinarySearchFunc(list, v.after, func(r Request,
+		after time.Time) int {
+		return r.Ended.Compare(after)
+	})
 	for _, request := range list[first:] {
 		switch {
 		case request.Ended.Add(-x.longest).After(v.before): // as all that follow

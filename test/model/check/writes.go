@@ -22,7 +22,8 @@ func (r *report) createdVolume(volume *v1.PersistentVolume) {
 	}
 	switch protected := isReclaimed(volume); {
 	case protected && !isDelete(volume):
-		r.add(FirstWrite, nameOfVolume(volume), "is created with policy %s and the finalizer of its reclaimer", volume.Spec.PersistentVolumeReclaimPolicy)
+		r.add(FirstWrite, nameOfVolume(volume), "is created with policy %s and the finalizer of its reclaimer",
+			volume.Spec.PersistentVolumeReclaimPolicy)
 	case !protected && isDelete(volume) && r.step.Honor:
 		r.add(FirstWrite, nameOfVolume(volume), "is created with policy Delete without the finalizer of its reclaimer")
 	}
@@ -46,7 +47,8 @@ func (r *report) changedVolume(old, now *v1.PersistentVolume) {
 	if !before.Released() && after.Released() && (r.world.isBound(old) || r.world.isCompleted(old)) {
 		r.add(ReleasedEarly, nameOfVolume(now), "becomes %s while its claim is bound to it", after)
 	}
-	if finalizer.Has(old.Finalizers, finalizer.VolumeProtection) && !finalizer.Has(now.Finalizers, finalizer.VolumeProtection) {
+	if finalizer.Has(old.Finalizers, finalizer.VolumeProtection) &&
+		!finalizer.Has(now.Finalizers, finalizer.VolumeProtection) {
 		r.unprotected(old)
 	}
 }
@@ -59,7 +61,8 @@ func (r *report) ownership(old, now *v1.PersistentVolume) {
 		r.add(ForeignMetadata, name(now), "had its label or annotation %s changed by %s", key, r.step.Actor)
 	}
 	if old.Spec.PersistentVolumeReclaimPolicy != now.Spec.PersistentVolumeReclaimPolicy {
-		r.add(PolicyChanged, name(now), "had its policy %s, and %s wrote %s", old.Spec.PersistentVolumeReclaimPolicy, r.step.Actor, now.Spec.PersistentVolumeReclaimPolicy)
+		r.add(PolicyChanged, name(now), "had its policy %s, and %s wrote %s", old.Spec.PersistentVolumeReclaimPolicy,
+			r.step.Actor, now.Spec.PersistentVolumeReclaimPolicy)
 	} else if HandleOf(old) != HandleOf(now) {
 		r.add(PolicyChanged, name(now), "had its handle %q changed to %q by %s", HandleOf(old), HandleOf(now), r.step.Actor)
 	}
@@ -71,11 +74,13 @@ func (r *report) ownership(old, now *v1.PersistentVolume) {
 // volumeFinalizers checks the finalizers that a program of ours wrote to a volume.
 func (r *report) volumeFinalizers(old, now *v1.PersistentVolume) {
 	if !r.ownsFinalizers(old.Finalizers, now.Finalizers, now.Spec.CSI == nil) {
-		r.add(ForeignFinalizer, nameOfVolume(now), "had the finalizers %v, and %s wrote %v", old.Finalizers, r.step.Actor, now.Finalizers)
+		r.add(ForeignFinalizer, nameOfVolume(now), "had the finalizers %v, and %s wrote %v", old.Finalizers, r.step.Actor,
+			now.Finalizers)
 	}
 	added := finalizer.Has(now.Finalizers, finalizer.External) && !finalizer.Has(old.Finalizers, finalizer.External)
 	if added && (!isDelete(old) || old.Status.Phase != v1.VolumeBound) {
-		r.add(FinalizerMisplaced, nameOfVolume(now), "gets the provisioner's finalizer in phase %s with policy %s", old.Status.Phase, old.Spec.PersistentVolumeReclaimPolicy)
+		r.add(FinalizerMisplaced, nameOfVolume(now), "gets the provisioner's finalizer in phase %s with policy %s",
+			old.Status.Phase, old.Spec.PersistentVolumeReclaimPolicy)
 	}
 }
 
@@ -102,8 +107,10 @@ func (r *report) deletedVolume(old *v1.PersistentVolume) {
 // volume that refers to no claim has nothing to be reclaimed.
 func (r *report) unreclaimed(volume *v1.PersistentVolume) {
 	handle := HandleOf(volume)
-	if r.step.Honor && isDelete(volume) && refOf(volume) != "" && r.before.disk(handle) != nil && !r.before.isUsers(handle) {
-		r.add(FinalizerRemovedEarly, nameOfVolume(volume), "loses the finalizer of its reclaimer while disk %s exists", handle)
+	if r.step.Honor && isDelete(volume) && refOf(volume) != "" && r.before.disk(handle) != nil &&
+		!r.before.isUsers(handle) {
+		r.add(FinalizerRemovedEarly, nameOfVolume(volume), "loses the finalizer of its reclaimer while disk %s exists",
+			handle)
 	}
 }
 
@@ -114,12 +121,14 @@ func (r *report) changedClaimRef(old, now *v1.PersistentVolume) {
 		return
 	}
 	relation, _ := r.world.relation(old)
-	recycled := old.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimRecycle && storage.PhaseOf(old.Status.Phase).Released()
+	recycled := old.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimRecycle &&
+		storage.PhaseOf(old.Status.Phase).Released()
 	switch {
 	case to != "":
 		r.add(WrongBinding, nameOfVolume(now), "referred to claim UID %s, and now refers to %s", from, to)
 	case relation != storage.ClaimElsewhere && !recycled:
-		r.add(WrongBinding, nameOfVolume(now), "is %s and no longer refers to its claim (claim %s)", old.Status.Phase, relation)
+		r.add(WrongBinding, nameOfVolume(now), "is %s and no longer refers to its claim (claim %s)", old.Status.Phase,
+			relation)
 	}
 }
 
@@ -134,7 +143,8 @@ func (r *report) unprotected(volume *v1.PersistentVolume) {
 func (r *report) goneVolume(old *v1.PersistentVolume) {
 	if r.step.Actor.isOurs() {
 		if !r.ownsFinalizers(old.Finalizers, nil, old.Spec.CSI == nil) {
-			r.add(ForeignFinalizer, nameOfVolume(old), "had the finalizers %v, and %s removed them", old.Finalizers, r.step.Actor)
+			r.add(ForeignFinalizer, nameOfVolume(old), "had the finalizers %v, and %s removed them", old.Finalizers,
+				r.step.Actor)
 		}
 		if old.DeletionTimestamp == nil {
 			r.deletedVolume(old)
@@ -160,7 +170,8 @@ func (r *report) changedClaim(old, now *v1.PersistentVolumeClaim) {
 	if now.Status.Phase == v1.ClaimBound && old.Status.Phase != v1.ClaimBound {
 		r.twoClaims(now)
 	}
-	if finalizer.Has(old.Finalizers, finalizer.ClaimProtection) && !finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
+	if finalizer.Has(old.Finalizers, finalizer.ClaimProtection) &&
+		!finalizer.Has(now.Finalizers, finalizer.ClaimProtection) {
 		r.unprotectedClaim(old)
 	}
 }
@@ -182,7 +193,8 @@ func (r *report) claimOwnership(old, now *v1.PersistentVolumeClaim) {
 	if held := r.holdsClaim(old, now); held != "" {
 		r.add(ClaimHeld, nameOfClaim(now), "is kept by the finalizer %s, which %s added", held, r.step.Actor)
 	} else if !r.ownsFinalizers(old.Finalizers, now.Finalizers, false) {
-		r.add(ForeignFinalizer, nameOfClaim(now), "had the finalizers %v, and %s wrote %v", old.Finalizers, r.step.Actor, now.Finalizers)
+		r.add(ForeignFinalizer, nameOfClaim(now), "had the finalizers %v, and %s wrote %v", old.Finalizers, r.step.Actor,
+			now.Finalizers)
 	}
 	if key := r.foreignMetadata(&old.ObjectMeta, &now.ObjectMeta, claimKeys); key != "" {
 		r.add(ForeignMetadata, nameOfClaim(now), "had its label or annotation %s changed by %s", key, r.step.Actor)
@@ -196,7 +208,8 @@ func (r *report) claimOwnership(old, now *v1.PersistentVolumeClaim) {
 func (r *report) twoClaims(claim *v1.PersistentVolumeClaim) {
 	for _, other := range r.after.Claims {
 		if other.UID != claim.UID && other.Status.Phase == v1.ClaimBound && other.Spec.VolumeName == claim.Spec.VolumeName {
-			r.add(WrongBinding, nameOfClaim(claim), "becomes Bound to volume %s, as %s is", claim.Spec.VolumeName, nameOfClaim(other))
+			r.add(WrongBinding, nameOfClaim(claim), "becomes Bound to volume %s, as %s is", claim.Spec.VolumeName,
+				nameOfClaim(other))
 		}
 	}
 }
@@ -205,7 +218,8 @@ func (r *report) twoClaims(claim *v1.PersistentVolumeClaim) {
 func (r *report) unprotectedClaim(claim *v1.PersistentVolumeClaim) {
 	for _, pod := range r.world.Pods {
 		if protection.Uses(pod, claim) {
-			r.add(ChangedDeletionOrder, nameOfClaim(claim), "loses pvc-protection while Pod %s/%s uses it", pod.Namespace, pod.Name)
+			r.add(ChangedDeletionOrder, nameOfClaim(claim), "loses pvc-protection while Pod %s/%s uses it", pod.Namespace,
+				pod.Name)
 		}
 	}
 }
@@ -233,7 +247,8 @@ func (r *report) removedEntries() {
 			continue
 		}
 		if !r.isEnded(entry) {
-			r.add(EntryRemovedEarly, "journal entry of claim "+entry.Namespace+"/"+entry.Name, "is removed while a disk or a call of the name %s exists", entry.VolumeName())
+			r.add(EntryRemovedEarly, "journal entry of claim "+entry.Namespace+"/"+entry.Name,
+				"is removed while a disk or a call of the name %s exists", entry.VolumeName())
 		}
 	}
 }

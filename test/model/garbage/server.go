@@ -99,7 +99,8 @@ func (w *world) delete(s *State, o *Object, options *metav1.DeleteOptions) (*Obj
 	slot := w.config.Slots[o.Slot]
 	kind := w.config.Kinds[slot.Kind]
 	if p := options.Preconditions; p != nil &&
-		(p.UID != nil && *p.UID != uid(slot, o.Incarnation) || p.ResourceVersion != nil && *p.ResourceVersion != kind.version(o.Version)) {
+		(p.UID != nil && *p.UID != uid(slot, o.Incarnation) || p.ResourceVersion != nil &&
+			*p.ResourceVersion != kind.version(o.Version)) {
 		return nil, apierrors.NewConflict(kind.GroupResource(), slot.Name, errors.New("the precondition fails"))
 	}
 	deleted := *o

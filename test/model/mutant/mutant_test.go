@@ -62,7 +62,8 @@ func TestRecordSeesWhereMutantDiffers(t *testing.T) {
 	differs := map[int]bool{}
 	Record(func(id int, differ bool) { differs[id] = differ })
 	defer Record(nil)
-	if !True(1, true) || True(2, false) || !False(3, true) || False(4, false) || Choose(5, "a", "b") != "b" || Choose(6, "a", "a") != "a" {
+	if !True(1, true) || True(2, false) || !False(3, true) || False(4, false) || Choose(5, "a", "b") != "b" ||
+		Choose(6, "a", "a") != "a" {
 		t.Error("a value changes without an active mutant")
 	}
 	for id, want := range map[int]bool{1: false, 2: true, 3: true, 4: false, 5: true, 6: false} {
@@ -85,8 +86,10 @@ func TestActiveMutantForcesCondition(t *testing.T) {
 
 func TestMutantIsOneReadableLine(t *testing.T) {
 	for want, m := range map[string]Mutant{
-		"pkg/a.go:7 Decide: case removed: s.Bound becomes false":         {File: "pkg/a.go", Line: 7, Func: "Decide", Operator: "case removed", Original: "s.Bound", Changed: "false"},
-		"pkg/a.go:7 Decide: delete-twice, the success is not remembered": {File: "pkg/a.go", Line: 7, Func: "Decide", Name: "delete-twice", Operator: "defect", Original: "x", Changed: "the success is not remembered"},
+		"pkg/a.go:7 Decide: case removed: s.Bound becomes false": {File: "pkg/a.go", Line: 7, Func: "Decide",
+			Operator: "case removed", Original: "s.Bound", Changed: "false"},
+		"pkg/a.go:7 Decide: delete-twice, the success is not remembered": {File: "pkg/a.go", Line: 7, Func: "Decide",
+			Name: "delete-twice", Operator: "defect", Original: "x", Changed: "the success is not remembered"},
 	} {
 		if got := m.String(); got != want {
 			t.Errorf("String() = %q, want %q", got, want)

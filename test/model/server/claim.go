@@ -68,7 +68,8 @@ func checkClaim(now, old document) problems {
 		required(at(spec, "resources", "requests", "storage"), "spec", "resources[storage]"),
 	)
 	if size := storageOf(spec); len(found) == 0 && size.Sign() <= 0 {
-		found = append(found, field.Invalid(field.NewPath("spec", "resources[storage]"), size.String(), "must be greater than zero"))
+		found = append(found, field.Invalid(field.NewPath("spec", "resources[storage]"), size.String(),
+			"must be greater than zero"))
 	}
 	if old == nil {
 		return found
@@ -96,11 +97,13 @@ func checkClaimChange(now, old document) problems {
 		}
 	}
 	if !equal(wanted, before) {
-		found = append(found, field.Forbidden(field.NewPath("spec"), "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"))
+		found = append(found, field.Forbidden(field.NewPath("spec"),
+			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"))
 	}
 	size, oldSize, capacity := storageOf(spec), storageOf(before), quantityAt(old, "status", "capacity", "storage")
 	if size.Cmp(oldSize) < 0 && size.Cmp(capacity) <= 0 {
-		found = append(found, field.Forbidden(field.NewPath("spec", "resources", "requests", "storage"), "field can not be less than status.capacity"))
+		found = append(found, field.Forbidden(field.NewPath("spec", "resources", "requests", "storage"),
+			"field can not be less than status.capacity"))
 	}
 	return append(found, immutable(spec["volumeMode"], before["volumeMode"], "volumeMode")...)
 }
@@ -133,7 +136,8 @@ func admitClaim(c Cluster, r *resourceRules, now, old document) *Response {
 		}
 	}
 	claim, _ := text(old, "metadata", "name")
-	return forbidden(route{resource: r, name: claim}, "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
+	return forbidden(route{resource: r, name: claim},
+		"only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
 }
 
 func storageOf(spec document) resource.Quantity {

@@ -65,7 +65,8 @@ func (c Cluster) ofResource(name string) []Object {
 }
 
 func (k Key) compare(other Key) int {
-	return cmp.Or(cmp.Compare(k.Resource, other.Resource), cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
+	return cmp.Or(cmp.Compare(k.Resource, other.Resource), cmp.Compare(k.Namespace, other.Namespace),
+		cmp.Compare(k.Name, other.Name))
 }
 
 // UID returns the UID of the count-th object with the name.

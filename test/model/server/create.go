@@ -109,7 +109,8 @@ func (c Cluster) checkNamespace(r route) *Response {
 	}
 	refusal := apierrors.NewForbidden(r.resource.groupResource(), r.name, errTerminating(r.namespace))
 	refusal.ErrStatus.Details.Causes = []metav1.StatusCause{{
-		Type: v1.NamespaceTerminatingCause, Message: "namespace " + r.namespace + " is being terminated", Field: "metadata.namespace",
+		Type: v1.NamespaceTerminatingCause, Message: "namespace " + r.namespace + " is being terminated",
+		Field: "metadata.namespace",
 	}}
 	return failure(refusal)
 }

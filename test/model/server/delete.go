@@ -92,10 +92,12 @@ func checkPreconditions(r route, object Object, preconditions *metav1.Preconditi
 		return nil
 	}
 	if uid := preconditions.UID; uid != nil && string(*uid) != r.key().UID(object.Count) {
-		return preconditionFailed(r, "the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *uid, r.key().UID(object.Count))
+		return preconditionFailed(r,
+			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *uid, r.key().UID(object.Count))
 	}
 	if version := preconditions.ResourceVersion; version != nil && *version != strconv.Itoa(object.Version) {
-		return preconditionFailed(r, "the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%d). The object might have been modified", *version, object.Version)
+		return preconditionFailed(r,
+			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%d). The object might have been modified", *version, object.Version)
 	}
 	return nil
 }
@@ -103,12 +105,14 @@ func checkPreconditions(r route, object Object, preconditions *metav1.Preconditi
 // collectorFinalizers returns the finalizers with those that make the garbage collector
 // orphan or delete the dependents first, as the options want it.
 func collectorFinalizers(finalizers []string, options metav1.DeleteOptions) []string {
-	orphan, foreground := slices.Contains(finalizers, metav1.FinalizerOrphanDependents), slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
+	orphan, foreground := slices.Contains(finalizers, metav1.FinalizerOrphanDependents),
+		slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
 	if policy := options.PropagationPolicy; policy != nil {
 		orphan, foreground = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
 	}
 	rest := slices.DeleteFunc(slices.Clone(finalizers), func(finalizer string) bool {
-		return finalizer == metav1.FinalizerOrphanDependents && !orphan || finalizer == metav1.FinalizerDeleteDependents && !foreground
+		return finalizer == metav1.FinalizerOrphanDependents && !orphan || finalizer == metav1.FinalizerDeleteDependents &&
+			!foreground
 	})
 	if orphan && !slices.Contains(rest, metav1.FinalizerOrphanDependents) {
 		rest = append(rest, metav1.FinalizerOrphanDependents)

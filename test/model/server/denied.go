@@ -18,8 +18,10 @@ func Denials(request Request) []Response {
 	}
 	resource := resources[key.Resource].groupResource()
 	denials := []*apierrors.StatusError{
-		apierrors.NewNotFound(resource, key.Name), apierrors.NewConflict(resource, key.Name, errDenied), apierrors.NewForbidden(resource, key.Name, errDenied),
-		apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, request.Method, resource, key.Name, errDenied.Error(), 0, false),
+		apierrors.NewNotFound(resource, key.Name), apierrors.NewConflict(resource, key.Name, errDenied),
+		apierrors.NewForbidden(resource, key.Name, errDenied),
+		apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, request.Method, resource, key.Name,
+			errDenied.Error(), 0, false),
 		apierrors.NewGenericServerResponse(http.StatusGone, request.Method, resource, key.Name, errDenied.Error(), 0, false),
 	}
 	if request.Method == http.MethodPost {

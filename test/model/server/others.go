@@ -130,7 +130,8 @@ func checkNamespaceStatus(now document) problems {
 	if phase == string(wanted) {
 		return nil
 	}
-	return problems{field.Invalid(field.NewPath("status", "Phase"), phase, "the deletionTimestamp implies "+string(wanted))}
+	return problems{field.Invalid(field.NewPath("status", "Phase"), phase,
+		"the deletionTimestamp implies "+string(wanted))}
 }
 
 // hasSpecFinalizers reports whether the object is a namespace whose content may be left.

@@ -48,7 +48,8 @@ func (r route) apply(request Request, current string) ([]byte, *Response) {
 	case types.StrategicMergePatchType:
 		return merged(strategicpatch.StrategicMergePatch([]byte(current), change, r.resource.object))
 	default:
-		return nil, failure(apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", r.resource.groupResource(), r.name, "the body of the request was in an unknown format", 0, false))
+		return nil, failure(apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "",
+			r.resource.groupResource(), r.name, "the body of the request was in an unknown format", 0, false))
 	}
 }
 

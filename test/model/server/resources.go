@@ -65,8 +65,9 @@ var resources = map[string]*resourceRules{
 	},
 	"persistentvolumeclaims": {
 		name: "persistentvolumeclaims", version: "v1", kind: "PersistentVolumeClaim",
-		schema: schemaOf[v1.PersistentVolumeClaim](), object: v1.PersistentVolumeClaim{}, subresources: status, lateDefaults: true,
-		defaults: claimDefaults, create: createClaim, update: updateClaim, check: checkClaim, admit: admitClaim,
+		schema: schemaOf[v1.PersistentVolumeClaim](), object: v1.PersistentVolumeClaim{}, subresources: status,
+		lateDefaults: true,
+		defaults:     claimDefaults, create: createClaim, update: updateClaim, check: checkClaim, admit: admitClaim,
 	},
 	pods: {
 		name: pods, version: "v1", kind: "Pod",
@@ -75,7 +76,8 @@ var resources = map[string]*resourceRules{
 	},
 	namespaces: {
 		name: namespaces, version: "v1", kind: "Namespace",
-		schema: schemaOf[v1.Namespace](), object: v1.Namespace{}, subresources: map[string]bool{"status": true, finalize: true},
+		schema: schemaOf[v1.Namespace](), object: v1.Namespace{}, subresources: map[string]bool{"status": true,
+			finalize: true},
 		defaults: namespaceDefaults, create: createNamespace, update: updateNamespace, checkStatus: checkNamespaceStatus,
 	},
 	"storageclasses": {
@@ -85,8 +87,9 @@ var resources = map[string]*resourceRules{
 	},
 	"volumeattachments": {
 		name: "volumeattachments", group: storagev1.GroupName, version: "v1", kind: "VolumeAttachment",
-		schema: schemaOf[storagev1.VolumeAttachment](), object: storagev1.VolumeAttachment{}, subresources: status, versionRequired: true,
-		create: createAttachment, update: updateAttachment, check: checkAttachment,
+		schema: schemaOf[storagev1.VolumeAttachment](), object: storagev1.VolumeAttachment{}, subresources: status,
+		versionRequired: true,
+		create:          createAttachment, update: updateAttachment, check: checkAttachment,
 	},
 	"leases": {
 		name: "leases", group: coordinationv1.GroupName, version: "v1", kind: "Lease",

@@ -45,13 +45,15 @@ func invalid(r route, causes problems) *Response {
 
 // invalidPatch is the answer to a patch whose result is no object.
 func invalidPatch(err error) *Response {
-	return failure(apierrors.NewInvalid(schema.GroupKind{}, "", problems{field.Invalid(field.NewPath("patch"), "", err.Error())}))
+	return failure(apierrors.NewInvalid(schema.GroupKind{}, "",
+		problems{field.Invalid(field.NewPath("patch"), "", err.Error())}))
 }
 
 // refusedPatch is the answer to a JSON patch that cannot be applied, such as one with a
 // failed test.
 func refusedPatch(err error) *Response {
-	return failure(apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false))
+	return failure(apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+		err.Error(), 0, false))
 }
 
 func forbidden(r route, format string, args ...any) *Response {
@@ -59,7 +61,8 @@ func forbidden(r route, format string, args ...any) *Response {
 }
 
 func methodNotAllowed() *Response {
-	return failure(apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", schema.GroupResource{}, "", "", 0, false))
+	return failure(apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", schema.GroupResource{}, "", "", 0,
+		false))
 }
 
 // preconditionFailed is a conflict. It has the kind in the place of the resource, except
@@ -75,7 +78,8 @@ func preconditionFailed(r route, format string, args ...any) *Response {
 // versionRequired has the resource in the place of the kind.
 func versionRequired(r route) *Response {
 	named := schema.GroupKind{Group: r.resource.group, Kind: r.resource.name}
-	return failure(apierrors.NewInvalid(named, r.name, problems{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")}))
+	return failure(apierrors.NewInvalid(named, r.name,
+		problems{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")}))
 }
 
 func internal(message string) *Response {

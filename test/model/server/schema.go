@@ -88,7 +88,8 @@ func (s schemas) addFields(to *jsonSchema, t reflect.Type) {
 		added := jsonField{
 			jsonSchema: s.of(f.Type),
 			pointer:    kind == reflect.Pointer || kind == reflect.Struct,
-			omitted:    strings.Contains(options, "omitzero") || strings.Contains(options, "omitempty") && kind != reflect.Struct,
+			omitted: strings.Contains(options, "omitzero") || strings.Contains(options, "omitempty") &&
+				kind != reflect.Struct,
 		}
 		to.fields[name] = added
 		if !added.omitted {

@@ -134,7 +134,8 @@ var scenarios = map[string][]step{
 		{"PUT", leases + "/l", "", `{"metadata":{"name":"l","resourceVersion":"2","managedFields":[{}]}}`, 200, `"resourceVersion":"2"`, ""},
 	},
 	"default class is set": {
-		{"POST", "/apis/storage.k8s.io/v1/storageclasses", "", `{"metadata":{"name":"gold","annotations":{"storageclass.kubernetes.io/is-default-class":"true"}},"provisioner":"p"}`, 201, "", ""},
+		{"POST", "/apis/storage.k8s.io/v1/storageclasses", "",
+			`{"metadata":{"name":"gold","annotations":{"storageclass.kubernetes.io/is-default-class":"true"}},"provisioner":"p"}`, 201, "", ""},
 		{"POST", claims, "", strings.Replace(newClaim, `,"storageClassName":""`, "", 1), 201, `"storageClassName":"gold"`, ""},
 		{"GET", "/apis/storage.k8s.io/v1/storageclasses", "", "", 200, `"items":[{"metadata"`, ""},
 	},
@@ -176,9 +177,12 @@ func serve(t *testing.T, steps []step) {
 	cluster := server.NewCluster()
 	for i, s := range steps {
 		var answer server.Response
-		cluster, answer = cluster.Serve(server.Request{Method: s.method, Path: s.path, ContentType: s.contentType, Body: s.body})
-		if answer.Code != s.code || !strings.Contains(answer.Body, s.has) || s.lacks != "" && strings.Contains(answer.Body, s.lacks) {
-			t.Fatalf("step %d: %s %s %s\ngot  %d %s\nwant %d with %q, without %q", i+1, s.method, s.path, s.body, answer.Code, answer.Body, s.code, s.has, s.lacks)
+		cluster, answer = cluster.Serve(server.Request{Method: s.method, Path: s.path, ContentType: s.contentType,
+			Body: s.body})
+		if answer.Code != s.code || !strings.Contains(answer.Body, s.has) || s.lacks != "" &&
+			strings.Contains(answer.Body, s.lacks) {
+			t.Fatalf("step %d: %s %s %s\ngot  %d %s\nwant %d with %q, without %q", i+1, s.method, s.path, s.body, answer.Code,
+				answer.Body, s.code, s.has, s.lacks)
 		}
 	}
 }
@@ -193,7 +197,8 @@ func TestClusterNeverChanges(t *testing.T) {
 }
 
 func TestNewClusterSortsItsObjects(t *testing.T) {
-	a, b := server.Object{Key: server.Key{Resource: "leases", Name: "a"}}, server.Object{Key: server.Key{Resource: "leases", Name: "b"}}
+	a, b := server.Object{Key: server.Key{Resource: "leases", Name: "a"}},
+		server.Object{Key: server.Key{Resource: "leases", Name: "b"}}
 	if got := server.NewCluster(b, a).Objects(); !slices.Equal(got, []server.Object{a, b}) {
 		t.Errorf("got %v", got)
 	}
@@ -205,12 +210,14 @@ func TestKeyOf(t *testing.T) {
 		want    server.Key
 		ok      bool
 	}{
-		"object":      {server.Request{Method: "GET", Path: volumes + "/pv"}, server.Key{Resource: "persistentvolumes", Name: "pv"}, true},
-		"subresource": {server.Request{Method: "PATCH", Path: claims + "/c/status"}, server.Key{Resource: "persistentvolumeclaims", Namespace: "shop", Name: "c"}, true},
-		"new object":  {server.Request{Method: "POST", Path: claims, Body: newClaim}, server.Key{Resource: "persistentvolumeclaims", Namespace: "shop", Name: "c"}, true},
-		"list":        {server.Request{Method: "GET", Path: claims}, server.Key{Resource: "persistentvolumeclaims", Namespace: "shop"}, false},
-		"namespace":   {server.Request{Method: "GET", Path: "/api/v1/namespaces/shop"}, server.Key{Resource: "namespaces", Name: "shop"}, true},
-		"unknown":     {server.Request{Method: "GET", Path: "/api/v1/limitranges/s"}, server.Key{}, false},
+		"object": {server.Request{Method: "GET", Path: volumes + "/pv"}, server.Key{Resource: "persistentvolumes", Name: "pv"}, true},
+		"subresource": {server.Request{Method: "PATCH", Path: claims + "/c/status"},
+			server.Key{Resource: "persistentvolumeclaims", Namespace: "shop", Name: "c"}, true},
+		"new object": {server.Request{Method: "POST", Path: claims, Body: newClaim},
+			server.Key{Resource: "persistentvolumeclaims", Namespace: "shop", Name: "c"}, true},
+		"list":      {server.Request{Method: "GET", Path: claims}, server.Key{Resource: "persistentvolumeclaims", Namespace: "shop"}, false},
+		"namespace": {server.Request{Method: "GET", Path: "/api/v1/namespaces/shop"}, server.Key{Resource: "namespaces", Name: "shop"}, true},
+		"unknown":   {server.Request{Method: "GET", Path: "/api/v1/limitranges/s"}, server.Key{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, ok := server.KeyOf(tc.request); got != tc.want || ok != tc.ok {

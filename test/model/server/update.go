@@ -124,7 +124,8 @@ func checkMetadata(now, old document) problems {
 		before := stringsAt(old, "finalizers")
 		for _, finalizer := range stringsAt(now, "finalizers") {
 			if !slices.Contains(before, finalizer) {
-				found = append(found, field.Forbidden(field.NewPath("metadata", "finalizers"), "no new finalizers can be added if the object is being deleted, found new finalizers "+finalizer))
+				found = append(found, field.Forbidden(field.NewPath("metadata", "finalizers"),
+					"no new finalizers can be added if the object is being deleted, found new finalizers "+finalizer))
 			}
 		}
 	}

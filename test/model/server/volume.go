@@ -48,7 +48,8 @@ func updateVolume(subresource string, now, old document) {
 
 // notSource are the fields of the spec of a volume beside its source.
 var notSource = []string{
-	"capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions", "volumeMode",
+	"capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName", "mountOptions",
+	"volumeMode",
 	"nodeAffinity", "volumeAttributesClassName",
 }
 
@@ -60,7 +61,8 @@ func checkVolume(now, old document) problems {
 		checkCapacity(spec["capacity"]),
 		checkSource(source),
 	)
-	policies := []string{string(v1.PersistentVolumeReclaimDelete), string(v1.PersistentVolumeReclaimRecycle), string(v1.PersistentVolumeReclaimRetain)}
+	policies := []string{string(v1.PersistentVolumeReclaimDelete), string(v1.PersistentVolumeReclaimRecycle),
+		string(v1.PersistentVolumeReclaimRetain)}
 	if policy, _ := text(spec, "persistentVolumeReclaimPolicy"); !slices.Contains(policies, policy) {
 		found = append(found, field.NotSupported(field.NewPath("spec", "persistentVolumeReclaimPolicy"), policy, policies))
 	}
@@ -75,7 +77,8 @@ func checkCapacity(value any) problems {
 	if len(capacity) == 1 && capacity["storage"] != nil {
 		return nil
 	}
-	return append(required(value, "spec", "capacity"), field.NotSupported(field.NewPath("spec", "capacity"), "", []string{"storage"}))
+	return append(required(value, "spec", "capacity"), field.NotSupported(field.NewPath("spec", "capacity"), "",
+		[]string{"storage"}))
 }
 
 // checkSource forbids all sources but the first; a CSI volume is the last kind.
@@ -84,7 +87,8 @@ func checkSource(source document) problems {
 	csi, ok := source["csi"].(document)
 	switch {
 	case ok && len(names) == 0:
-		return slices.Concat(required(csi["driver"], "spec", "csi", "driver"), required(csi["volumeHandle"], "spec", "csi", "volumeHandle"))
+		return slices.Concat(required(csi["driver"], "spec", "csi", "driver"),
+			required(csi["volumeHandle"], "spec", "csi", "volumeHandle"))
 	case ok:
 		names = append(names, "csi")
 	case len(names) == 0:
@@ -107,7 +111,8 @@ func checkVolumeChange(spec, source, oldSpec document) problems {
 	}
 	var found problems
 	if !equal(source, oldSource) {
-		found = append(found, field.Forbidden(field.NewPath("spec", "persistentvolumesource"), "spec.persistentvolumesource is immutable after creation"))
+		found = append(found, field.Forbidden(field.NewPath("spec", "persistentvolumesource"),
+			"spec.persistentvolumesource is immutable after creation"))
 	}
 	found = append(found, immutable(spec["volumeMode"], oldSpec["volumeMode"], "volumeMode")...)
 	if oldSpec["nodeAffinity"] != nil {

@@ -170,7 +170,8 @@ func takesForeignFinalizer(w *world) bool {
 // wait until the others have ended.
 func leaksPath(w *world, held func(process.Call) bool) bool {
 	w.disks["/disk"] = true
-	w.post("/api/v1/persistentvolumes", `{"metadata":{"name":"pv","annotations":{"pv.kubernetes.io/provisioned-by":"kubernetes.io/host-path"}},
+	w.post("/api/v1/persistentvolumes",
+		`{"metadata":{"name":"pv","annotations":{"pv.kubernetes.io/provisioned-by":"kubernetes.io/host-path"}},
 		"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"persistentVolumeReclaimPolicy":"Delete","hostPath":{"path":"/disk"}}}`)
 	w.settle()
 	w.boundClaim("")

@@ -48,13 +48,15 @@ func (w *world) createVolume(name, policy string) {
 func (w *world) createVolumeOf(name, policy, handle string) {
 	w.t.Helper()
 	w.disks[handle] = true
-	w.post("/api/v1/persistentvolumes", `{"metadata":{"name":"`+name+`"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},
+	w.post("/api/v1/persistentvolumes", `{"metadata":{"name":"`+name+
+		`"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},
 		"persistentVolumeReclaimPolicy":"`+policy+`","csi":{"driver":"`+process.DriverName+`","volumeHandle":"`+handle+`"}}}`)
 }
 
 func (w *world) createClaim(name, class string) {
 	w.t.Helper()
-	w.post("/api/v1/namespaces/shop/persistentvolumeclaims", `{"metadata":{"name":"`+name+`"},"spec":{"accessModes":["ReadWriteOnce"],
+	w.post("/api/v1/namespaces/shop/persistentvolumeclaims", `{"metadata":{"name":"`+name+
+		`"},"spec":{"accessModes":["ReadWriteOnce"],
 		"resources":{"requests":{"storage":"1Gi"}},"storageClassName":"`+class+`"}}`)
 }
 

@@ -51,11 +51,12 @@ func (p *protection) handlers() []controller.EventHandler {
 		}, func(*v1.PersistentVolumeClaim) {})},
 	}
 	if p.podInformer != nil {
-		handlers = append(handlers, controller.EventHandler{Informer: p.podInformer, Handler: controller.OnChange(func(_, pod *v1.Pod) {
-			if pod.Spec.NodeName == "" || isFinished(pod) {
-				p.enqueueClaims(pod)
-			}
-		}, p.enqueueClaims)})
+		handlers = append(handlers, controller.EventHandler{Informer: p.podInformer,
+			Handler: controller.OnChange(func(_, pod *v1.Pod) {
+				if pod.Spec.NodeName == "" || isFinished(pod) {
+					p.enqueueClaims(pod)
+				}
+			}, p.enqueueClaims)})
 	}
 	return handlers
 }

@@ -43,7 +43,8 @@ var failedRows = map[string]func(w *world) bool{
 		return w.read(mainVolume) == nil && w.orphaned()
 	},
 	"in-tree volume without finalizer is never released": func(w *world) bool {
-		w.post("/api/v1/persistentvolumes", `{"metadata":{"name":"pv","annotations":{"pv.kubernetes.io/provisioned-by":"kubernetes.io/host-path"}},
+		w.post("/api/v1/persistentvolumes",
+			`{"metadata":{"name":"pv","annotations":{"pv.kubernetes.io/provisioned-by":"kubernetes.io/host-path"}},
 			"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"persistentVolumeReclaimPolicy":"Retain","hostPath":{"path":"/disk"}}}`)
 		w.settle()
 		w.boundClaim("")
@@ -103,7 +104,8 @@ var failedRows = map[string]func(w *world) bool{
 		w.programs[0].blind = []string{"persistentvolumeclaims"}
 		w.createClaim("c", "")
 		w.disks["/disk"] = true
-		w.post("/api/v1/persistentvolumes", `{"metadata":{"name":"pv"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},
+		w.post("/api/v1/persistentvolumes",
+			`{"metadata":{"name":"pv"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},
 			"persistentVolumeReclaimPolicy":"Delete","hostPath":{"path":"/disk"},"claimRef":{"namespace":"shop","name":"c","uid":"`+w.at(mainClaim, "metadata/uid")+`"}}}`)
 		w.send("PATCH", mainVolume+"/status", "application/merge-patch+json", `{"status":{"phase":"Released"}}`)
 		w.settle()

@@ -78,7 +78,8 @@ func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("sandbox", flag.ContinueOnError)
 	flags.StringVar(&config.Source, "source", ".", "root of the repository")
 	flags.StringVar(&config.Binaries, "bin-dir", "bin", "directory of the programs")
-	flags.StringVar((*string)(&side), "side", string(side), "programs that create and delete volumes: ours, chart or upstream")
+	flags.StringVar((*string)(&side), "side", string(side),
+		"programs that create and delete volumes: ours, chart or upstream")
 	keep := flags.Bool("keep", false, "keep data and logs at the end")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -111,7 +112,8 @@ func serve(ctx context.Context, config cluster.Config) error {
 		return err
 	}
 	fmt.Printf("export KUBECONFIG=%s\n", c.Kubeconfig)
-	fmt.Fprintf(os.Stderr, hint, c.Image("node"), cluster.Namespace, c.DriverDir(driver.VolumesDir), c.DriverDir(driver.CallLog), filepath.Join(c.NodeDir(), "log", "pods"))
+	fmt.Fprintf(os.Stderr, hint, c.Image("node"), cluster.Namespace, c.DriverDir(driver.VolumesDir),
+		c.DriverDir(driver.CallLog), filepath.Join(c.NodeDir(), "log", "pods"))
 	c.Wait(ctx)
 	return c.Stop()
 }

@@ -33,7 +33,8 @@ type workload struct {
 func createWorkload(t *testing.T, c *cluster.Cluster, namespace string) *workload {
 	t.Helper()
 	w := &workload{Cluster: c, namespace: namespace}
-	if _, err := c.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.createClaim(t, "data")
@@ -166,7 +167,8 @@ func (w *workload) expectInUse(t *testing.T) {
 	if _, err := w.Client.CoreV1().PersistentVolumes().Get(t.Context(), w.pv, metav1.GetOptions{}); err != nil {
 		t.Errorf("the volume is gone: %v", err)
 	}
-	if _, err := w.Client.CoreV1().PersistentVolumeClaims(w.namespace).Get(t.Context(), "data", metav1.GetOptions{}); err != nil {
+	if _, err := w.Client.CoreV1().PersistentVolumeClaims(w.namespace).
+		Get(t.Context(), "data", metav1.GetOptions{}); err != nil {
 		t.Errorf("the claim is gone: %v", err)
 	}
 	if err := w.checkFile(); err != nil {
@@ -183,7 +185,8 @@ func (w *workload) awaitGone(t *testing.T) {
 		_, claimErr := w.Client.CoreV1().PersistentVolumeClaims(w.namespace).Get(ctx, "data", metav1.GetOptions{})
 		_, pvErr := w.Client.CoreV1().PersistentVolumes().Get(ctx, w.pv, metav1.GetOptions{})
 		_, dataErr := os.Stat(w.DriverDir(driver.VolumesDir, w.handle))
-		if apierrors.IsNotFound(podErr) && apierrors.IsNotFound(claimErr) && apierrors.IsNotFound(pvErr) && os.IsNotExist(dataErr) {
+		if apierrors.IsNotFound(podErr) && apierrors.IsNotFound(claimErr) && apierrors.IsNotFound(pvErr) &&
+			os.IsNotExist(dataErr) {
 			return nil
 		}
 		return errors.Join(errors.New("something is left"), podErr, claimErr, pvErr, dataErr)
@@ -246,7 +249,8 @@ func start(t *testing.T, side cluster.Side) *cluster.Cluster {
 	must(t, err)
 	source, err := filepath.Abs("../../..")
 	must(t, err)
-	c, err := cluster.Start(t.Context(), cluster.Config{Source: source, Binaries: os.Getenv("EXEUNT_BIN"), Dir: dir, Side: side})
+	c, err := cluster.Start(t.Context(), cluster.Config{Source: source, Binaries: os.Getenv("EXEUNT_BIN"), Dir: dir,
+		Side: side})
 	if err != nil {
 		t.Fatalf("%v\ndata and logs are in %s", err, dir)
 	}

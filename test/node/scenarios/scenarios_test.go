@@ -37,7 +37,8 @@ func playAll(t *testing.T, side cluster.Side) {
 		}
 	})
 	t.Run("leader-deleted", func(t *testing.T) { endLeader(t, createWorkload(t, c, "leader-deleted")) })
-	t.Run("provisioner-killed", func(t *testing.T) { killProvisioner(t, createWorkload(t, c, "provisioner-killed"), side) })
+	t.Run("provisioner-killed",
+		func(t *testing.T) { killProvisioner(t, createWorkload(t, c, "provisioner-killed"), side) })
 	t.Run("kubelet-killed", func(t *testing.T) { killKubelet(t, createWorkload(t, c, "kubelet-killed")) })
 	t.Run("node-deleted", func(t *testing.T) { deleteNode(t, createWorkload(t, c, "node-deleted")) })
 	t.Run("switched", func(t *testing.T) { switchAndBack(t, createWorkload(t, c, "switched"), side) })

@@ -22,7 +22,8 @@ type holderKey struct{}
 // Handler gives each DELETE a holder. It runs behind the filters that parse the request.
 func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if info, ok := request.RequestInfoFrom(r.Context()); ok && (info.Verb == "delete" || info.Verb == "deletecollection") {
+		if info, ok := request.RequestInfoFrom(r.Context()); ok &&
+			(info.Verb == "delete" || info.Verb == "deletecollection") {
 			r = r.WithContext(withHolder(r.Context()))
 		}
 		next.ServeHTTP(w, r)

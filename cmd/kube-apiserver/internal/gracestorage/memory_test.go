@@ -48,7 +48,8 @@ func (m *memory) write(object *unstructured.Unstructured) error {
 	return nil
 }
 
-func (m *memory) GuaranteedUpdate(_ context.Context, key string, destination runtime.Object, _ bool, _ *storage.Preconditions, update storage.UpdateFunc, _ runtime.Object) error {
+func (m *memory) GuaranteedUpdate(_ context.Context, key string, destination runtime.Object, _ bool,
+	_ *storage.Preconditions, update storage.UpdateFunc, _ runtime.Object) error {
 	if m.data == nil {
 		return storage.NewKeyNotFoundError(key, 0)
 	}
@@ -70,7 +71,8 @@ func (m *memory) GuaranteedUpdate(_ context.Context, key string, destination run
 	return err
 }
 
-func (m *memory) Delete(_ context.Context, key string, out runtime.Object, preconditions *storage.Preconditions, _ storage.ValidateObjectFunc, _ runtime.Object, _ storage.DeleteOptions) error {
+func (m *memory) Delete(_ context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
+	_ storage.ValidateObjectFunc, _ runtime.Object, _ storage.DeleteOptions) error {
 	if m.disturb != nil {
 		disturb := m.disturb
 		m.disturb = nil

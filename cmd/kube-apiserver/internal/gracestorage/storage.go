@@ -24,7 +24,8 @@ type RESTOptionsGetter struct {
 }
 
 // GetRESTOptions returns the options with the codec of deletion windows, and the storage of this package.
-func (g RESTOptionsGetter) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+func (g RESTOptionsGetter) GetRESTOptions(resource schema.GroupResource,
+	example runtime.Object) (generic.RESTOptions, error) {
 	options, err := g.RESTOptionsGetter.GetRESTOptions(resource, example)
 	if err != nil {
 		return options, err
@@ -37,7 +38,8 @@ func (g RESTOptionsGetter) GetRESTOptions(resource schema.GroupResource, example
 // decorate returns a function that puts a Storage around the storage that next returns.
 func decorate(next generic.StorageDecorator) generic.StorageDecorator {
 	return func(
-		config *storagebackend.ConfigForResource, prefix string, keyOf func(runtime.Object) (string, error), newObject, newList func() runtime.Object,
+		config *storagebackend.ConfigForResource, prefix string, keyOf func(runtime.Object) (string, error), newObject,
+		newList func() runtime.Object,
 		attributesOf storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
 	) (storage.Interface, factory.DestroyFunc, error) {
 		inner, destroy, err := next(config, prefix, keyOf, newObject, newList, attributesOf, triggers, indexers)
@@ -91,7 +93,8 @@ func (s *Storage) remove(ctx context.Context, key string, destination runtime.Ob
 	}
 	preconditions := &storage.Preconditions{UID: &write.before.uid, ResourceVersion: &write.before.version}
 	// Admission has passed for the update.
-	return s.Interface.Delete(ctx, key, removed.NewEmptyInstance(), preconditions, rest.ValidateAllObjectFunc, nil, storage.DeleteOptions{})
+	return s.Interface.Delete(ctx, key, removed.NewEmptyInstance(), preconditions, rest.ValidateAllObjectFunc, nil,
+		storage.DeleteOptions{})
 }
 
 // copyInto sets destination to the object of the response: that of the request, as at a stock API server.

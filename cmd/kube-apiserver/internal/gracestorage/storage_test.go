@@ -41,7 +41,8 @@ type world struct {
 
 // newWorld returns a live object with finalizers.
 func newWorld(t *testing.T, finalizers ...string) *world {
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "A", "metadata": map[string]any{"name": "a", "uid": "u"}, "spec": map[string]any{"x": "1"}}}
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "A",
+		"metadata": map[string]any{"name": "a", "uid": "u"}, "spec": map[string]any{"x": "1"}}}
 	if len(finalizers) > 0 {
 		object.SetFinalizers(finalizers)
 	}
@@ -49,17 +50,20 @@ func newWorld(t *testing.T, finalizers ...string) *world {
 	if err := w.etcd.write(object); err != nil {
 		t.Fatal(err)
 	}
-	w.s = &Storage{Interface: w.etcd, resource: schema.GroupResource{Group: "example.com", Resource: "as"}, now: func() time.Time { return w.now }}
+	w.s = &Storage{Interface: w.etcd, resource: schema.GroupResource{Group: "example.com", Resource: "as"},
+		now: func() time.Time { return w.now }}
 	return w
 }
 
 // update runs a GuaranteedUpdate and returns the answer.
-func (w *world) update(ctx context.Context, change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
+func (w *world) update(ctx context.Context,
+	change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
 	answer := &unstructured.Unstructured{}
-	err := w.s.GuaranteedUpdate(ctx, "a", answer, false, &storage.Preconditions{}, storage.SimpleUpdate(func(existing runtime.Object) (runtime.Object, error) {
-		object, _ := existing.(*unstructured.Unstructured)
-		return object, change(object)
-	}), nil)
+	err := w.s.GuaranteedUpdate(ctx, "a", answer, false, &storage.Preconditions{},
+		storage.SimpleUpdate(func(existing runtime.Object) (runtime.Object, error) {
+			object, _ := existing.(*unstructured.Unstructured)
+			return object, change(object)
+		}), nil)
 	return answer, err
 }
 
@@ -171,8 +175,10 @@ func TestRemovalIsRepeatedAfterConflict(t *testing.T) {
 }
 
 func TestFormOfEtcdIsAccepted(t *testing.T) {
-	immutable := apierrors.NewInvalid(schema.GroupKind{Kind: "A"}, "a", field.ErrorList{field.Invalid(field.NewPath("metadata", window.Seconds), 0, "field is immutable")})
-	other := apierrors.NewInvalid(schema.GroupKind{Kind: "A"}, "a", field.ErrorList{field.Invalid(field.NewPath("spec"), 0, "no")})
+	immutable := apierrors.NewInvalid(schema.GroupKind{Kind: "A"}, "a",
+		field.ErrorList{field.Invalid(field.NewPath("metadata", window.Seconds), 0, "field is immutable")})
+	other := apierrors.NewInvalid(schema.GroupKind{Kind: "A"}, "a",
+		field.ErrorList{field.Invalid(field.NewPath("spec"), 0, "no")})
 	for name, tc := range map[string]struct {
 		first, second error // of the update function
 		want          error
@@ -202,7 +208,8 @@ func TestFormOfEtcdIsAccepted(t *testing.T) {
 			if fmt.Sprint(err) != fmt.Sprint(tc.want) {
 				t.Errorf("%v, want %v", err, tc.want)
 			}
-			if got := deadline.Of(w.etcd.read(t)); got != want || len(w.etcd.read(t).GetFinalizers()) != 1 || !strings.Contains(string(w.etcd.data), `"x":"1"`) {
+			if got := deadline.Of(w.etcd.read(t)); got != want || len(w.etcd.read(t).GetFinalizers()) != 1 ||
+				!strings.Contains(string(w.etcd.data), `"x":"1"`) {
 				t.Errorf("%+v, want %+v; in etcd %s", got, want, w.etcd.data)
 			}
 		})
@@ -274,7 +281,8 @@ func TestWindowNeedsRoom(t *testing.T) {
 func TestGracePeriodIsLimited(t *testing.T) {
 	w := newWorld(t, "f")
 	got, heard := w.delete(ptr.To[int64](math.MaxInt64))
-	if want := noon.Add(math.MaxInt32 * time.Second); !got.Deadline(0).Equal(want) || len(heard) != 1 || !strings.Contains(heard[0], "limited to 2147483647") {
+	if want := noon.Add(math.MaxInt32 * time.Second); !got.Deadline(0).Equal(want) || len(heard) != 1 ||
+		!strings.Contains(heard[0], "limited to 2147483647") {
 		t.Errorf("%v, want %v; warnings %q", got.Deadline(0), want, heard)
 	}
 }
@@ -286,17 +294,20 @@ func TestGracePeriodInEtcdBecomesWindow(t *testing.T) {
 	if _, err := w.update(t.Context(), func(*unstructured.Unstructured) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if got := deadline.Of(w.etcd.read(t)); got.Kind() != deadline.Graceful || !got.Deadline(0).Equal(noon.Add(5*time.Minute)) || !strings.Contains(string(w.etcd.data), `Seconds":0`) {
+	if got := deadline.Of(w.etcd.read(t)); got.Kind() != deadline.Graceful ||
+		!got.Deadline(0).Equal(noon.Add(5*time.Minute)) || !strings.Contains(string(w.etcd.data), `Seconds":0`) {
 		t.Errorf("%+v, in etcd %s", got, w.etcd.data)
 	}
 	w.etcd.data = []byte(strings.Replace(string(w.etcd.data), `"finalizers":["f"],`, "", 1))
-	if _, err := w.update(t.Context(), func(*unstructured.Unstructured) error { return nil }); err != nil || w.etcd.data != nil {
+	if _, err := w.update(t.Context(), func(*unstructured.Unstructured) error { return nil }); err != nil ||
+		w.etcd.data != nil {
 		t.Errorf("%v, in etcd %s", err, w.etcd.data)
 	}
 }
 
 func BenchmarkUpdateOfLiveObject(b *testing.B) {
-	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "uid": "u", "annotations": map[string]any{"a": "b"}}}}
+	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "uid": "u",
+		"annotations": map[string]any{"a": "b"}}}}
 	update := func(existing runtime.Object, _ storage.ResponseMeta) (runtime.Object, *uint64, error) {
 		return existing, nil, nil
 	}

@@ -51,7 +51,8 @@ func (w *write) try(existing runtime.Object, response storage.ResponseMeta) (run
 
 // updateEither runs upstream's function. A client that read the object at a stock API server sends the form of etcd:
 // then the function runs again, on that form.
-func (w *write) updateEither(object *unstructured.Unstructured, response storage.ResponseMeta) (runtime.Object, *uint64, error) {
+func (w *write) updateEither(object *unstructured.Unstructured,
+	response storage.ResponseMeta) (runtime.Object, *uint64, error) {
 	if !w.before.inGrace() || w.holder != nil {
 		return w.update(object, response)
 	}
@@ -129,7 +130,8 @@ func (w *write) request(now time.Time) graceful.Request {
 		return graceful.NoGrace
 	case *seconds == 0:
 		return graceful.Zero
-	case w.before.kind == graceful.Live || w.before.kind == graceful.Graceful && deadlineAfter(now, w.seconds()).Before(w.before.end):
+	case w.before.kind == graceful.Live || w.before.kind == graceful.Graceful &&
+		deadlineAfter(now, w.seconds()).Before(w.before.end):
 		return graceful.Earlier
 	}
 	return graceful.NotEarlier

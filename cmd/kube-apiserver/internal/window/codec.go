@@ -18,7 +18,8 @@ type codec struct {
 func NewCodec(next runtime.Codec) runtime.Codec { return codec{next} }
 
 // Decode returns the object in the served form.
-func (c codec) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (c codec) Decode(data []byte, defaults *schema.GroupVersionKind,
+	into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	object, kind, err := c.Codec.Decode(data, defaults, into)
 	if decoded, ok := object.(*unstructured.Unstructured); ok && decoded != nil {
 		Serve(decoded)

@@ -33,7 +33,8 @@ func object(timestamp string, seconds any, annotation string) *unstructured.Unst
 	if annotation != "" {
 		metadata[Annotations] = map[string]any{deadline.Annotation: annotation, "other": "1"}
 	}
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "A", "metadata": metadata}}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "A",
+		"metadata": metadata}}
 }
 
 // text returns the object as JSON.
@@ -48,12 +49,13 @@ func text(t testing.TB, object *unstructured.Unstructured) string {
 
 func TestServeAndStored(t *testing.T) {
 	for name, tc := range map[string]struct{ etcd, served *unstructured.Unstructured }{
-		"not deleted":                    {object("", nil, ""), object("", nil, "")},
-		"not deleted, with a window":     {object("", nil, span(0, 300)), object("", nil, span(0, 300))},
-		"plain":                          {object(Format(at(0)), int64(0), ""), object(Format(at(0)), int64(0), "")},
-		"graceful":                       {object(Format(at(0)), int64(0), span(0, 300)), object(Format(at(300)), int64(300), span(0, 300))},
-		"graceful, clock 3 s off":        {object(Format(at(0)), int64(0), span(3, 300)), object(Format(at(300)), int64(300), span(3, 300))},
-		"graceful, other spelling":       {object(Format(at(0)), int64(0), "2026-01-01T13:00:00+01:00/2026-01-01T12:05:00+00:00"), object(Format(at(300)), int64(300), "2026-01-01T13:00:00+01:00/2026-01-01T12:05:00+00:00")},
+		"not deleted":                {object("", nil, ""), object("", nil, "")},
+		"not deleted, with a window": {object("", nil, span(0, 300)), object("", nil, span(0, 300))},
+		"plain":                      {object(Format(at(0)), int64(0), ""), object(Format(at(0)), int64(0), "")},
+		"graceful":                   {object(Format(at(0)), int64(0), span(0, 300)), object(Format(at(300)), int64(300), span(0, 300))},
+		"graceful, clock 3 s off":    {object(Format(at(0)), int64(0), span(3, 300)), object(Format(at(300)), int64(300), span(3, 300))},
+		"graceful, other spelling": {object(Format(at(0)), int64(0),
+			"2026-01-01T13:00:00+01:00/2026-01-01T12:05:00+00:00"), object(Format(at(300)), int64(300), "2026-01-01T13:00:00+01:00/2026-01-01T12:05:00+00:00")},
 		"forced":                         {object(Format(at(0)), int64(0), span(0, 0)), object(Format(at(0)), int64(0), span(0, 0))},
 		"deadline has passed at request": {object(Format(at(30)), int64(0), span(0, 10)), object(Format(at(30)), int64(0), span(0, 10))},
 		"window of another deletion":     {object(Format(at(100)), int64(0), span(0, 300)), object(Format(at(100)), int64(0), span(0, 300))},
@@ -140,14 +142,16 @@ func FuzzRoundTrip(f *testing.F) {
 			t.Errorf("%s became %s", before, &after)
 		}
 		etcd, ours := deadline.Of(value), deadline.Of(decoded.(*unstructured.Unstructured))
-		if etcd.Kind() != ours.Kind() || !etcd.Deadline(0).Equal(ours.Deadline(0)) || !etcd.Requested().Equal(ours.Requested()) {
+		if etcd.Kind() != ours.Kind() || !etcd.Deadline(0).Equal(ours.Deadline(0)) ||
+			!etcd.Requested().Equal(ours.Requested()) {
 			t.Errorf("%s: %+v in etcd, %+v served", before, etcd, ours)
 		}
 	})
 }
 
 func BenchmarkCodec(b *testing.B) {
-	for name, value := range map[string]*unstructured.Unstructured{"live": object("", nil, ""), "graceful": object(Format(at(300)), int64(300), span(0, 300))} {
+	for name, value := range map[string]*unstructured.Unstructured{"live": object("", nil, ""),
+		"graceful": object(Format(at(300)), int64(300), span(0, 300))} {
 		b.Run(fmt.Sprintf("%s/Stored", name), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -53,7 +53,8 @@ func New(config Config) *Controller {
 		claims:  controller.NewWriter(config.Client, config.Versions),
 		volumes: pvwriter.New(config.Client, config.Versions),
 	}
-	c.loop = controller.NewLoop("provisioning", controller.Backoff{Initial: time.Second, Max: 2 * time.Minute}, c.Reconcile)
+	c.loop = controller.NewLoop("provisioning", controller.Backoff{Initial: time.Second, Max: 2 * time.Minute},
+		c.Reconcile)
 	return c
 }
 
@@ -77,7 +78,8 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 	if cached == nil {
 		return nil
 	}
-	claim, err := controller.ReadLive(ctx, "claim", cached.Name, c.Client.CoreV1().PersistentVolumeClaims(cached.Namespace).Get)
+	claim, err := controller.ReadLive(ctx, "claim", cached.Name,
+		c.Client.CoreV1().PersistentVolumeClaims(cached.Namespace).Get)
 	switch {
 	case err != nil:
 		return err

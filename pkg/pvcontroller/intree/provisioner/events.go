@@ -24,7 +24,8 @@ const (
 func (c *Controller) reportFailure(claim *v1.PersistentVolumeClaim, err error) error {
 	if !errors.Is(err, controller.ErrStaleCache) {
 		c.Operations.Failed(claim.UID)
-		c.Reporter.ReportFailure(claim, controller.WarningEvent(provisioningFailed, fmt.Sprintf("Failed to provision volume with StorageClass %q: %v", storage.ClaimClass(claim), err)))
+		c.Reporter.ReportFailure(claim, controller.WarningEvent(provisioningFailed,
+			fmt.Sprintf("Failed to provision volume with StorageClass %q: %v", storage.ClaimClass(claim), err)))
 	}
 	return err
 }
@@ -32,5 +33,6 @@ func (c *Controller) reportFailure(claim *v1.PersistentVolumeClaim, err error) e
 func (c *Controller) reportSuccess(ctx context.Context, o observation) {
 	plugin := o.volume.Annotations[storage.AnnDynamicallyProvisioned]
 	klog.FromContext(ctx).V(2).Info("Volume provisioned", "volume", o.volume.Name, "plugin", plugin)
-	c.Reporter.Report(o.claim, controller.NormalEvent(provisioningSucceeded, fmt.Sprintf("Successfully provisioned volume %s using %s", o.volume.Name, plugin)))
+	c.Reporter.Report(o.claim, controller.NormalEvent(provisioningSucceeded,
+		fmt.Sprintf("Successfully provisioned volume %s using %s", o.volume.Name, plugin)))
 }

@@ -35,7 +35,8 @@ func (r *recorder) Eventf(object runtime.Object, kind, reason, format string, ar
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string,
+	args ...any) {
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
@@ -50,14 +51,17 @@ type fixture struct {
 	events     *recorder
 }
 
-func newFixture(t *testing.T, plugin intree.Plugin, class *storagev1.StorageClass, claim *v1.PersistentVolumeClaim) *fixture {
+func newFixture(t *testing.T, plugin intree.Plugin, class *storagev1.StorageClass,
+	claim *v1.PersistentVolumeClaim) *fixture {
 	t.Helper()
-	s := &fixture{t: t, client: fake.NewClientset(class, claim), operations: operations.NewOperations(), events: &recorder{}}
-	s.client.PrependReactor("create", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		volume := action.(clienttesting.CreateAction).GetObject().(*v1.PersistentVolume)
-		volume.UID, volume.ResourceVersion, volume.Status.Phase = types.UID(volume.Name), "1", v1.VolumePending
-		return false, nil, nil
-	})
+	s := &fixture{t: t, client: fake.NewClientset(class, claim), operations: operations.NewOperations(),
+		events: &recorder{}}
+	s.client.PrependReactor("create", "persistentvolumes",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			volume := action.(clienttesting.CreateAction).GetObject().(*v1.PersistentVolume)
+			volume.UID, volume.ResourceVersion, volume.Status.Phase = types.UID(volume.Name), "1", v1.VolumePending
+			return false, nil, nil
+		})
 	var err error
 	s.caches, err = pvcache.New(informers.NewSharedInformerFactory(s.client, 0))
 	s.must(err)
@@ -102,7 +106,8 @@ func (s *fixture) provision() error {
 func newClaim(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeClaim {
 	class := "class"
 	claim := &v1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "claim", ResourceVersion: "1", Annotations: map[string]string{"example.com/any": "thing"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "claim", ResourceVersion: "1",
+			Annotations: map[string]string{"example.com/any": "thing"}},
 		Spec: v1.PersistentVolumeClaimSpec{
 			StorageClassName: &class,
 			AccessModes:      []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
@@ -119,7 +124,8 @@ func newClaim(change ...func(*v1.PersistentVolumeClaim)) *v1.PersistentVolumeCla
 // hostPathClass returns the class "class" of the host-path plugin.
 func hostPathClass(change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
 	immediate := storagev1.VolumeBindingImmediate
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: intree.HostPathName, VolumeBindingMode: &immediate}
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: intree.HostPathName,
+		VolumeBindingMode: &immediate}
 	for _, f := range change {
 		f(class)
 	}

@@ -18,7 +18,8 @@ import (
 // claim that is not being deleted, and a volume of another claim is a name conflict.
 func FuzzState(f *testing.F) {
 	fuzzobj.AddSeeds(f, 60, 100)
-	c := New(Config{Client: fake.NewClientset(), Versions: controller.NewVersions(), Plugins: intree.NewSet(migration.New(), &intree.HostPath{Provisions: true}, &intree.NFS{})})
+	c := New(Config{Client: fake.NewClientset(), Versions: controller.NewVersions(),
+		Plugins: intree.NewSet(migration.New(), &intree.HostPath{Provisions: true}, &intree.NFS{})})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := fuzzobj.New(data)
 		claim := d.Claim("p0")

@@ -42,7 +42,8 @@ func (c *Controller) provision(ctx context.Context, claim *v1.PersistentVolumeCl
 		if action == binding.WaitForClaim {
 			return nil
 		}
-		klog.FromContext(ctx).V(4).Info("Decided on in-tree provisioning", "action", action, "volume", binding.ProvisionedName(claim), "state", state)
+		klog.FromContext(ctx).V(4).Info("Decided on in-tree provisioning", "action", action, "volume",
+			binding.ProvisionedName(claim), "state", state)
 		if err := steps.Next(); err != nil {
 			return err
 		}
@@ -63,7 +64,8 @@ func (c *Controller) stateOf(o observation) binding.ProvisionState {
 		Volume:   binding.PluginVolumeOf(o.volume, o.claim, here),
 		Deleting: o.volume.DeletionTimestamp != nil,
 		Created:  o.created,
-		Fits:     o.claim.Spec.VolumeName == o.volume.Name || binding.ReservedVolume([]*v1.PersistentVolume{o.volume}, o.claim) != nil,
+		Fits: o.claim.Spec.VolumeName == o.volume.Name || binding.ReservedVolume([]*v1.PersistentVolume{o.volume},
+			o.claim) != nil,
 	}
 }
 
@@ -87,7 +89,8 @@ func (c *Controller) execute(ctx context.Context, o observation, action binding.
 	case binding.ReportCreated:
 		c.reportSuccess(ctx, o)
 	case binding.ReportNameConflict:
-		return nil, c.reportFailure(o.claim, fmt.Errorf("another volume has the name %s; delete that volume or this claim", o.volume.Name))
+		return nil, c.reportFailure(o.claim, fmt.Errorf("another volume has the name %s; delete that volume or this claim",
+			o.volume.Name))
 	case binding.WaitForClaim:
 	}
 	return nil, nil
@@ -125,9 +128,11 @@ func (c *Controller) describe(claim *v1.PersistentVolumeClaim) (pvwriter.Provisi
 	}
 	provisioner, here := c.Plugins.ProvisionerFor(claim.Annotations[storage.AnnStorageProvisioner])
 	if !here {
-		return pvwriter.Provisioned{}, fmt.Errorf("no volume plugin matched name: %s", claim.Annotations[storage.AnnStorageProvisioner])
+		return pvwriter.Provisioned{}, fmt.Errorf("no volume plugin matched name: %s",
+			claim.Annotations[storage.AnnStorageProvisioner])
 	}
-	volume, err := provisioner.Describe(intree.Request{VolumeName: binding.ProvisionedName(claim), Claim: claim, Class: class})
+	volume, err := provisioner.Describe(intree.Request{VolumeName: binding.ProvisionedName(claim), Claim: claim,
+		Class: class})
 	if err != nil { // counted as a failed call, as in kube-controller-manager
 		return pvwriter.Provisioned{}, c.Operations.Call(provisioner.Name(), metrics.Provision, func() error {
 			return fmt.Errorf("describe volume: %w", err)
@@ -136,7 +141,8 @@ func (c *Controller) describe(claim *v1.PersistentVolumeClaim) (pvwriter.Provisi
 	_, deletes := provisioner.(intree.Deleter)
 	policy := storage.PolicyOf(volume.Spec.PersistentVolumeReclaimPolicy)
 	return pvwriter.Provisioned{
-		Volume: volume, Claim: claim, Plugin: provisioner.Name(), Finalizers: plugin.InitialFinalizers(c.Honor, policy, deletes),
+		Volume: volume, Claim: claim, Plugin: provisioner.Name(), Finalizers: plugin.InitialFinalizers(c.Honor, policy,
+			deletes),
 	}, nil
 }
 

@@ -46,7 +46,8 @@ func TestRefusedClaimKeepsItsNode(t *testing.T) {
 	}{
 		"mount options": {class: hostPathClass(waitingForConsumer, withMountOptions), keeps: true},
 		"plugin is off": {class: hostPathClass(waitingForConsumer), off: true, keeps: true},
-		"block volume":  {class: hostPathClass(waitingForConsumer), change: func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock) }},
+		"block volume": {class: hostPathClass(waitingForConsumer),
+			change: func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(v1.PersistentVolumeBlock) }},
 		"another source": {class: hostPathClass(waitingForConsumer), change: func(c *v1.PersistentVolumeClaim) {
 			c.Spec.DataSource = &v1.TypedLocalObjectReference{Kind: "Any", Name: "any"}
 		}, keeps: true},
@@ -66,7 +67,8 @@ func TestRefusedClaimKeepsItsNode(t *testing.T) {
 			if _, has := now.Annotations[storage.AnnSelectedNode]; has != tc.keeps {
 				t.Errorf("annotations %v", now.Annotations)
 			}
-			if failed := slices.IndexFunc(s.events.events, func(e string) bool { return strings.HasPrefix(e, "Warning ProvisioningFailed: ") }); failed < 0 {
+			if failed := slices.IndexFunc(s.events.events,
+				func(e string) bool { return strings.HasPrefix(e, "Warning ProvisioningFailed: ") }); failed < 0 {
 				t.Errorf("events %q", s.events.events)
 			}
 		})
@@ -188,7 +190,8 @@ func (s *fixture) expectReclaimed(root string) {
 		s.t.Errorf("left behind: %v (%v)", left, err)
 	}
 	list, err := s.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil || slices.ContainsFunc(list.Items, func(v v1.PersistentVolume) bool { return v.DeletionTimestamp == nil }) {
+	if err != nil || slices.ContainsFunc(list.Items,
+		func(v v1.PersistentVolume) bool { return v.DeletionTimestamp == nil }) {
 		s.t.Errorf("volumes %v (%v)", list.Items, err)
 	}
 }
@@ -244,7 +247,8 @@ func TestProvisioningIsMeasuredUntilClaimIsBound(t *testing.T) {
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "volume_operation_errors_total"); err != nil {
 		t.Error(err)
 	}
-	counted, err := testutil.GetHistogramVecFromGatherer(registry, "volume_operation_total_seconds", map[string]string{"plugin_name": "kubernetes.io/host-path", "operation_name": "provision"})
+	counted, err := testutil.GetHistogramVecFromGatherer(registry, "volume_operation_total_seconds",
+		map[string]string{"plugin_name": "kubernetes.io/host-path", "operation_name": "provision"})
 	if err != nil || counted.GetAggregatedSampleCount() != 1 {
 		t.Errorf("%d operations were measured (%v), want one", counted.GetAggregatedSampleCount(), err)
 	}
@@ -263,14 +267,21 @@ func TestInTreeProvisioningEventsHaveUpstreamKeyWords(t *testing.T) {
 		class  *storagev1.StorageClass
 		words  []string
 	}{
-		"created":         {working, newClaim(), hostPathClass(), []string{"Normal ProvisioningSucceeded", "Successfully provisioned volume pvc-claim using kubernetes.io/host-path"}},
-		"disk is full":    {&failing{working}, newClaim(), hostPathClass(), []string{"Warning ProvisioningFailed", `Failed to provision volume with StorageClass "class"`, "no space left"}},
-		"plugin disabled": {&intree.HostPath{}, newClaim(), hostPathClass(), []string{"Warning ProvisioningFailed", `provisioning in volume plugin "kubernetes.io/host-path" is disabled`}},
+		"created": {working, newClaim(), hostPathClass(), []string{"Normal ProvisioningSucceeded",
+			"Successfully provisioned volume pvc-claim using kubernetes.io/host-path"}},
+		"disk is full": {&failing{working}, newClaim(), hostPathClass(),
+			[]string{"Warning ProvisioningFailed", `Failed to provision volume with StorageClass "class"`, "no space left"}},
+		"plugin disabled": {&intree.HostPath{}, newClaim(), hostPathClass(),
+			[]string{"Warning ProvisioningFailed", `provisioning in volume plugin "kubernetes.io/host-path" is disabled`}},
 		"block volume": {working, newClaim(func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block }), hostPathClass(),
 			[]string{"Warning ProvisioningFailed", "kubernetes.io/host-path does not support block volume provisioning"}},
-		"mount options": {working, newClaim(), hostPathClass(func(c *storagev1.StorageClass) { c.MountOptions = []string{"ro"} }),
-			[]string{"Warning ProvisioningFailed", "ount options are not supported by the provisioner", `StorageClass "class" has mount options [ro]`}},
-		"data source": {working, newClaim(source), hostPathClass(), []string{"Warning ProvisioningFailed", `plugin "kubernetes.io/host-path" is not a CSI plugin`, "can provision a claim with a datasource"}},
+		"mount options": {working, newClaim(),
+			hostPathClass(func(c *storagev1.StorageClass) { c.MountOptions = []string{"ro"} }),
+			[]string{"Warning ProvisioningFailed", "ount options are not supported by the provisioner",
+				`StorageClass "class" has mount options [ro]`}},
+		"data source": {working, newClaim(source), hostPathClass(),
+			[]string{"Warning ProvisioningFailed", `plugin "kubernetes.io/host-path" is not a CSI plugin`,
+				"can provision a claim with a datasource"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			metav1.SetMetaDataAnnotation(&tc.claim.ObjectMeta, storage.AnnStorageProvisioner, intree.HostPathName)
@@ -290,7 +301,8 @@ func TestInTreeProvisioningEventsHaveUpstreamKeyWords(t *testing.T) {
 // behind its address, is read again while the cache has it.
 func TestClaimMissingAtTheServerIsReadAgain(t *testing.T) {
 	for name, answer := range map[string]*v1.PersistentVolumeClaim{
-		"gone": nil, "empty answer": {}, "another claim of the name": newClaim(func(claim *v1.PersistentVolumeClaim) { claim.UID = "other" }),
+		"gone": nil, "empty answer": {},
+		"another claim of the name": newClaim(func(claim *v1.PersistentVolumeClaim) { claim.UID = "other" }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t, &intree.HostPath{Root: t.TempDir(), Provisions: true}, hostPathClass(), newClaim())

@@ -18,10 +18,11 @@ import (
 // swallowFirst has the API server say 200 to the first deletion of the resource, without effect, as a login page does.
 func (s *fixture) swallowFirst(resource string) {
 	deletions := 0
-	s.Client.(*fake.Clientset).PrependReactor("delete", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-		deletions++
-		return deletions == 1, nil, nil
-	})
+	s.Client.(*fake.Clientset).PrependReactor("delete", resource,
+		func(clienttesting.Action) (bool, runtime.Object, error) {
+			deletions++
+			return deletions == 1, nil, nil
+		})
 }
 
 // The volume must not keep a recycler pod that removes data which the administrator wants to keep.
@@ -47,7 +48,8 @@ func TestRecyclerPodIsDeletedUntilItIsGone(t *testing.T) {
 		queue.Reconcile(t.Context(), later[0])
 		s.updateCaches()
 	}
-	if _, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the recycler pod is still there: %v", err)
 	}
 }
@@ -60,7 +62,8 @@ func TestObjectIsDeletedUntilItIsGone(t *testing.T) {
 		t.Error("no error: nobody would look at the volume again")
 	}
 	s.must(s.Reconcile(t.Context(), "v"))
-	if _, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the volume is still there: %v", err)
 	}
 	if calls := s.plugin.calls.Load(); calls != 1 {

@@ -69,7 +69,8 @@ func New(config Config) (*Controller, error) {
 		volumes: pvwriter.New(config.Client, config.Versions),
 		memory:  controller.NewMemory[progress](),
 	}
-	c.loop = controller.NewLoop("reclaims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute}, c.Reconcile)
+	c.loop = controller.NewLoop("reclaims", controller.Backoff{Initial: 20 * time.Millisecond, Max: time.Minute},
+		c.Reconcile)
 	if err := c.addIndexes(); err != nil {
 		return nil, fmt.Errorf("add indexes of volumes: %w", err)
 	}
@@ -165,7 +166,8 @@ func (c *Controller) reclaim(ctx context.Context, volume *v1.PersistentVolume) e
 			c.loop.EnqueueAfter(volume.Name, wait)
 			return nil
 		}
-		klog.FromContext(ctx).V(4).Info("Decided on the reclaim of a volume", "action", decision.Action, "reason", decision.Reason, "state", o.state)
+		klog.FromContext(ctx).V(4).Info("Decided on the reclaim of a volume", "action", decision.Action, "reason",
+			decision.Reason, "state", o.state)
 		if err := steps.Next(); err != nil {
 			return err
 		}

@@ -99,11 +99,12 @@ func TestVolumeWithoutDataIsNotGivenAway(t *testing.T) {
 			failed := false
 			s.plugin.delete = func(context.Context) error {
 				s.removeClaimRef()
-				s.Client.(*fake.Clientset).PrependReactor(verb, "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-					now := !failed
-					failed = true
-					return now, nil, errors.New("no answer")
-				})
+				s.Client.(*fake.Clientset).PrependReactor(verb, "persistentvolumes",
+					func(clienttesting.Action) (bool, runtime.Object, error) {
+						now := !failed
+						failed = true
+						return now, nil, errors.New("no answer")
+					})
 				return nil
 			}
 			if err := s.Reconcile(t.Context(), "v"); err == nil || !failed {
@@ -118,7 +119,8 @@ func TestVolumeWithoutDataIsNotGivenAway(t *testing.T) {
 			var woken []string
 			s.OnRecyclerEnded(func(volume string) { woken = append(woken, volume) })
 			s.must(s.Reconcile(t.Context(), "v"))
-			if _, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			if _, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v",
+				metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				t.Errorf("the object of a volume without data is left: %v", err)
 			}
 			if calls := s.plugin.calls.Load(); calls != 1 || !slices.Equal(woken, []string{"v"}) {
@@ -134,11 +136,12 @@ func TestDeletionGoesOnAfterFailedRead(t *testing.T) {
 	defer s.shutDown()
 	s.plugin.delete = func(context.Context) error {
 		failed := false
-		s.Client.(*fake.Clientset).PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-			now := !failed
-			failed = true
-			return now, nil, errors.New("no answer")
-		})
+		s.Client.(*fake.Clientset).PrependReactor("get", "persistentvolumes",
+			func(clienttesting.Action) (bool, runtime.Object, error) {
+				now := !failed
+				failed = true
+				return now, nil, errors.New("no answer")
+			})
 		return nil
 	}
 	if err := s.Reconcile(t.Context(), "v"); err == nil {
@@ -156,7 +159,8 @@ func TestDeletionGoesOnAfterFailedRead(t *testing.T) {
 
 // An empty annotation names no provisioner: the volume goes as one that a person created.
 func TestVolumeWithEmptyProvisionerGoes(t *testing.T) {
-	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "else"}}
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"},
+		Spec: v1.PersistentVolumeClaimSpec{VolumeName: "else"}}
 	s := newFixture(t, claim, releasedVolume(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) {
 		v.Annotations[storage.AnnDynamicallyProvisioned] = ""
 		v.Status.Phase = v1.VolumeBound

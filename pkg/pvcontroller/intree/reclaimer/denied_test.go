@@ -24,7 +24,8 @@ import (
 // deniedWithNotFound is the answer of the API server if a webhook did not find something, and hands that error on.
 func deniedWithNotFound(resource, name string) error {
 	err := apierrors.NewNotFound(v1.Resource(resource), name)
-	err.ErrStatus.Message = `admission webhook "w.example.com" denied the request: ` + resource + ` "` + name + `" not found`
+	err.ErrStatus.Message = `admission webhook "w.example.com" denied the request: ` + resource + ` "` + name +
+		`" not found`
 	return err
 }
 
@@ -41,7 +42,8 @@ func (s *fixture) deny(verb, resource, name string, count int) *int {
 func withInTree(v *v1.PersistentVolume) { v.Finalizers = []string{string(finalizer.InTree)} }
 
 func TestDeniedRemovalOfFinalizersIsRepeated(t *testing.T) {
-	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, withInTree, func(v *v1.PersistentVolume) { v.DeletionTimestamp = new(metav1.Now()) }))
+	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, withInTree,
+		func(v *v1.PersistentVolume) { v.DeletionTimestamp = new(metav1.Now()) }))
 	queue, requests := s.Loops()[0].Step(), s.deny("patch", "persistentvolumes", "v", 1)
 	for s.loop.Enqueue("v"); ; {
 		due, later := queue.Keys()
@@ -54,7 +56,8 @@ func TestDeniedRemovalOfFinalizersIsRepeated(t *testing.T) {
 	if *requests != 2 {
 		t.Errorf("%d removals were requested: the volume is Terminating for ever", *requests)
 	}
-	if said := strings.Join(s.events.events, "; "); !strings.Contains(said, "Warning VolumeFailedDelete: patch volume v: admission webhook") {
+	if said := strings.Join(s.events.events, "; "); !strings.Contains(said,
+		"Warning VolumeFailedDelete: patch volume v: admission webhook") {
 		t.Errorf("events %q", said)
 	}
 }
@@ -105,7 +108,8 @@ func TestVolumeWithoutDataIsOfferedToNobodyAfterDenial(t *testing.T) {
 		t.Errorf("a volume whose data is gone is %s, and claims may have it", now.Status.Phase)
 	}
 	s.must(s.Reconcile(t.Context(), "v"))
-	if _, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := s.Client.CoreV1().PersistentVolumes().Get(t.Context(), "v",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the object is still there: %v", err)
 	}
 }
@@ -121,7 +125,8 @@ func TestDeniedDeletionOfRecyclerPodIsAnError(t *testing.T) {
 		t.Error("no error, and the pod goes on")
 	}
 	s.must(s.Reconcile(t.Context(), "v"))
-	if _, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name,
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the recycler pod is still there: %v", err)
 	}
 }
@@ -142,12 +147,14 @@ func TestRecyclerPodThatDoesNotExistIsReported(t *testing.T) {
 // A mutating webhook undoes the write, and the answer is 200.
 func TestUndoneWriteIsRepeated(t *testing.T) {
 	undo := func(s *fixture) {
-		s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			return action.GetSubresource() == "", s.Caches.Volume("v").DeepCopy(), nil
-		})
+		s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes",
+			func(action clienttesting.Action) (bool, runtime.Object, error) {
+				return action.GetSubresource() == "", s.Caches.Volume("v").DeepCopy(), nil
+			})
 	}
 	t.Run("finalizers", func(t *testing.T) {
-		s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, withInTree, func(v *v1.PersistentVolume) { v.DeletionTimestamp = new(metav1.Now()) }))
+		s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, withInTree,
+			func(v *v1.PersistentVolume) { v.DeletionTimestamp = new(metav1.Now()) }))
 		undo(s)
 		if err := s.Reconcile(t.Context(), "v"); !errors.Is(err, controller.ErrTooManySteps) {
 			t.Errorf("Reconcile() = %v", err)

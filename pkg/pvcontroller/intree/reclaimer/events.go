@@ -31,11 +31,14 @@ func failure(volume *v1.PersistentVolume, reason plugin.Reason) event {
 	policy := volume.Spec.PersistentVolumeReclaimPolicy
 	switch {
 	case reason == plugin.UnknownPolicy:
-		return controller.WarningEvent(volumeUnknownReclaimPolicy, fmt.Sprintf("Volume has unrecognized PersistentVolumeReclaimPolicy %q; the volume is left as it is", policy))
+		return controller.WarningEvent(volumeUnknownReclaimPolicy,
+			fmt.Sprintf("Volume has unrecognized PersistentVolumeReclaimPolicy %q; the volume is left as it is", policy))
 	case policy == v1.PersistentVolumeReclaimRecycle:
-		return controller.WarningEvent(volumeFailedRecycle, "No recycler plugin found for the volume; the volume is left as it is")
+		return controller.WarningEvent(volumeFailedRecycle,
+			"No recycler plugin found for the volume; the volume is left as it is")
 	}
-	return controller.WarningEvent(volumeFailedDelete, noDeleter(volume)+"; the data is left as it is: delete it by hand, or set the policy of the volume to Retain to keep it")
+	return controller.WarningEvent(volumeFailedDelete, noDeleter(volume)+
+		"; the data is left as it is: delete it by hand, or set the policy of the volume to Retain to keep it")
 }
 
 // noDeleter names the plugin that provisioned the volume, or the volume if there is none.
@@ -43,7 +46,8 @@ func noDeleter(volume *v1.PersistentVolume) string {
 	if plugin := volume.Annotations[storage.AnnDynamicallyProvisioned]; plugin != "" {
 		return "no volume plugin matched name: " + plugin
 	}
-	return fmt.Sprintf("error getting deleter volume plugin for volume %q: no deletable volume plugin matched", volume.Name)
+	return fmt.Sprintf("error getting deleter volume plugin for volume %q: no deletable volume plugin matched",
+		volume.Name)
 }
 
 func deletionFailure(err error) event {
@@ -87,7 +91,9 @@ func (c *Controller) reportWait(o observation, reason plugin.Reason) {
 	case reason == plugin.HandleShared && len(o.sharing) > 0:
 		c.Reporter.Report(o.volume, c.sharedEvent(o.volume, o.sharing[0]))
 	case reason == plugin.VolumeUsed:
-		c.Reporter.Report(o.volume, controller.NormalEvent(volumeFailedRecycle, fmt.Sprintf("Volume is used by pods: %s; the volume is recycled once none of them runs", strings.Join(c.usersOf(o), ","))))
+		c.Reporter.Report(o.volume, controller.NormalEvent(volumeFailedRecycle,
+			fmt.Sprintf("Volume is used by pods: %s; the volume is recycled once none of them runs",
+				strings.Join(c.usersOf(o), ","))))
 	}
 }
 

@@ -71,7 +71,8 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 	} else if err != nil {
 		return nil, c.retryDeletion(ctx, o.volume, err)
 	}
-	c.memory.Update(o.volume.UID, func(p *progress) { *p = progress{deleted: plugin.DataID(o.volume), deleting: true, unchecked: true} })
+	c.memory.Update(o.volume.UID,
+		func(p *progress) { *p = progress{deleted: plugin.DataID(o.volume), deleting: true, unchecked: true} })
 	c.Waiting.Clear(o.volume.UID, finalizer.InTree)
 	klog.FromContext(ctx).V(2).Info("Volume deleted by its in-tree plugin", "plugin", deleter.Name())
 	for _, wake := range c.deleted {

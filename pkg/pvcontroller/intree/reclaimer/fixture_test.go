@@ -34,7 +34,8 @@ func (r *recorder) Eventf(object runtime.Object, kind, reason, format string, ar
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+func (r *recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, kind, reason, format string,
+	args ...any) {
 	r.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
@@ -83,11 +84,13 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	versions, reporter := controller.NewVersions(), controller.NewReporter(s.events)
 	s.Controller, err = New(Config{
 		Client: client, Caches: caches, Versions: versions, Reporter: reporter,
-		Plugins: intree.NewSet(migration.New(), s.plugin), Operations: metrics.NewOperations(), Locks: &controller.KeyLocks{}, Honor: true,
+		Plugins: intree.NewSet(migration.New(), s.plugin), Operations: metrics.NewOperations(), Locks: &controller.KeyLocks{},
+		Honor: true,
 	})
 	s.must(err)
 	s.phases = volume.New(volume.Config{
-		Client: client, Caches: caches, Versions: versions, Reporter: reporter, InTree: s.Controller, WakeClaim: func(string) {}, Honor: true,
+		Client: client, Caches: caches, Versions: versions, Reporter: reporter, InTree: s.Controller,
+		WakeClaim: func(string) {}, Honor: true,
 	})
 	s.updateCaches()
 	return s
@@ -142,7 +145,8 @@ func (s *fixture) must(err error) {
 // reclaim reconciles the volume in every loop. It returns nil if the volume is gone.
 func (s *fixture) reclaim() *v1.PersistentVolume {
 	s.t.Helper()
-	for _, reconcile := range []func(context.Context, string) error{s.phases.Reconcile, s.phases.Protect, s.Reconcile, s.phases.Reconcile, s.phases.Protect} {
+	for _, reconcile := range []func(context.Context, string) error{s.phases.Reconcile, s.phases.Protect, s.Reconcile,
+		s.phases.Reconcile, s.phases.Protect} {
 		s.must(reconcile(context.Background(), "v"))
 		s.updateCaches()
 	}
@@ -150,9 +154,11 @@ func (s *fixture) reclaim() *v1.PersistentVolume {
 }
 
 // releasedVolume returns a Released volume of the plugin. The claim "claim" with UID "c" is gone.
-func releasedVolume(policy v1.PersistentVolumeReclaimPolicy, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
+func releasedVolume(policy v1.PersistentVolumeReclaimPolicy,
+	change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
 	volume := &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1", Annotations: map[string]string{storage.AnnDynamicallyProvisioned: diskName}},
+		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "u", ResourceVersion: "1",
+			Annotations: map[string]string{storage.AnnDynamicallyProvisioned: diskName}},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: policy,
 			ClaimRef:                      &v1.ObjectReference{Namespace: "ns", Name: "claim", UID: "c"},

@@ -24,7 +24,8 @@ func FuzzStates(f *testing.F) {
 	client := fake.NewClientset()
 	caches, fill := fuzzcache.New(f, client)
 	recycling := intree.Recycling{Template: intree.DefaultTemplate(), MinimumTimeout: 60, TimeoutIncrement: 30}
-	plugins := intree.NewSet(migration.New(), &intree.HostPath{Provisions: true, Recycling: recycling}, &intree.NFS{Recycling: recycling})
+	plugins := intree.NewSet(migration.New(), &intree.HostPath{Provisions: true, Recycling: recycling},
+		&intree.NFS{Recycling: recycling})
 	c, err := New(Config{
 		Client: client, Caches: caches, Versions: controller.NewVersions(), Reporter: controller.NewReporter(&recorder{}),
 		Plugins: plugins, Operations: metrics.NewOperations(), Locks: &controller.KeyLocks{},

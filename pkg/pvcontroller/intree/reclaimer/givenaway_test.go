@@ -44,8 +44,10 @@ func TestRecyclerPodEndsWhenVolumeIsGivenAway(t *testing.T) {
 				s.reclaim()
 			}
 			volume = s.Caches.Volume("v")
-			if left, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); err == nil && left.Annotations[plugin.RecyclerAnnotation] == pod.Annotations[plugin.RecyclerAnnotation] {
-				t.Errorf("the recycler pod still scrubs the volume, whose phase is %s and whose claimRef is %v", volume.Status.Phase, volume.Spec.ClaimRef)
+			if left, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); err == nil &&
+				left.Annotations[plugin.RecyclerAnnotation] == pod.Annotations[plugin.RecyclerAnnotation] {
+				t.Errorf("the recycler pod still scrubs the volume, whose phase is %s and whose claimRef is %v",
+					volume.Status.Phase, volume.Spec.ClaimRef)
 			}
 		})
 	}
@@ -74,7 +76,8 @@ func TestRecyclerPodEndsWhenVolumeIsCreatedAgain(t *testing.T) {
 	s.updateCaches()
 	s.volumeGone(volume)
 	s.must(s.Reconcile(t.Context(), "v"))
-	again := releasedVolume(v1.PersistentVolumeReclaimRecycle, static, func(v *v1.PersistentVolume) { v.UID, v.Spec.ClaimRef, v.Status.Phase = "u2", nil, "" })
+	again := releasedVolume(v1.PersistentVolumeReclaimRecycle, static,
+		func(v *v1.PersistentVolume) { v.UID, v.Spec.ClaimRef, v.Status.Phase = "u2", nil, "" })
 	_, err := s.Client.CoreV1().PersistentVolumes().Create(t.Context(), again, metav1.CreateOptions{})
 	s.must(err)
 	s.updateCaches()
@@ -82,14 +85,17 @@ func TestRecyclerPodEndsWhenVolumeIsCreatedAgain(t *testing.T) {
 		s.reclaim()
 	}
 	if _, err := s.Client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); err == nil {
-		t.Errorf("the recycler pod of the old volume still scrubs the path of the new one, which is %s", s.Caches.Volume("v").Status.Phase)
+		t.Errorf("the recycler pod of the old volume still scrubs the path of the new one, which is %s",
+			s.Caches.Volume("v").Status.Phase)
 	}
 }
 
 // The kubelet needs time to end the pod, which removes data until then.
 func TestVolumeGivenAwayAwaitsEndOfRecyclerPod(t *testing.T) {
-	for name, policy := range map[string]v1.PersistentVolumeReclaimPolicy{"Recycle": v1.PersistentVolumeReclaimRecycle, "Retain": v1.PersistentVolumeReclaimRetain} {
-		for end, finish := range map[string]func(*fixture, *v1.Pod){"finishes": (*fixture).finishPod, "is gone": (*fixture).removePod} {
+	for name, policy := range map[string]v1.PersistentVolumeReclaimPolicy{"Recycle": v1.PersistentVolumeReclaimRecycle,
+		"Retain": v1.PersistentVolumeReclaimRetain} {
+		for end, finish := range map[string]func(*fixture, *v1.Pod){"finishes": (*fixture).finishPod,
+			"is gone": (*fixture).removePod} {
 			t.Run(name+", pod "+end, func(t *testing.T) {
 				volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
 				s := newFixture(t, volume)
@@ -153,7 +159,8 @@ func (s *fixture) finishPod(pod *v1.Pod) {
 }
 
 func (s *fixture) removePod(pod *v1.Pod) {
-	s.must(s.Client.(*fake.Clientset).Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), pod.Namespace, pod.Name))
+	s.must(s.Client.(*fake.Clientset).Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), pod.Namespace,
+		pod.Name))
 	s.updateCaches()
 	s.podGone(pod)
 }

@@ -40,7 +40,8 @@ func (c *Controller) countUnprotected(volume *v1.PersistentVolume) {
 
 // AwaitsReclaim reports whether pv-protection must stay on a volume in the phase until the
 // volume is reclaimed.
-func (c *Controller) AwaitsReclaim(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase, claim storage.ClaimRelation) bool {
+func (c *Controller) AwaitsReclaim(volume *v1.PersistentVolume, phase v1.PersistentVolumePhase,
+	claim storage.ClaimRelation) bool {
 	reclaimer := c.reclaimerOf(volume)
 	if reclaimer == plugin.ReclaimerPlugin && c.Plugins.Refuses(volume) { // the wait would not end
 		reclaimer = plugin.ReclaimerMissing

@@ -11,7 +11,8 @@ import (
 // measureDeletion notes the begin of the deletion of a volume, by a plugin or by an
 // external provisioner.
 func (c *Controller) measureDeletion(volume *v1.PersistentVolume) {
-	if isReleased(volume) && policyOf(volume) == storage.PolicyDelete && c.reclaimerOf(volume) != plugin.ReclaimerMigrated {
+	if isReleased(volume) && policyOf(volume) == storage.PolicyDelete &&
+		c.reclaimerOf(volume) != plugin.ReclaimerMigrated {
 		c.Operations.Begin(volume.UID, c.deleterName(volume), metrics.Delete)
 	}
 }

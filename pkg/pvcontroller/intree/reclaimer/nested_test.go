@@ -20,10 +20,11 @@ import (
 
 // volumeIn returns a released volume with policy Delete whose data is in the directory.
 func volumeIn(name, directory string, change ...func(*v1.PersistentVolume)) *v1.PersistentVolume {
-	return releasedVolume(v1.PersistentVolumeReclaimDelete, append([]func(*v1.PersistentVolume){func(v *v1.PersistentVolume) {
-		v.Name, v.UID, v.Spec.HostPath.Path = name, types.UID(name), directory
-		v.Spec.ClaimRef.Name = "claim-of-" + name
-	}}, change...)...)
+	return releasedVolume(v1.PersistentVolumeReclaimDelete,
+		append([]func(*v1.PersistentVolume){func(v *v1.PersistentVolume) {
+			v.Name, v.UID, v.Spec.HostPath.Path = name, types.UID(name), directory
+			v.Spec.ClaimRef.Name = "claim-of-" + name
+		}}, change...)...)
 }
 
 func retain(v *v1.PersistentVolume) {
@@ -88,13 +89,15 @@ func TestVolumeInsideAnotherWaits(t *testing.T) {
 		outer *v1.PersistentVolume
 		waits bool
 	}{
-		"outer is Retain":                {volumeIn("outer", "/data", retain), true},
-		"outer is Bound":                 {volumeIn("outer", "/data", inPhase(v1.VolumeBound)), true},
-		"outer is Available":             {volumeIn("outer", "/data", inPhase(v1.VolumeAvailable)), true},
-		"outer has an unknown policy":    {volumeIn("outer", "/data", func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Shred" }), true},
-		"outer is of another program":    {volumeIn("outer", "/data", func(v *v1.PersistentVolume) { v.Annotations["pv.kubernetes.io/provisioned-by"] = "example.com" }), true},
-		"outer is the root":              {volumeIn("outer", "/", retain), true},
-		"outer is being deleted":         {volumeIn("outer", "/data", retain, func(v *v1.PersistentVolume) { v.DeletionTimestamp, v.Finalizers = &metav1.Time{}, []string{"x"} }), true},
+		"outer is Retain":             {volumeIn("outer", "/data", retain), true},
+		"outer is Bound":              {volumeIn("outer", "/data", inPhase(v1.VolumeBound)), true},
+		"outer is Available":          {volumeIn("outer", "/data", inPhase(v1.VolumeAvailable)), true},
+		"outer has an unknown policy": {volumeIn("outer", "/data", func(v *v1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Shred" }), true},
+		"outer is of another program": {volumeIn("outer", "/data",
+			func(v *v1.PersistentVolume) { v.Annotations["pv.kubernetes.io/provisioned-by"] = "example.com" }), true},
+		"outer is the root": {volumeIn("outer", "/", retain), true},
+		"outer is being deleted": {volumeIn("outer", "/data", retain,
+			func(v *v1.PersistentVolume) { v.DeletionTimestamp, v.Finalizers = &metav1.Time{}, []string{"x"} }), true},
 		"outer will be deleted":          {volumeIn("outer", "/data"), false},
 		"outer failed to be deleted":     {volumeIn("outer", "/data", inPhase(v1.VolumeFailed)), false},
 		"outer will be recycled":         {volumeIn("outer", "/data", recycle), false},
@@ -148,7 +151,8 @@ func TestRetainOfOuterVolumeCountsUntilPluginDeletes(t *testing.T) {
 	outer := volumeIn("outer", "/data")
 	for name, change := range map[string]func(*fixture) error{
 		"policy becomes Retain": func(s *fixture) error {
-			return s.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), volumeIn("outer", "/data", retain), "")
+			return s.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"),
+				volumeIn("outer", "/data", retain), "")
 		},
 		"claim exists": func(s *fixture) error { return s.Client.(*fake.Clientset).Tracker().Add(claimOf(outer)) },
 	} {
@@ -170,9 +174,10 @@ func TestRetainOfOuterVolumeCountsUntilPluginDeletes(t *testing.T) {
 func TestUnreadableOuterVolumeSavesInnerVolume(t *testing.T) {
 	s := newFixture(t, volumeIn("inner", "/data/inner"), volumeIn("outer", "/data"))
 	defer s.shutDown()
-	s.Client.(*fake.Clientset).PrependReactor("get", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		return action.(clienttesting.GetAction).GetName() == "outer", nil, context.DeadlineExceeded
-	})
+	s.Client.(*fake.Clientset).PrependReactor("get", "persistentvolumes",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return action.(clienttesting.GetAction).GetName() == "outer", nil, context.DeadlineExceeded
+		})
 	if err := s.Reconcile(t.Context(), "inner"); err == nil {
 		t.Error("the error is lost")
 	}
@@ -183,7 +188,8 @@ func TestUnreadableOuterVolumeSavesInnerVolume(t *testing.T) {
 
 // All volumes are to be deleted: each goes, whichever is reconciled first.
 func TestNestedVolumesAreAllDeleted(t *testing.T) {
-	for _, order := range [][]string{{"outer", "middle", "inner"}, {"inner", "middle", "outer"}, {"middle", "outer", "inner"}} {
+	for _, order := range [][]string{{"outer", "middle", "inner"}, {"inner", "middle", "outer"},
+		{"middle", "outer", "inner"}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			s := newFixture(t, volumeIn("outer", "/data"), volumeIn("middle", "/data/a"), volumeIn("inner", "/data/a/b"))
 			defer s.shutDown()
@@ -218,8 +224,10 @@ func TestOuterVolumeWakesInnerVolume(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				outer := volumeIn("outer", "/data", retain)
-				s := newFixture(t, volumeIn("inner", "/data/a/inner"), outer, volumeIn("beside", "/data/a/beside", inPhase(v1.VolumeBound)))
-				s.must(s.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), volumeIn("outer", "/data"), ""))
+				s := newFixture(t, volumeIn("inner", "/data/a/inner"), outer,
+					volumeIn("beside", "/data/a/beside", inPhase(v1.VolumeBound)))
+				s.must(s.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"),
+					volumeIn("outer", "/data"), ""))
 				defer s.runInBackground(t)()
 				s.Enqueue(s.Caches.Volume("inner"))
 				synctest.Wait()

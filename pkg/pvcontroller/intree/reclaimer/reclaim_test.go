@@ -46,7 +46,8 @@ func TestReclaimSetsPhaseAndSendsEvent(t *testing.T) {
 		"unknown policy":       {releasedVolume("Shred"), nil, v1.VolumeFailed, "Warning VolumeUnknownReclaimPolicy: "},
 		"external provisioner": {releasedVolume(deletes, by("example.com")), nil, v1.VolumeReleased, ""},
 		"policy Retain":        {releasedVolume(v1.PersistentVolumeReclaimRetain), nil, v1.VolumeReleased, ""},
-		"no recycler":          {releasedVolume(recycles, func(v *v1.PersistentVolume) { v.Spec.HostPath = nil }), nil, v1.VolumeFailed, "Warning VolumeFailedRecycle: No recycler plugin"},
+		"no recycler": {releasedVolume(recycles, func(v *v1.PersistentVolume) { v.Spec.HostPath = nil }), nil,
+			v1.VolumeFailed, "Warning VolumeFailedRecycle: No recycler plugin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFixture(t, tc.volume)
@@ -60,7 +61,8 @@ func TestReclaimSetsPhaseAndSendsEvent(t *testing.T) {
 			case volume != nil && tc.phase == v1.VolumeFailed && volume.Status.Message == "":
 				t.Error("the status does not say why")
 			}
-			if said := strings.Join(s.events.events, "; "); !strings.HasPrefix(said, tc.event) || (said == "") != (tc.event == "") {
+			if said := strings.Join(s.events.events, "; "); !strings.HasPrefix(said, tc.event) ||
+				(said == "") != (tc.event == "") {
 				t.Errorf("events %q, want %q", said, tc.event)
 			}
 		})
@@ -72,7 +74,8 @@ func TestVolumeThatPluginRefusesCanBeDeleted(t *testing.T) {
 	for path, protected := range map[string]bool{"/tmp/v": true, "/mnt/v": false} {
 		t.Run(path, func(t *testing.T) {
 			s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, static, func(v *v1.PersistentVolume) {
-				v.Spec.HostPath.Path, v.DeletionTimestamp, v.Finalizers = path, &metav1.Time{Time: time.Unix(1, 0)}, []string{string(finalizer.VolumeProtection), "x"}
+				v.Spec.HostPath.Path, v.DeletionTimestamp, v.Finalizers = path, &metav1.Time{Time: time.Unix(1, 0)},
+					[]string{string(finalizer.VolumeProtection), "x"}
 			}))
 			s.plugin.HostPath = intree.HostPath{Root: "/tmp"}
 			s.plugin.delete = func(context.Context) error { return errors.New("not deleted") }
@@ -87,14 +90,15 @@ func TestVolumeThatPluginRefusesCanBeDeleted(t *testing.T) {
 func TestVolumeOfRemovedPluginKeepsNoFinalizer(t *testing.T) {
 	for name, deleting := range map[string]bool{"released": false, "released, being deleted": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, by("kubernetes.io/rbd"), func(v *v1.PersistentVolume) {
-				v.Annotations[storage.AnnMigratedTo] = "rbd.csi.ceph.com"
-				v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{RBDImage: "image"}}
-				v.Finalizers = []string{string(finalizer.VolumeProtection), string(finalizer.External)}
-				if deleting {
-					v.DeletionTimestamp = &metav1.Time{}
-				}
-			}))
+			s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, by("kubernetes.io/rbd"),
+				func(v *v1.PersistentVolume) {
+					v.Annotations[storage.AnnMigratedTo] = "rbd.csi.ceph.com"
+					v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{RBD: &v1.RBDPersistentVolumeSource{RBDImage: "image"}}
+					v.Finalizers = []string{string(finalizer.VolumeProtection), string(finalizer.External)}
+					if deleting {
+						v.DeletionTimestamp = &metav1.Time{}
+					}
+				}))
 			defer s.shutDown()
 			volume := s.reclaim()
 			if volume != nil && finalizer.Has(volume.Finalizers, finalizer.External) {
@@ -165,9 +169,10 @@ func TestVolumeIsDeletedOnceThoughWritesFail(t *testing.T) {
 
 // denyDeletion makes the API server refuse to delete PersistentVolumes while denied.
 func (s *fixture) denyDeletion(denied *bool) {
-	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return *denied, nil, errors.New("denied by an admission webhook")
-	})
+	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes",
+		func(clienttesting.Action) (bool, runtime.Object, error) {
+			return *denied, nil, errors.New("denied by an admission webhook")
+		})
 }
 
 func TestDataOfNextClaimIsDeletedToo(t *testing.T) {
@@ -177,7 +182,8 @@ func TestDataOfNextClaimIsDeletedToo(t *testing.T) {
 	if err := s.Reconcile(t.Context(), "v"); err == nil {
 		t.Error("a deletion that was denied is no error")
 	}
-	next := releasedVolume(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID, v.ResourceVersion = "next", "9" })
+	next := releasedVolume(v1.PersistentVolumeReclaimDelete,
+		func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID, v.ResourceVersion = "next", "9" })
 	_, err := s.Client.CoreV1().PersistentVolumes().Update(t.Context(), next, metav1.UpdateOptions{})
 	s.must(err)
 	s.updateCaches()
@@ -192,13 +198,15 @@ func TestDataOfNextClaimIsDeletedToo(t *testing.T) {
 func TestObjectDeletionRequiresObservedVersion(t *testing.T) {
 	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete))
 	var got *metav1.Preconditions
-	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		got = action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
-		changed := s.Caches.Volume("v").DeepCopy()
-		changed.ResourceVersion = "2"
-		s.must(s.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), changed, ""))
-		return true, nil, apierrors.NewConflict(v1.Resource("persistentvolumes"), "v", errors.New("modified"))
-	})
+	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			got = action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
+			changed := s.Caches.Volume("v").DeepCopy()
+			changed.ResourceVersion = "2"
+			s.must(s.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), changed,
+				""))
+			return true, nil, apierrors.NewConflict(v1.Resource("persistentvolumes"), "v", errors.New("modified"))
+		})
 	if err := s.Reconcile(t.Context(), "v"); !patch.IsStale(err) {
 		t.Errorf("Reclaim returns %v, want a conflict", err)
 	}
@@ -255,7 +263,8 @@ func TestHangingPluginDelaysNoPhase(t *testing.T) {
 	s.must(s.Caches.Volumes.GetStore().Add(fresh))
 	s.phases.Enqueue("new")
 	for event := range watcher.ResultChan() {
-		if volume, ok := event.Object.(*v1.PersistentVolume); ok && volume.Name == "new" && volume.Status.Phase == v1.VolumeAvailable {
+		if volume, ok := event.Object.(*v1.PersistentVolume); ok && volume.Name == "new" &&
+			volume.Status.Phase == v1.VolumeAvailable {
 			break
 		}
 	}
@@ -285,8 +294,10 @@ func TestRecyclerPodOfFormerClaimIsReplaced(t *testing.T) {
 	_, err = s.Client.CoreV1().Pods("default").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 	s.must(err)
 	s.updateCaches()
-	if volume = s.reclaim(); volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != "" || volume.Status.Phase != v1.VolumeAvailable {
-		t.Errorf("the volume refers to %+v and is %s; a person had reserved it for the name", volume.Spec.ClaimRef, volume.Status.Phase)
+	if volume = s.reclaim(); volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != "" ||
+		volume.Status.Phase != v1.VolumeAvailable {
+		t.Errorf("the volume refers to %+v and is %s; a person had reserved it for the name", volume.Spec.ClaimRef,
+			volume.Status.Phase)
 	}
 	if want := "Normal VolumeRecycled: Volume recycled"; s.events.events[len(s.events.events)-1] != want {
 		t.Errorf("events %v, want the last to be %q", s.events.events, want)
@@ -339,7 +350,8 @@ func TestMissingRightsToRecycleAreReportedAndRetried(t *testing.T) {
 }
 
 func TestMissingRightsDoNotFailClaimedVolume(t *testing.T) {
-	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "v"}}
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "claim", UID: "c"},
+		Spec: v1.PersistentVolumeClaimSpec{VolumeName: "v"}}
 	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimRecycle), claim) // the cache lacks the claim
 	s.Client.(*fake.Clientset).PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(v1.Resource("pods"), "recycler-for-v", errors.New("no right"))

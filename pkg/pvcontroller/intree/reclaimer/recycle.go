@@ -134,7 +134,8 @@ func (c *Controller) listRecycler(ctx context.Context, volume *v1.PersistentVolu
 		return nil, nil
 	}
 	named := fields.OneTermEqualSelector("metadata.name", wanted.Name).String()
-	pods, err := answer.CheckedList(c.Client.CoreV1().Pods(wanted.Namespace).List(ctx, metav1.ListOptions{FieldSelector: named}))
+	pods, err := answer.CheckedList(c.Client.CoreV1().Pods(wanted.Namespace).
+		List(ctx, metav1.ListOptions{FieldSelector: named}))
 	if err != nil {
 		return nil, fmt.Errorf("look for recycler pod %s/%s: %w", wanted.Namespace, wanted.Name, err)
 	}
@@ -198,7 +199,8 @@ func (c *Controller) recyclerExists(ctx context.Context, volume *v1.PersistentVo
 // deleteRecycler deletes a recycler pod that was created for other data or is not needed.
 func (c *Controller) deleteRecycler(ctx context.Context, o observation, reason plugin.Reason) error {
 	if reason == plugin.RecyclerPodForeign {
-		c.Reporter.Report(o.volume, recyclerEvent(fmt.Sprintf("pod %s/%s has the name of the recycler pod but was created for other data; it is deleted first", o.pod.Namespace, o.pod.Name)))
+		c.Reporter.Report(o.volume,
+			recyclerEvent(fmt.Sprintf("pod %s/%s has the name of the recycler pod but was created for other data; it is deleted first", o.pod.Namespace, o.pod.Name)))
 	}
 	return c.deletePod(ctx, o.pod)
 }
@@ -255,7 +257,8 @@ func (c *Controller) repeatPodEvents(ctx context.Context, o observation) {
 	})
 	for i := range list.Items {
 		if podEvent := &list.Items[i]; !before[podEvent.UID] {
-			c.Reporter.ReportAlways(o.volume, event{Type: podEvent.Type, Reason: recyclerPod, Message: "Recycler pod: " + podEvent.Message})
+			c.Reporter.ReportAlways(o.volume, event{Type: podEvent.Type, Reason: recyclerPod,
+				Message: "Recycler pod: " + podEvent.Message})
 		}
 	}
 }
@@ -273,7 +276,8 @@ const recyclerGrace int64 = 1
 
 // deletePod deletes the pod with this UID.
 func (c *Controller) deletePod(ctx context.Context, pod *v1.Pod) error {
-	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID)), GracePeriodSeconds: new(recyclerGrace)}
+	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+		GracePeriodSeconds: new(recyclerGrace)}
 	pods := c.Client.CoreV1().Pods(pod.Namespace)
 	err := controller.CheckRefusal(ctx, pods.Delete(ctx, pod.Name, options), "recycler pod", pod, pods.Get)
 	if err != nil && !errors.Is(err, controller.ErrGone) {

@@ -23,18 +23,21 @@ func (s *fixture) boundAgain() {
 		v.Status.Phase = v1.VolumeBound
 		v.Finalizers = []string{string(finalizer.InTree)}
 	})
-	s.must(s.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), restored, ""))
+	s.must(s.Client.(*fake.Clientset).Tracker().Update(v1.SchemeGroupVersion.WithResource("persistentvolumes"), restored,
+		""))
 	s.updateCaches()
 }
 
 // The object could not be deleted. The restored volume gets data anew.
 func TestRestoredVolumeIsDeletedAgain(t *testing.T) {
-	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete, func(v *v1.PersistentVolume) { v.Finalizers = []string{string(finalizer.InTree)} }))
+	s := newFixture(t, releasedVolume(v1.PersistentVolumeReclaimDelete,
+		func(v *v1.PersistentVolume) { v.Finalizers = []string{string(finalizer.InTree)} }))
 	defer s.shutDown()
 	refused := true
-	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return refused, nil, errors.New("unavailable")
-	})
+	s.Client.(*fake.Clientset).PrependReactor("delete", "persistentvolumes",
+		func(clienttesting.Action) (bool, runtime.Object, error) {
+			return refused, nil, errors.New("unavailable")
+		})
 	if err := s.Reconcile(t.Context(), "v"); err == nil || s.plugin.calls.Load() != 1 {
 		t.Fatalf("Reconcile() = %v after %d calls", err, s.plugin.calls.Load())
 	}
@@ -54,9 +57,10 @@ func TestRestoredVolumeIsRecycledAgain(t *testing.T) {
 	s := newFixture(t, volume, pod)
 	defer s.shutDown()
 	refused := true
-	s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		return refused && action.GetSubresource() == "", nil, errors.New("unavailable")
-	})
+	s.Client.(*fake.Clientset).PrependReactor("patch", "persistentvolumes",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return refused && action.GetSubresource() == "", nil, errors.New("unavailable")
+		})
 	_ = s.Reconcile(t.Context(), "v")
 	refused = false
 	s.boundAgain()
@@ -65,7 +69,8 @@ func TestRestoredVolumeIsRecycledAgain(t *testing.T) {
 	if now := s.reclaim(); now.Spec.ClaimRef == nil || now.Spec.ClaimRef.UID == "" {
 		t.Errorf("the volume is %s with data of the restored claim: claimRef %v", now.Status.Phase, now.Spec.ClaimRef)
 	}
-	if _, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v", metav1.GetOptions{}); apierrors.IsNotFound(err) {
+	if _, err := s.Client.CoreV1().Pods("default").Get(t.Context(), "recycler-for-v",
+		metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		t.Error("no recycler pod removes the data that was written since")
 	}
 }

@@ -22,10 +22,13 @@ func TestEventsAreSentences(t *testing.T) {
 		event event
 		want  string
 	}{
-		"unknown policy":         {failure(releasedVolume("Shred"), plugin.UnknownPolicy), `Volume has unrecognized PersistentVolumeReclaimPolicy "Shred"; the volume is left as it is`},
-		"no recycler":            {failure(releasedVolume(recycles), plugin.NoPlugin), "No recycler plugin found for the volume; the volume is left as it is"},
-		"no deleter by name":     {failure(releasedVolume(deletes), plugin.NoPlugin), "no volume plugin matched name: kubernetes.io/disk; the data is left as it is: delete it by hand, or set the policy of the volume to Retain to keep it"},
-		"no deleter by source":   {failure(releasedVolume(deletes, static), plugin.NoPlugin), `error getting deleter volume plugin for volume "v": no deletable volume plugin matched; the data is left as it is: delete it by hand, or set the policy of the volume to Retain to keep it`},
+		"unknown policy": {failure(releasedVolume("Shred"), plugin.UnknownPolicy),
+			`Volume has unrecognized PersistentVolumeReclaimPolicy "Shred"; the volume is left as it is`},
+		"no recycler": {failure(releasedVolume(recycles), plugin.NoPlugin), "No recycler plugin found for the volume; the volume is left as it is"},
+		"no deleter by name": {failure(releasedVolume(deletes), plugin.NoPlugin),
+			"no volume plugin matched name: kubernetes.io/disk; the data is left as it is: delete it by hand, or set the policy of the volume to Retain to keep it"},
+		"no deleter by source": {failure(releasedVolume(deletes, static), plugin.NoPlugin),
+			`error getting deleter volume plugin for volume "v": no deletable volume plugin matched; the data is left as it is: delete it by hand, or set the policy of the volume to Retain to keep it`},
 		"recycler pod failed":    {recyclingFailure(podFailure("evicted")), "Recycle failed: failed to recycle volume: evicted"},
 		"recycler pod is silent": {recyclingFailure(podFailure("")), "Recycle failed: failed to recycle volume: the recycler pod failed, pod.Status.Message unknown"},
 		"recycler pod refused":   {recyclingFailure(podRefusal(errors.New("exceeded quota"))), "Recycle failed: unexpected error creating recycler pod: exceeded quota"},
@@ -58,9 +61,10 @@ func TestEventsAreSentences(t *testing.T) {
 
 // using is a pod that uses the claim of the volume.
 func using(name string) *v1.Pod {
-	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: v1.PodSpec{NodeName: "node", Volumes: []v1.Volume{{
-		Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}},
-	}}}}
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+		Spec: v1.PodSpec{NodeName: "node", Volumes: []v1.Volume{{
+			Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}},
+		}}}}
 }
 
 // The key words are those of kube-controller-manager 1.36 in the same event.
@@ -72,17 +76,26 @@ func TestVolumeEventsHaveUpstreamKeyWords(t *testing.T) {
 		event event
 		words []string
 	}{
-		"unknown policy":         {failure(releasedVolume("Shred"), plugin.UnknownPolicy), []string{"Warning VolumeUnknownReclaimPolicy", "Volume has unrecognized PersistentVolumeReclaimPolicy"}},
-		"no recycler":            {failure(releasedVolume(recycles), plugin.NoPlugin), []string{"Warning VolumeFailedRecycle", "No recycler plugin found for the volume"}},
-		"no deleter by name":     {failure(releasedVolume(deletes), plugin.NoPlugin), []string{"Warning VolumeFailedDelete", "no volume plugin matched name: " + diskName}},
-		"no deleter by source":   {failure(releasedVolume(deletes, static), plugin.NoPlugin), []string{"Warning VolumeFailedDelete", `error getting deleter volume plugin for volume "v"`, "volume plugin matched"}},
+		"unknown policy": {failure(releasedVolume("Shred"), plugin.UnknownPolicy),
+			[]string{"Warning VolumeUnknownReclaimPolicy", "Volume has unrecognized PersistentVolumeReclaimPolicy"}},
+		"no recycler": {failure(releasedVolume(recycles), plugin.NoPlugin),
+			[]string{"Warning VolumeFailedRecycle", "No recycler plugin found for the volume"}},
+		"no deleter by name": {failure(releasedVolume(deletes), plugin.NoPlugin),
+			[]string{"Warning VolumeFailedDelete", "no volume plugin matched name: " + diskName}},
+		"no deleter by source": {failure(releasedVolume(deletes, static), plugin.NoPlugin),
+			[]string{"Warning VolumeFailedDelete", `error getting deleter volume plugin for volume "v"`,
+				"volume plugin matched"}},
 		"path is not below /tmp": {deletionFailure(unsafe), []string{"Warning VolumeFailedDelete", "host_path deleter only supports /tmp/.+", "/data/v"}},
-		"recycler pod failed":    {recyclingFailure(podFailure("evicted")), []string{"Warning VolumeFailedRecycle", "Recycle failed: failed to recycle volume: evicted"}},
-		"recycler pod is silent": {recyclingFailure(podFailure("")), []string{"Warning VolumeFailedRecycle", "Recycle failed: failed to recycle volume: ", "pod failed, pod.Status.Message unknown"}},
-		"no recycler pod":        {recyclingFailure(podRefusal(errors.New("quota"))), []string{"Warning VolumeFailedRecycle", "Recycle failed: unexpected error creating recycler pod: "}},
-		"recycled":               {recycledEvent(), []string{"Normal VolumeRecycled", "Volume recycled"}},
-		"recycler pod":           {recyclerEvent("pulling image"), []string{"Normal RecyclerPod", "Recycler pod: pulling image"}},
-		"still in use":           {stillInUse(intree.ErrInUse), []string{"Normal VolumeDelete", "in use"}},
+		"recycler pod failed": {recyclingFailure(podFailure("evicted")),
+			[]string{"Warning VolumeFailedRecycle", "Recycle failed: failed to recycle volume: evicted"}},
+		"recycler pod is silent": {recyclingFailure(podFailure("")),
+			[]string{"Warning VolumeFailedRecycle", "Recycle failed: failed to recycle volume: ",
+				"pod failed, pod.Status.Message unknown"}},
+		"no recycler pod": {recyclingFailure(podRefusal(errors.New("quota"))),
+			[]string{"Warning VolumeFailedRecycle", "Recycle failed: unexpected error creating recycler pod: "}},
+		"recycled":     {recycledEvent(), []string{"Normal VolumeRecycled", "Volume recycled"}},
+		"recycler pod": {recyclerEvent("pulling image"), []string{"Normal RecyclerPod", "Recycler pod: pulling image"}},
+		"still in use": {stillInUse(intree.ErrInUse), []string{"Normal VolumeDelete", "in use"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := tc.event.Type + " " + tc.event.Reason + " " + tc.event.Message
@@ -101,7 +114,8 @@ func TestEventNamesPodsOfUsedVolume(t *testing.T) {
 	finished.Status.Phase = v1.PodSucceeded
 	s := newFixture(t, volume, using("b"), using("a"), finished)
 	s.reportWait(observation{volume: volume}, plugin.VolumeUsed)
-	if event := strings.Join(s.events.events, "; "); !strings.Contains(event, "Normal VolumeFailedRecycle: Volume is used by pods: ns/a,ns/b") {
+	if event := strings.Join(s.events.events, "; "); !strings.Contains(event,
+		"Normal VolumeFailedRecycle: Volume is used by pods: ns/a,ns/b") {
 		t.Errorf("event %q", event)
 	}
 }

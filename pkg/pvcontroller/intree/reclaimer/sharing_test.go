@@ -18,14 +18,16 @@ func TestFinishedPodOfUserIsKept(t *testing.T) {
 	for namespace, removed := range map[string]bool{"tenant": false, metav1.NamespaceDefault: true} {
 		t.Run(namespace, func(t *testing.T) {
 			s := newFixture(t, &v1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "recycler-for-nothing", UID: "p", Annotations: map[string]string{plugin.RecyclerAnnotation: "u/c"}},
-				Status:     v1.PodStatus{Phase: v1.PodSucceeded},
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "recycler-for-nothing", UID: "p",
+					Annotations: map[string]string{plugin.RecyclerAnnotation: "u/c"}},
+				Status: v1.PodStatus{Phase: v1.PodSucceeded},
 			})
 			deletions := 0
-			s.Client.(*fake.Clientset).PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-				deletions++
-				return !removed, nil, errors.New("forbidden")
-			})
+			s.Client.(*fake.Clientset).PrependReactor("delete", "pods",
+				func(clienttesting.Action) (bool, runtime.Object, error) {
+					deletions++
+					return !removed, nil, errors.New("forbidden")
+				})
 			s.must(s.Reconcile(t.Context(), "nothing"))
 			if (deletions > 0) != removed {
 				t.Errorf("%d deletions, removed: %v", deletions, removed)
@@ -40,7 +42,8 @@ func pinned(name, node string) *v1.PersistentVolume {
 		v.Name, v.UID = name, "u-"+v.UID
 		if node != "" {
 			v.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-				MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn,
+					Values: []string{node}}},
 			}}}}
 		}
 	})

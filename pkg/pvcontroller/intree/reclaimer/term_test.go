@@ -26,17 +26,19 @@ func TestFormerLeaderRemovesNoData(t *testing.T) {
 			s, frozen := newFixture(t, volume), false
 			defer s.shutDown()
 			s.Leading = func() bool { return !frozen }
-			s.Client.(*fake.Clientset).PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
-				frozen = true
-				return false, nil, nil
-			})
+			s.Client.(*fake.Clientset).PrependReactor("get", "persistentvolumes",
+				func(clienttesting.Action) (bool, runtime.Object, error) {
+					frozen = true
+					return false, nil, nil
+				})
 			if err := s.Reconcile(context.Background(), "v"); !errors.Is(err, controller.ErrLeaseEnding) {
 				t.Errorf("error %v, want %v", err, controller.ErrLeaseEnding)
 			}
 			pods, err := s.Client.CoreV1().Pods(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
 			s.must(err)
 			if !frozen || s.plugin.calls.Load() > 0 || len(pods.Items) > 0 || len(s.events.events) > 0 {
-				t.Errorf("frozen %v, %d calls of the plugin, %d recycler pods, events %q", frozen, s.plugin.calls.Load(), len(pods.Items), s.events.events)
+				t.Errorf("frozen %v, %d calls of the plugin, %d recycler pods, events %q", frozen, s.plugin.calls.Load(),
+					len(pods.Items), s.events.events)
 			}
 		})
 	}
@@ -53,11 +55,12 @@ func TestOldReadRemovesNoData(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, frozen := newFixture(t, volume), false
 				defer s.shutDown()
-				s.Client.(*fake.Clientset).PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
-					frozen = true
-					<-time.After(10 * time.Minute)
-					return false, nil, nil
-				})
+				s.Client.(*fake.Clientset).PrependReactor("get", "persistentvolumeclaims",
+					func(clienttesting.Action) (bool, runtime.Object, error) {
+						frozen = true
+						<-time.After(10 * time.Minute)
+						return false, nil, nil
+					})
 				if err := s.Reconcile(context.Background(), "v"); !errors.Is(err, controller.ErrStaleCache) {
 					t.Errorf("error %v, want %v", err, controller.ErrStaleCache)
 				}

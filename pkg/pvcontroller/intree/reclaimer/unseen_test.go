@@ -84,7 +84,8 @@ func TestRefusedRecyclerPodWakesVolume(t *testing.T) {
 		if s.ScrubbingPod(volume) == "" || len(woken) > 0 {
 			t.Errorf("the volume is free during the request, woken %q", woken)
 		}
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "recycler-for-v", errors.New("quota"))
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "recycler-for-v",
+			errors.New("quota"))
 	})
 	s.must(s.Reconcile(t.Context(), "v"))
 	if s.ScrubbingPod(volume) != "" || !slices.Equal(woken, []string{"v"}) {
@@ -165,7 +166,8 @@ func TestPodOfAnotherProgramDoesNotScrub(t *testing.T) {
 	for data, want := range map[string]string{"x": "", "u/c": "default/recycler-for-v"} {
 		volume := releasedVolume(v1.PersistentVolumeReclaimRecycle, static)
 		s := newFixture(t, volume, &v1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: metav1.NamespaceDefault, Name: "recycler-for-v", UID: "p", Annotations: map[string]string{plugin.RecyclerAnnotation: data},
+			Namespace: metav1.NamespaceDefault, Name: "recycler-for-v", UID: "p",
+			Annotations: map[string]string{plugin.RecyclerAnnotation: data},
 		}})
 		if key := s.ScrubbingPod(volume); key != want || (len(s.Caches.RecyclersOf("v")) > 0) != (want != "") {
 			t.Errorf("pod %q with annotation %q counts as scrubbing, want %q", key, data, want)
@@ -192,9 +194,10 @@ func TestFailedCreationCountsUnlessRefused(t *testing.T) {
 			s := newFixture(t, volume)
 			defer s.shutDown()
 			for _, err := range tc.errs {
-				s.Client.(*fake.Clientset).PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return true, nil, err
-				})
+				s.Client.(*fake.Clientset).PrependReactor("create", "pods",
+					func(clienttesting.Action) (bool, runtime.Object, error) {
+						return true, nil, err
+					})
 				s.memory.Update("u", func(p *progress) { p.until = time.Time{} })
 				if err := s.Reconcile(t.Context(), "v"); err != nil && !errors.Is(err, controller.ErrStaleCache) {
 					t.Fatal(err)

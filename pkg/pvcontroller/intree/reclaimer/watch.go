@@ -39,7 +39,8 @@ func (c *Controller) addIndexes() error {
 func (c *Controller) Watch(ctx context.Context) error {
 	return controller.RegisterHandlers(ctx,
 		controller.EventHandler{Informer: c.Caches.Volumes, Handler: controller.OnChange(c.volumeChanged, c.volumeGone)},
-		controller.EventHandler{Informer: c.Caches.Pods, Handler: controller.OnChange(func(_, pod *v1.Pod) { c.podChanged(pod) }, c.podGone)},
+		controller.EventHandler{Informer: c.Caches.Pods,
+			Handler: controller.OnChange(func(_, pod *v1.Pod) { c.podChanged(pod) }, c.podGone)},
 	)
 }
 

@@ -42,13 +42,15 @@ func ServedVersions(definition *unstructured.Unstructured) []string {
 
 // Refusals returns the errors with which the API server refuses to remove the finalizer from
 // the object, or an error if the schema of the object's version cannot be evaluated.
-func Refusals(ctx context.Context, definition, object *unstructured.Unstructured, finalizer string) (field.ErrorList, error) {
+func Refusals(ctx context.Context, definition, object *unstructured.Unstructured,
+	finalizer string) (field.ErrorList, error) {
 	parsed, err := parse(definition)
 	if err != nil {
 		return nil, err
 	}
 	version := object.GroupVersionKind().Version
-	i := slices.IndexFunc(parsed.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	i := slices.IndexFunc(parsed.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if i < 0 || parsed.Spec.Versions[i].Schema == nil || parsed.Spec.Versions[i].Schema.OpenAPIV3Schema == nil {
 		return nil, fmt.Errorf("find schema of %s in version %s: there is none", definition.GetName(), version)
 	}
@@ -73,7 +75,8 @@ func parse(definition *unstructured.Unstructured) (*apiextensionsv1.CustomResour
 }
 
 // validate validates an update in the order of the API server: schema, list types, rules.
-func validate(ctx context.Context, props *apiextensions.JSONSchemaProps, changed, old map[string]any) (field.ErrorList, error) {
+func validate(ctx context.Context, props *apiextensions.JSONSchemaProps, changed,
+	old map[string]any) (field.ErrorList, error) {
 	structural, err := structuralschema.NewStructural(props)
 	if err != nil {
 		return nil, fmt.Errorf("read schema: %w", err)
@@ -94,7 +97,8 @@ func validate(ctx context.Context, props *apiextensions.JSONSchemaProps, changed
 	if rules == nil {
 		return nil, nil
 	}
-	errs, _ = rules.Validate(ctx, nil, structural, changed, old, celconfig.RuntimeCELCostBudget, cel.WithRatcheting(related))
+	errs, _ = rules.Validate(ctx, nil, structural, changed, old, celconfig.RuntimeCELCostBudget,
+		cel.WithRatcheting(related))
 	return errs, nil
 }
 

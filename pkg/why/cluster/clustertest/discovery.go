@@ -26,13 +26,15 @@ func (d Discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resources, known := d.Served[version]
 	switch {
 	case path == "api":
-		write(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}})
+		write(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"},
+			Versions: []string{"v1"}})
 	case path == "apis":
 		write(w, d.groups())
 	case known && len(resources) == 0:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case known:
-		write(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version, APIResources: resources})
+		write(w, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+			GroupVersion: version, APIResources: resources})
 	default:
 		d.Next.ServeHTTP(w, r)
 	}
@@ -47,7 +49,8 @@ func (d Discovery) groups() metav1.APIGroupList {
 			continue
 		}
 		name := metav1.GroupVersionForDiscovery{GroupVersion: version, Version: gv.Version}
-		list.Groups = append(list.Groups, metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{name}, PreferredVersion: name})
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{name},
+			PreferredVersion: name})
 	}
 	return list
 }
@@ -58,11 +61,16 @@ type Objects map[string][]metav1.Object
 // listKinds are the kinds of lists that Objects serve.
 var listKinds = map[string]string{
 	"persistentvolumes": "PersistentVolumeList", "persistentvolumeclaims": "PersistentVolumeClaimList", "pods": "PodList",
-	"events": "EventList", "leases": "LeaseList", "csidrivers": "CSIDriverList", "csinodes": "CSINodeList", "storageclasses": "StorageClassList",
-	"nodes": "NodeList", "volumesnapshots": "VolumeSnapshotList", "deployments": "DeploymentList", "statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList",
-	"validatingadmissionpolicies": "ValidatingAdmissionPolicyList", "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBindingList",
-	"mutatingadmissionpolicies": "MutatingAdmissionPolicyList", "mutatingadmissionpolicybindings": "MutatingAdmissionPolicyBindingList",
-	"validatingwebhookconfigurations": "ValidatingWebhookConfigurationList", "mutatingwebhookconfigurations": "MutatingWebhookConfigurationList",
+	"events": "EventList", "leases": "LeaseList", "csidrivers": "CSIDriverList", "csinodes": "CSINodeList",
+	"storageclasses": "StorageClassList",
+	"nodes":          "NodeList", "volumesnapshots": "VolumeSnapshotList", "deployments": "DeploymentList",
+	"statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList",
+	"validatingadmissionpolicies":       "ValidatingAdmissionPolicyList",
+	"validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBindingList",
+	"mutatingadmissionpolicies":         "MutatingAdmissionPolicyList",
+	"mutatingadmissionpolicybindings":   "MutatingAdmissionPolicyBindingList",
+	"validatingwebhookconfigurations":   "ValidatingWebhookConfigurationList",
+	"mutatingwebhookconfigurations":     "MutatingWebhookConfigurationList",
 }
 
 // ServeHTTP answers lists, and requests for single objects.
@@ -91,7 +99,8 @@ func (o Objects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		elsewhere := len(rest) == 3 && object.GetNamespace() != rest[1]
 		return elsewhere || err == nil && !selector.Matches(labels.Set(object.GetLabels()))
 	})
-	write(w, map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]any{"resourceVersion": "7"}, "items": append([]metav1.Object{}, selected...)})
+	write(w, map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]any{"resourceVersion": "7"},
+		"items": append([]metav1.Object{}, selected...)})
 }
 
 // write writes the answer. A client that has ended needs none.

@@ -82,7 +82,8 @@ func TestRestartKeepsObjectsAndAddress(t *testing.T) {
 	if second.url != first.url {
 		t.Errorf("%s became %s", first.url, second.url)
 	}
-	if _, err := client(t, kubeconfig).CoreV1().ConfigMaps("default").Get(deadline(t), "object", metav1.GetOptions{}); err != nil {
+	if _, err := client(t, kubeconfig).CoreV1().ConfigMaps("default").
+		Get(deadline(t), "object", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -107,8 +108,10 @@ func TestStoredObjectsAreServed(t *testing.T) {
 	const count = 250 // more than two transactions
 	var values strings.Builder
 	for i := range count {
-		object := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"stored-%d"}}`, i)
-		fmt.Fprintf(&values, `{"key":"/registry/configmaps/default/stored-%d","value":%q}`, i, base64.StdEncoding.EncodeToString([]byte(object)))
+		object := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"stored-%d"}}`,
+			i)
+		fmt.Fprintf(&values, `{"key":"/registry/configmaps/default/stored-%d","value":%q}`, i,
+			base64.StdEncoding.EncodeToString([]byte(object)))
 	}
 	put := command(t, "put", "--etcd", endpoint)
 	put.Stdin = strings.NewReader(values.String())
@@ -219,14 +222,15 @@ func TestInputErrorsAreOneSentence(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a misspelled flag":         {[]string{"--dta-dir", "x"}, "unknown flag: --dta-dir, see controlplane --help"},
-		"a misspelled command":      {[]string{"kubeconfg"}, `unknown command "kubeconfg", did you mean kubeconfig?`},
-		"an unknown API flag":       {[]string{"--extra-arg", "nonsense=1"}, "parse flags of kube-apiserver: unknown flag: --nonsense"},
-		"an unknown feature gate":   {[]string{"--feature-gates", "Foo=true"}, "set feature gates: unrecognized feature gate: Foo"},
-		"an absent kube-apiserver":  {[]string{"--kube-apiserver", "/nonexistent"}, "find kube-apiserver: stat /nonexistent: no such file or directory"},
-		"a user without a file":     {[]string{"--user", "bob"}, `parse "bob": the file is missing, want WHO=FILE`},
-		"values without an etcd":    {[]string{"put"}, "--etcd is missing: it is the endpoint that controlplane etcd prints"},
-		"a directory without a key": {[]string{"kubeconfig", "--data-dir", "/nonexistent", "--user", "bob", "--out", "x"}, "find control plane: none has ever run on /nonexistent"},
+		"a misspelled flag":        {[]string{"--dta-dir", "x"}, "unknown flag: --dta-dir, see controlplane --help"},
+		"a misspelled command":     {[]string{"kubeconfg"}, `unknown command "kubeconfg", did you mean kubeconfig?`},
+		"an unknown API flag":      {[]string{"--extra-arg", "nonsense=1"}, "parse flags of kube-apiserver: unknown flag: --nonsense"},
+		"an unknown feature gate":  {[]string{"--feature-gates", "Foo=true"}, "set feature gates: unrecognized feature gate: Foo"},
+		"an absent kube-apiserver": {[]string{"--kube-apiserver", "/nonexistent"}, "find kube-apiserver: stat /nonexistent: no such file or directory"},
+		"a user without a file":    {[]string{"--user", "bob"}, `parse "bob": the file is missing, want WHO=FILE`},
+		"values without an etcd":   {[]string{"put"}, "--etcd is missing: it is the endpoint that controlplane etcd prints"},
+		"a directory without a key": {[]string{"kubeconfig", "--data-dir", "/nonexistent", "--user", "bob", "--out", "x"},
+			"find control plane: none has ever run on /nonexistent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, err := command(t, tc.args...).CombinedOutput()

@@ -115,7 +115,8 @@ func TestKubeconfigIsCompleteAndPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Host != "https://127.0.0.1:6443" || len(config.CAData) == 0 || len(config.CertData) == 0 || len(config.KeyData) == 0 {
+	if config.Host != "https://127.0.0.1:6443" || len(config.CAData) == 0 || len(config.CertData) == 0 ||
+		len(config.KeyData) == 0 {
 		t.Errorf("kubeconfig lacks something: host %s, %d bytes of CA, %d of certificate, %d of key",
 			config.Host, len(config.CAData), len(config.CertData), len(config.KeyData))
 	}

@@ -44,7 +44,8 @@ func startEtcd(ctx context.Context, directory datadir.Dir, skipFsync bool) (*sto
 	if err != nil {
 		return nil, err
 	}
-	store := &storage{level: zap.NewAtomicLevelAt(zap.ErrorLevel), endpoint: "unix://" + filepath.Join(socketDir, "etcd.sock")}
+	store := &storage{level: zap.NewAtomicLevelAt(zap.ErrorLevel),
+		endpoint: "unix://" + filepath.Join(socketDir, "etcd.sock")}
 	if socketDir != string(directory) {
 		store.socketDir = socketDir
 	}

@@ -98,7 +98,8 @@ func openStorage(ctx context.Context, config Config) (*storage, error) {
 }
 
 // RunEtcd serves etcd alone until ctx ends. It calls ready with the endpoint.
-func RunEtcd(ctx context.Context, directory datadir.Dir, skipFsync bool, ready func(endpoint string) error) (err error) {
+func RunEtcd(ctx context.Context, directory datadir.Dir, skipFsync bool,
+	ready func(endpoint string) error) (err error) {
 	store, err := startEtcd(ctx, directory, skipFsync)
 	if err != nil {
 		return err

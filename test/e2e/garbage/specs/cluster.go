@@ -41,7 +41,8 @@ func startCluster(ctx context.Context, c config) (started *cluster, err error) {
 	defer cancel()
 	started = &cluster{config: c}
 	started.Cluster, err = sandbox.StartCluster(ctx, sandbox.ClusterConfig{
-		Config:    sandbox.Config{Binaries: c.binaries, Dir: c.dir, ExtraArgs: []string{"enable-admission-plugins=ServiceAccount"}},
+		Config: sandbox.Config{Binaries: c.binaries, Dir: c.dir,
+			ExtraArgs: []string{"enable-admission-plugins=ServiceAccount"}},
 		Manifests: []fs.FS{deploy.Manifests, deploy.GarbageCollector},
 	})
 	if err != nil {
@@ -78,7 +79,8 @@ func (c *cluster) startControllers(ctx context.Context) (err error) {
 
 // start starts a program that serves at a free port, and waits until the path answers 200.
 func (c *cluster) start(
-	ctx context.Context, program func(context.Context, sandbox.Controller) (*sandbox.Process, error), path string, args ...string,
+	ctx context.Context, program func(context.Context, sandbox.Controller) (*sandbox.Process, error), path string,
+	args ...string,
 ) (*sandbox.Process, error) {
 	port, err := sandbox.FreePort(ctx)
 	if err != nil {
@@ -105,7 +107,8 @@ func answers(ctx context.Context, address string) bool {
 	if err != nil {
 		return false
 	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
 		return false

@@ -74,7 +74,8 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	fmt.Print(outcome)
-	fmt.Printf("e2e-garbage-specs: %s, %s in %s, %d switches\n", c.side, outcome.summary(), time.Since(began).Round(time.Second), cluster.switches)
+	fmt.Printf("e2e-garbage-specs: %s, %s in %s, %d switches\n", c.side, outcome.summary(),
+		time.Since(began).Round(time.Second), cluster.switches)
 	return outcome.err()
 }
 
@@ -87,7 +88,8 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.dir, "dir", "", "directory of data and logs (default: a temporary one)")
 	flags.StringVar(&c.focus, "focus", "Garbage collector", "regular expression that selects specs")
 	flags.IntVar(&c.processes, "processes", 4, "how many specs run at once")
-	flags.DurationVar(&c.period, "period", 20*time.Second, "with --side switching: how long each side works before the next switch")
+	flags.DurationVar(&c.period, "period", 20*time.Second,
+		"with --side switching: how long each side works before the next switch")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}

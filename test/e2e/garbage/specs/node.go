@@ -26,13 +26,17 @@ const (
 // of its pods. No scheduler runs, so that pods stay Pending.
 func (c *cluster) createNode(ctx context.Context) error {
 	nodes := c.Plane.Client().CoreV1().Nodes()
-	node, err := nodes.Create(ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{v1.LabelHostname: nodeName}}}, metav1.CreateOptions{})
+	node, err := nodes.Create(ctx,
+		&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{v1.LabelHostname: nodeName}}},
+		metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create node: %w", err)
 	}
-	room := v1.ResourceList{v1.ResourcePods: resource.MustParse(nodePods), v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("256Gi")}
+	room := v1.ResourceList{v1.ResourcePods: resource.MustParse(nodePods), v1.ResourceCPU: resource.MustParse("64"),
+		v1.ResourceMemory: resource.MustParse("256Gi")}
 	node.Status = v1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []v1.NodeCondition{{
-		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(),
+		LastTransitionTime: metav1.Now(),
 	}}}
 	if _, err := nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("set status of node: %w", err)
@@ -44,7 +48,8 @@ func (c *cluster) createNode(ctx context.Context) error {
 		},
 		Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Now()}},
 	}
-	if _, err := c.Plane.Client().CoordinationV1().Leases(v1.NamespaceNodeLease).Create(ctx, lease, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Plane.Client().CoordinationV1().Leases(v1.NamespaceNodeLease).
+		Create(ctx, lease, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create lease of node: %w", err)
 	}
 	return nil

@@ -72,7 +72,8 @@ func (o *outcome) add(s ginkgoSpec) {
 		o.suite = append(o.suite, s.LeafNodeType+": "+s.Failure.Message)
 	case s.LeafNodeType == "It" && s.State == "skipped" && s.Failure.Message == "":
 	case s.LeafNodeType == "It":
-		o.specs = append(o.specs, spec{name: s.LeafNodeText, passed: s.State == "passed", runtime: s.RunTime, failure: s.Failure.Message})
+		o.specs = append(o.specs, spec{name: s.LeafNodeText, passed: s.State == "passed", runtime: s.RunTime,
+			failure: s.Failure.Message})
 	}
 }
 

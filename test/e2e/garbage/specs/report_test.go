@@ -33,7 +33,8 @@ func TestDecodeReport(t *testing.T) {
 		},
 		"the suite failed after its specs": {
 			`[{"SpecReports":[{"LeafNodeType":"It","LeafNodeText":"should orphan","State":"passed"}],"SpecialSuiteFailureReasons":["Interrupted by Timeout"]}]`,
-			"1 of 1 specs passed", "not all specs passed", "passed    0.0s  should orphan\nFAILED outside of specs: Interrupted by Timeout\n",
+			"1 of 1 specs passed", "not all specs passed",
+			"passed    0.0s  should orphan\nFAILED outside of specs: Interrupted by Timeout\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

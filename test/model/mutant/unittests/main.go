@@ -17,14 +17,16 @@ import (
 func main() {
 	overlay := flag.String("overlay", "bin/mutants/overlay.json", "overlay `file` of the command generate")
 	only := flag.String("packages", "", "`folders` to test, separated by commas; all mutated packages by default")
-	match := flag.String("match", "", "run only mutants whose `text` has this in it, such as a file name or \"case removed\"")
+	match := flag.String("match", "",
+		"run only mutants whose `text` has this in it, such as a file name or \"case removed\"")
 	killed := flag.String("killed", "", "`file` with the mutants that the model kills, a line each; they are not run")
 	explored := flag.String("explored", "", "`file` with what the model has explored; it begins the last line")
 	add := flag.String("add", "", "`file` with the last line of another model, which is added to the last line")
 	summary := flag.String("summary", "", "`file` to which the last line is written")
 	workers := flag.Int("workers", 2, "tests that run at the same time")
 	flag.Parse()
-	r := &runner{overlay: *overlay, binaries: filepath.Join(filepath.Dir(*overlay), "tests"), workers: *workers, match: *match}
+	r := &runner{overlay: *overlay, binaries: filepath.Join(filepath.Dir(*overlay), "tests"), workers: *workers,
+		match: *match}
 	if err := r.readKilled(*killed); err != nil {
 		fmt.Fprintln(os.Stderr, "unittests:", err)
 		os.Exit(1)

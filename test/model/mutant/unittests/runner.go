@@ -139,7 +139,8 @@ func test(folder, binary string, id int, limit time.Duration, more ...string) ([
 }
 
 // verdicts prints and counts the verdicts on the mutants of the package.
-func (r *runner) verdicts(all []mutant.Mutant, folder, binary string, reached map[int]bool, limit time.Duration) map[verdict]int {
+func (r *runner) verdicts(all []mutant.Mutant, folder, binary string, reached map[int]bool,
+	limit time.Duration) map[verdict]int {
 	found := make([]verdict, len(all))
 	slots := make(chan struct{}, r.workers)
 	var running sync.WaitGroup

@@ -14,7 +14,8 @@ func TestVerdictOfMutant(t *testing.T) {
 	if err := os.WriteFile(binary, []byte("#!/bin/sh\n[ \"$EXEUNT_MUTANT\" != 1 ]\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	explained := mutant.Mutant{ID: 3, File: "pkg/journal/lease.go", Func: "KindOf", Operator: "condition dropped", Original: "err != nil", Changed: "false"}
+	explained := mutant.Mutant{ID: 3, File: "pkg/journal/lease.go", Func: "KindOf", Operator: "condition dropped",
+		Original: "err != nil", Changed: "false"}
 	for name, tc := range map[string]struct {
 		mutant  mutant.Mutant
 		reached bool
@@ -57,7 +58,8 @@ func TestMutantsOfOtherPackagesDoNotCount(t *testing.T) {
 }
 
 func TestLastLinesOfTwoModelsAreAdded(t *testing.T) {
-	got, err := sum("model: 2 configurations, 30 states, 0 violations, 4 of 5 mutants killed", "garbage: 1 configurations, 7 states, 1 violations, 2 of 3 mutants killed")
+	got, err := sum("model: 2 configurations, 30 states, 0 violations, 4 of 5 mutants killed",
+		"garbage: 1 configurations, 7 states, 1 violations, 2 of 3 mutants killed")
 	if want := "model: 3 configurations, 37 states, 1 violations, 6 of 8 mutants killed"; err != nil || got != want {
 		t.Errorf("sum = %q, %v, want %q", got, err, want)
 	}

@@ -32,9 +32,10 @@ func TestFindGroups(t *testing.T) {
 		"version 2 in a session": {unifiedMounts, "0::/user.slice/session-1.scope\n", Groups{Unified: true, Groups: []Group{
 			{"/sys/fs/cgroup", "", "/sys/fs/cgroup/user.slice/session-1.scope", "/sys/fs/cgroup/node"},
 		}}},
-		"version 1 in a container": {strings.ReplaceAll(legacyMounts, "0:28 / ", "0:28 /docker/x "), "2:memory:/docker/x\n", Groups{Groups: []Group{
-			{"/sys/fs/cgroup/memory", "memory", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory/node"},
-		}}},
+		"version 1 in a container": {strings.ReplaceAll(legacyMounts, "0:28 / ", "0:28 /docker/x "), "2:memory:/docker/x\n",
+			Groups{Groups: []Group{
+				{"/sys/fs/cgroup/memory", "memory", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory/node"},
+			}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parse(tc.mounts, tc.own, "node")
@@ -71,7 +72,8 @@ func TestDelegateMovesProcessAndEnablesControllers(t *testing.T) {
 	if process, err := os.ReadFile(filepath.Join(root, "init", "cgroup.procs")); err != nil || len(process) == 0 {
 		t.Errorf("the leaf has no process: %v", err)
 	}
-	if enabled, err := os.ReadFile(filepath.Join(root, "cgroup.subtree_control")); err != nil || string(enabled) != "+pids" {
+	if enabled, err := os.ReadFile(filepath.Join(root, "cgroup.subtree_control")); err != nil ||
+		string(enabled) != "+pids" {
 		t.Errorf("the last controller is %q, %v, want +pids", enabled, err)
 	}
 }

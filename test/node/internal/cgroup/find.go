@@ -78,7 +78,8 @@ func ownPaths(own string) map[string]string {
 func parseMount(line string) (hierarchy, bool) {
 	mount, super, _ := strings.Cut(line, " - ")
 	fields, source := strings.Fields(mount), strings.Fields(super)
-	if len(fields) < 6 || len(source) < 3 || !strings.HasPrefix(source[0], "cgroup") || !strings.HasPrefix(fields[4], mountPoint) {
+	if len(fields) < 6 || len(source) < 3 || !strings.HasPrefix(source[0], "cgroup") ||
+		!strings.HasPrefix(fields[4], mountPoint) {
 		return hierarchy{}, false
 	}
 	return hierarchy{fsType: source[0], root: fields[3], mount: fields[4], options: strings.Split(source[2], ",")}, true
@@ -100,7 +101,8 @@ func (h hierarchy) group(paths map[string]string, name string) (Group, bool) {
 		}
 	}
 	origin := h.directory(path)
-	return Group{Mount: h.mount, Options: strings.Join(options, ","), Origin: origin, Dir: filepath.Join(origin, name)}, joined
+	return Group{Mount: h.mount, Options: strings.Join(options, ","), Origin: origin, Dir: filepath.Join(origin, name)},
+		joined
 }
 
 // directory returns the directory of a cgroup of the hierarchy.

@@ -59,7 +59,8 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{config: config, release: release}
-	for _, step := range []func(context.Context) error{c.startControlPlane, c.startLoops, c.startScheduler, c.startNode, c.install} {
+	for _, step := range []func(context.Context) error{c.startControlPlane, c.startLoops, c.startScheduler, c.startNode,
+		c.install} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, c.Stop())
 		}
@@ -99,7 +100,8 @@ func (c *Cluster) startLoops(ctx context.Context) error {
 	if c.config.Side != Upstream {
 		loops += loopsOff
 	}
-	process, err := c.running.Plane.StartControllerManager(ctx, loops, sandbox.Controller{Args: []string{"--secure-port=0"}})
+	process, err := c.running.Plane.StartControllerManager(ctx, loops,
+		sandbox.Controller{Args: []string{"--secure-port=0"}})
 	if err == nil {
 		c.loops = process
 		c.running.Add(process)
@@ -129,8 +131,10 @@ func (c *Cluster) startNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.node, err = c.run(ctx, "node", filepath.Join("node", "node"), "start", "--name="+NodeName, "--dir="+c.NodeDir(), "--programs="+programs,
-		"--images="+strings.Join(images, ","), "--pause="+c.Image("node"), "--server="+strings.TrimPrefix(c.running.Plane.URL, "https://"), "--kubeconfig="+kubeconfig)
+	c.node, err = c.run(ctx, "node", filepath.Join("node", "node"), "start", "--name="+NodeName, "--dir="+c.NodeDir(),
+		"--programs="+programs,
+		"--images="+strings.Join(images, ","), "--pause="+c.Image("node"),
+		"--server="+strings.TrimPrefix(c.running.Plane.URL, "https://"), "--kubeconfig="+kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -161,7 +165,8 @@ func (c *Cluster) kubeconfig(ctx context.Context, user string, groups ...string)
 // run starts a program of the folder with the programs.
 func (c *Cluster) run(ctx context.Context, name, path string, args ...string) (*sandbox.Process, error) {
 	return c.running.Run(ctx, sandbox.Program{
-		Name: name, Path: filepath.Join(c.config.Binaries, path), Args: args, LogFile: filepath.Join(c.config.Dir, name+".log"),
+		Name: name, Path: filepath.Join(c.config.Binaries, path), Args: args,
+		LogFile: filepath.Join(c.config.Dir, name+".log"),
 	})
 }
 

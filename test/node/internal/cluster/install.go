@@ -50,7 +50,8 @@ func (c *Cluster) install(ctx context.Context) error {
 	}
 	steps := [][]string{{"create", "namespace", Namespace}}
 	if c.config.Side == Chart {
-		steps = append(steps, []string{"create", "namespace", deploy.Namespace}, []string{"apply", "-f", filepath.Join(site, chartFile)})
+		steps = append(steps, []string{"create", "namespace", deploy.Namespace},
+			[]string{"apply", "-f", filepath.Join(site, chartFile)})
 	} else {
 		steps = append(steps, []string{"apply", "-f", filepath.Join(c.config.Source, "deploy", "namespace.yaml")})
 	}
@@ -68,7 +69,8 @@ func (c *Cluster) writeSite(site string) error {
 	if err != nil {
 		return err
 	}
-	for folder, content := range map[string]fs.FS{"": kustomizations, "deploy": os.DirFS(filepath.Join(c.config.Source, "deploy")), "rbac": rbac.Manifests} {
+	for folder, content := range map[string]fs.FS{"": kustomizations,
+		"deploy": os.DirFS(filepath.Join(c.config.Source, "deploy")), "rbac": rbac.Manifests} {
 		if err := os.CopyFS(filepath.Join(site, folder), content); err != nil {
 			return fmt.Errorf("write manifests: %w", err)
 		}
@@ -77,7 +79,8 @@ func (c *Cluster) writeSite(site string) error {
 	if err := os.MkdirAll(release, 0o755); err != nil {
 		return fmt.Errorf("write manifests: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(release, "kustomization.yaml"), fmt.Appendf(nil, releaseComponent, registry, c.release), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(release, "kustomization.yaml"),
+		fmt.Appendf(nil, releaseComponent, registry, c.release), 0o600); err != nil {
 		return fmt.Errorf("write manifests: %w", err)
 	}
 	if c.config.Side != Chart {
@@ -141,7 +144,8 @@ func renderChart(source string) ([]byte, error) {
 	account := map[string]any{"name": "directory", "namespace": Namespace}
 	values, err := util.ToRenderValues(loaded, map[string]any{
 		"registry": registry, "provisioner": map[string]any{"serviceAccounts": []any{account}},
-	}, common.ReleaseOptions{Name: "exeunt", Namespace: deploy.Namespace, Revision: 1, IsInstall: true}, common.DefaultCapabilities)
+	}, common.ReleaseOptions{Name: "exeunt", Namespace: deploy.Namespace, Revision: 1, IsInstall: true},
+		common.DefaultCapabilities)
 	if err != nil {
 		return nil, fmt.Errorf("check values of the chart: %w", err)
 	}

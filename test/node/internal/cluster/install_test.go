@@ -27,7 +27,8 @@ func installed(t *testing.T, side Side) string {
 	if err := c.writeSite(site); err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(site, string(side)))
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).
+		Run(filesys.MakeFsOnDisk(), filepath.Join(site, string(side)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,8 @@ func (c *Cluster) EndLeader(ctx context.Context) error {
 // leader returns the pod of pv-controller that leads. The holder of the Lease begins with
 // the name of the pod.
 func (c *Cluster) leader(ctx context.Context) (string, error) {
-	lease, err := c.Client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, deploy.PVController, metav1.GetOptions{})
+	lease, err := c.Client.CoordinationV1().Leases(metav1.NamespaceSystem).
+		Get(ctx, deploy.PVController, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("read Lease of the leader: %w", err)
 	}

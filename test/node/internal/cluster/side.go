@@ -50,7 +50,8 @@ func (s Side) Provisioner() string {
 // administrator does who tries ours or goes back, and waits until all pods are new.
 func (c *Cluster) SwitchTo(ctx context.Context, side Side) error {
 	if side == Upstream {
-		if err := c.kubectl(ctx, "delete", "-n", deploy.Namespace, "deployment/"+deploy.PVController, "--cascade=foreground"); err != nil {
+		if err := c.kubectl(ctx, "delete", "-n", deploy.Namespace, "deployment/"+deploy.PVController,
+			"--cascade=foreground"); err != nil {
 			return err
 		}
 	}

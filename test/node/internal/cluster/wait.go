@@ -64,7 +64,8 @@ func (c *Cluster) describePods(ctx context.Context) string {
 	if err != nil {
 		return fmt.Sprintf("\nlist pods: %v", err)
 	}
-	events, err := c.Client.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "type=" + corev1.EventTypeWarning})
+	events, err := c.Client.CoreV1().Events("").List(ctx, metav1.ListOptions{FieldSelector: "type=" +
+		corev1.EventTypeWarning})
 	if err != nil {
 		return fmt.Sprintf("\nlist events: %v", err)
 	}

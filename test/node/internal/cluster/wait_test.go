@@ -83,12 +83,13 @@ func TestUnreadyPodsSayWhatTheyWaitFor(t *testing.T) {
 	ready := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "ready"}, Status: corev1.PodStatus{
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 	}}
-	waiting := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "waiting", UID: "w"}, Status: corev1.PodStatus{
-		Phase: corev1.PodPending,
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
-			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull", Message: "no image"},
-		}}},
-	}}
+	waiting := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "waiting", UID: "w"},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodPending,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull", Message: "no image"},
+			}}},
+		}}
 	warning := func(uid string, second int, message string) corev1.Event {
 		at := metav1.Date(2026, 1, 1, 0, 0, second, 0, time.UTC)
 		event := corev1.Event{Reason: "FailedMount", Message: message, LastTimestamp: at}
@@ -98,7 +99,8 @@ func TestUnreadyPodsSayWhatTheyWaitFor(t *testing.T) {
 		}
 		return event
 	}
-	got := unready([]corev1.Pod{ready, waiting}, []corev1.Event{warning("w", 2, "new"), warning("w", 1, "old"), warning("x", 3, "other")})
+	got := unready([]corev1.Pod{ready, waiting}, []corev1.Event{warning("w", 2, "new"), warning("w", 1, "old"),
+		warning("x", 3, "other")})
 	want := "pod a/waiting is Pending; container main waits: ErrImageNeverPull no image; FailedMount: new"
 	if strings.TrimSpace(got) != want {
 		t.Errorf("unready() = %q, want %q", got, want)

@@ -108,7 +108,8 @@ func listen(socket string) (net.Listener, error) {
 }
 
 // intercept handles one call at a time and logs successful ones.
-func (d *Driver) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (d *Driver) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler) (any, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	response, err := handler(ctx, request)
@@ -145,7 +146,8 @@ func (d *Driver) GetInfo(context.Context, *registration.InfoRequest) (*registrat
 }
 
 // NotifyRegistrationStatus logs a failed registration, which kubelet retries.
-func (d *Driver) NotifyRegistrationStatus(_ context.Context, status *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+func (d *Driver) NotifyRegistrationStatus(_ context.Context,
+	status *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	if !status.GetPluginRegistered() {
 		fmt.Fprintln(os.Stderr, "registration:", status.GetError())
 	}
@@ -158,7 +160,8 @@ func (d *Driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 }
 
 // GetPluginCapabilities says that the driver has a Controller service.
-func (d *Driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+func (d *Driver) GetPluginCapabilities(context.Context,
+	*csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{Type: &csi.PluginCapability_Service_{
 		Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE},
 	}}}}, nil

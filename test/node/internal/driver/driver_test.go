@@ -44,7 +44,8 @@ func TestVolumeIsCreatedAndDeletedTwice(t *testing.T) {
 
 func TestKubeletFindsDriverThatServes(t *testing.T) {
 	sockets := (&Driver{config: Config{Socket: "/plugins/csi.sock", Registration: "/registry"}}).services()
-	if len(sockets) != 2 || sockets[0].socket != "/plugins/csi.sock" || sockets[1].socket != "/registry/directory.exeunt.io-reg.sock" {
+	if len(sockets) != 2 || sockets[0].socket != "/plugins/csi.sock" ||
+		sockets[1].socket != "/registry/directory.exeunt.io-reg.sock" {
 		t.Errorf("the sockets are opened in the order %v, want the one that kubelet looks for last", sockets)
 	}
 }
@@ -60,7 +61,8 @@ func TestSocketThatCannotBeOpenedIsNamed(t *testing.T) {
 func TestVolumeIDIsNoPath(t *testing.T) {
 	driver := newDriver(t)
 	for _, id := range []string{"", "..", ".", "a/b", "../one"} {
-		if _, err := driver.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: id}); status.Code(err) != codes.InvalidArgument {
+		if _, err := driver.DeleteVolume(t.Context(),
+			&csi.DeleteVolumeRequest{VolumeId: id}); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("DeleteVolume(%q) = %v, want InvalidArgument", id, err)
 		}
 	}

@@ -77,7 +77,8 @@ func (c Config) writeFiles() error {
 		return fmt.Errorf("create directory of configuration: %w", err)
 	}
 	for path, text := range map[string]string{
-		c.file("containerd.toml"):               fmt.Sprintf(containerdConfig, c.Pause, filepath.Join(c.Programs, "cni"), plugins, filepath.Join(c.Programs, "runc")),
+		c.file("containerd.toml"): fmt.Sprintf(containerdConfig, c.Pause, filepath.Join(c.Programs, "cni"),
+			plugins, filepath.Join(c.Programs, "runc")),
 		c.file("kubelet.yaml"):                  kubeletConfig,
 		filepath.Join(plugins, "pods.conflist"): fmt.Sprintf(networkConfig, podNetwork),
 	} {

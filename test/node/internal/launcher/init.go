@@ -30,7 +30,8 @@ func Init(input io.Reader) error {
 	if err := json.NewDecoder(input).Decode(&config); err != nil {
 		return fmt.Errorf("read configuration: %w", err)
 	}
-	if err := errors.Join(unix.Sethostname([]byte(config.Name)), os.Setenv("PATH", config.Programs+":"+os.Getenv("PATH"))); err != nil {
+	if err := errors.Join(unix.Sethostname([]byte(config.Name)),
+		os.Setenv("PATH", config.Programs+":"+os.Getenv("PATH"))); err != nil {
 		return fmt.Errorf("prepare node: %w", err)
 	}
 	steps := []func() error{config.mount, configureLoopback, config.writeFiles, config.serveRelays, config.run}
@@ -98,7 +99,8 @@ func (c Config) importImages(children *reaper) error {
 		<-time.After(100 * time.Millisecond)
 	}
 	for _, archive := range c.Images {
-		if err := children.run(c.command("ctr", "-n", "k8s.io", "images", "import", "--local", archive), importPatience); err != nil {
+		if err := children.run(c.command("ctr", "-n", "k8s.io", "images", "import", "--local", archive),
+			importPatience); err != nil {
 			return fmt.Errorf("import image %s: %w", archive, err)
 		}
 	}
@@ -108,7 +110,8 @@ func (c Config) importImages(children *reaper) error {
 // command returns a program of the node, with its log in the node's directory.
 func (c Config) command(program string, args ...string) *exec.Cmd {
 	command := exec.Command(filepath.Join(c.Programs, program), args...)
-	if log, err := os.OpenFile(filepath.Join(c.Dir, program+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+	if log, err := os.OpenFile(filepath.Join(c.Dir, program+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY,
+		0o600); err == nil {
 		command.Stdout, command.Stderr = log, log
 	}
 	return command

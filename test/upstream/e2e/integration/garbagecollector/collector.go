@@ -51,7 +51,8 @@ func DefaultIgnoredResources() map[schema.GroupResource]struct{} {
 
 // NewGarbageCollector returns a collector that reaches the API server as the client does. The
 // program has its own watches, so that the informers are not used.
-func NewGarbageCollector(ctx context.Context, client kubernetes.Interface, _ metadata.Interface, _ meta.ResettableRESTMapper,
+func NewGarbageCollector(ctx context.Context, client kubernetes.Interface, _ metadata.Interface,
+	_ meta.ResettableRESTMapper,
 	ignored map[schema.GroupResource]struct{}, _ informerfactory.InformerFactory, _ <-chan struct{},
 ) (*GarbageCollector, error) {
 	if len(ignored) != len(DefaultIgnoredResources()) {
@@ -110,7 +111,8 @@ users: [{name: u, user: {token: unused}}]
 
 // serveProxy serves a proxy that sends requests as the client of the test does: with its
 // credentials, and with the delays that a test adds. It returns the kubeconfig of the proxy.
-func serveProxy(ctx context.Context, client kubernetes.Interface, dir string) (kubeconfig string, stop func(), err error) {
+func serveProxy(ctx context.Context, client kubernetes.Interface,
+	dir string) (kubeconfig string, stop func(), err error) {
 	core, ok := client.CoreV1().RESTClient().(*rest.RESTClient)
 	if !ok {
 		return "", nil, errors.New("serve proxy: the client of the test is not for a real API server")

@@ -41,11 +41,13 @@ func newPage(ctx context.Context) (page, error) {
 // read returns the body of the answer 200. The program makes its certificate at start, so
 // that no client can verify it.
 func (p page) read(ctx context.Context, path string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", p.port, path), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", p.port, path),
+		nil)
 	if err != nil {
 		return "", fmt.Errorf("make request: %w", err)
 	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", path, err)
@@ -76,13 +78,14 @@ func (gc *GarbageCollector) GraphHasUID(uid types.UID) bool {
 			Missing bool
 		}
 	}
-	err := wait.PollUntilContextTimeout(context.Background(), time.Second/10, startLimit, true, func(ctx context.Context) (bool, error) {
-		text, err := gc.page.read(ctx, graphPath+"?format=json&uid="+string(uid))
-		if err != nil {
-			return false, nil // the program does not serve yet
-		}
-		return true, json.Unmarshal([]byte(text), &graph)
-	})
+	err := wait.PollUntilContextTimeout(context.Background(), time.Second/10, startLimit, true,
+		func(ctx context.Context) (bool, error) {
+			text, err := gc.page.read(ctx, graphPath+"?format=json&uid="+string(uid))
+			if err != nil {
+				return false, nil // the program does not serve yet
+			}
+			return true, json.Unmarshal([]byte(text), &graph)
+		})
 	if err != nil {
 		panic(fmt.Errorf("read the graph: %w", err))
 	}
