@@ -245,8 +245,10 @@ func (m *memory) recordVolumeEvent(volume string, claim types.UID) (key string, 
 		r.object.events++
 		if r.request.creation == provision.Created && r.entry.state != provision.Discarding {
 			// The object of the volume came, perhaps by an earlier write, and may be gone with its disk by now. To
-			// create it again from memory would bind the claim to a disk that does not exist.
-			r.request.creation, r.disk = provision.Requested, diskFacts{}
+			// create it again from memory would bind the claim to a disk that does not exist. The handle stays: an
+			// entry that is being written as discarding now is moved to the unresolved ones with it.
+			r.request.creation = provision.Requested
+			r.disk.volume, r.disk.unusable = nil, ""
 		}
 	}
 	m.records[s.uid] = r

@@ -59,6 +59,19 @@ func TestVolumeEventIsRecorded(t *testing.T) {
 	}
 }
 
+// The event may come while the entry is being written as discarding: such an entry is moved with its handle.
+func TestVolumeEventKeepsHandleOfTheDisk(t *testing.T) {
+	m := newMemory()
+	m.update(subject{uid: "uid", key: flowClaim}, "pvc-uid", func(r *claimRecord) {
+		r.request.creation, r.entry.state = provision.Created, provision.Durable
+		r.disk = diskFacts{volume: &v1.PersistentVolume{}, handle: "handle", shown: "shown", unusable: "too small"}
+	})
+	m.recordVolumeEvent("pvc-uid", "uid")
+	if r, _ := m.lookup("uid"); r.disk != (diskFacts{handle: "handle", shown: "shown"}) {
+		t.Errorf("known of the disk is %+v", r.disk)
+	}
+}
+
 func TestEventOfUnknownVolumeLeavesNoRecord(t *testing.T) {
 	m := newMemory()
 	if key, work := m.recordVolumeEvent("static", ""); key != "" || work || len(m.records) > 0 {
