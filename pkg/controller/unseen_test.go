@@ -19,30 +19,37 @@ import (
 )
 
 // A write of version 8 was based on version 7. If etcd was restored to version 7, no event follows.
+var unseenWrites = map[string]struct {
+	write  func(*Versions)
+	cached *v1.PersistentVolume // nil for none
+	want   bool
+}{
+	"write is lost":                {written, diskAt("7"), true},
+	"versions cannot be compared":  {written, diskAt("x"), true},
+	"write is seen":                {written, diskAt("8"), false},
+	"changed since":                {written, diskAt("9"), false},
+	"gone after a write":           {written, nil, false},
+	"replaced after a write":       {written, replaced(), false},
+	"deletion is lost":             {expected, diskAt("7"), true},
+	"lost deletion of the version": {func(versions *Versions) { versions.ExpectChange(diskAt("8")) }, diskAt("7"), true},
+	"deletion has begun":           {expected, diskAt("8"), false},
+	"gone":                         {expected, nil, false},
+	"replaced":                     {expected, replaced(), false},
+	"lost write before a deletion": {func(versions *Versions) { written(versions); expected(versions) }, diskAt("7"), true},
+	"lost write after a deletion":  {func(versions *Versions) { expected(versions); written(versions) }, diskAt("7"), true},
+}
+
+func written(versions *Versions)  { versions.RecordWrite(diskAt("8")) }
+func expected(versions *Versions) { versions.ExpectChange(diskAt("7")) }
+
+func replaced() *v1.PersistentVolume {
+	disk := diskAt("7")
+	disk.UID = "another"
+	return disk
+}
+
 func TestObjectOfUnseenWriteIsEnqueued(t *testing.T) {
-	replaced := diskAt("7")
-	replaced.UID = "another"
-	written := func(versions *Versions) { versions.RecordWrite(diskAt("8")) }
-	expected := func(versions *Versions) { versions.ExpectChange(diskAt("7")) }
-	for name, tc := range map[string]struct {
-		write  func(*Versions)
-		cached *v1.PersistentVolume // nil for none
-		want   bool
-	}{
-		"write is lost":                {written, diskAt("7"), true},
-		"versions cannot be compared":  {written, diskAt("x"), true},
-		"write is seen":                {written, diskAt("8"), false},
-		"changed since":                {written, diskAt("9"), false},
-		"gone after a write":           {written, nil, false},
-		"replaced after a write":       {written, replaced, false},
-		"deletion is lost":             {expected, diskAt("7"), true},
-		"lost deletion of the version": {func(versions *Versions) { versions.ExpectChange(diskAt("8")) }, diskAt("7"), true},
-		"deletion has begun":           {expected, diskAt("8"), false},
-		"gone":                         {expected, nil, false},
-		"replaced":                     {expected, replaced, false},
-		"lost write before a deletion": {func(versions *Versions) { written(versions); expected(versions) }, diskAt("7"), true},
-		"lost write after a deletion":  {func(versions *Versions) { expected(versions); written(versions) }, diskAt("7"), true},
-	} {
+	for name, tc := range unseenWrites {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				versions, volumes := NewVersions(), cachedVolumes(t, tc.cached)

@@ -14,10 +14,36 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
 )
 
+// refusedClaim serves a claim that was deleted an hour ago, an event about it, and a webhook for claims.
+func refusedClaim(message string, ago time.Duration) clustertest.Discovery {
+	deleted := metav1.NewTime(time.Now().Add(-time.Hour))
+	claim := &corev1.PersistentVolumeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "c", DeletionTimestamp: &deleted,
+			Finalizers: []string{"kubernetes.io/pvc-protection"}},
+	}
+	event := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "n", Name: "e"},
+		InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: "c"},
+		Type:           corev1.EventTypeWarning, Reason: "WriteRefused", Message: message,
+		Source:        corev1.EventSource{Component: "persistentvolume-controller"},
+		LastTimestamp: metav1.NewTime(time.Now().Add(-ago)),
+	}
+	claims := admissionv1.RuleWithOperations{Operations: []admissionv1.OperationType{"*"}, Rule: admissionv1.Rule{
+		APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumeclaims"}}}
+	guard := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "guard"},
+		Webhooks: []admissionv1.ValidatingWebhook{{Name: "w.example", Rules: []admissionv1.RuleWithOperations{claims}}}}
+	return clustertest.Discovery{
+		Served: map[string][]metav1.APIResource{"v1": {
+			{Name: "persistentvolumeclaims", Namespaced: true, Kind: "PersistentVolumeClaim"}}},
+		Next: clustertest.Objects{"persistentvolumeclaims": {claim}, "events": {event},
+			"validatingwebhookconfigurations": {guard}},
+	}
+}
+
 // A controller reports that its own write is refused: no probe is needed.
 func TestReportedRefusalIsStuck(t *testing.T) {
 	const removes = "Removing the finalizer kubernetes.io/pvc-protection failed, and is repeated with backoff: "
-	deleted := metav1.NewTime(time.Now().Add(-time.Hour))
 	for name, tc := range map[string]struct {
 		message string
 		ago     time.Duration
@@ -32,22 +58,7 @@ func TestReportedRefusalIsStuck(t *testing.T) {
 		"before the deletion":     {"no", 2 * time.Hour, blocker.Reason(0), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claim := &corev1.PersistentVolumeClaim{
-				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "c", DeletionTimestamp: &deleted, Finalizers: []string{"kubernetes.io/pvc-protection"}},
-			}
-			event := &corev1.Event{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "e"}, InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: "c"},
-				Type: corev1.EventTypeWarning, Reason: "WriteRefused", Message: removes + tc.message, Source: corev1.EventSource{Component: "persistentvolume-controller"},
-				LastTimestamp: metav1.NewTime(time.Now().Add(-tc.ago)),
-			}
-			guard := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "guard"}, Webhooks: []admissionv1.ValidatingWebhook{{
-				Name: "w.example", Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{"*"}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumeclaims"}}}},
-			}}}
-			served := clustertest.Discovery{
-				Served: map[string][]metav1.APIResource{"v1": {{Name: "persistentvolumeclaims", Namespaced: true, Kind: "PersistentVolumeClaim"}}},
-				Next:   clustertest.Objects{"persistentvolumeclaims": {claim}, "events": {event}, "validatingwebhookconfigurations": {guard}},
-			}
+			served := refusedClaim(removes+tc.message, tc.ago)
 			e := NewExplorer(clustertest.NewReader(t, served.ServeHTTP), cluster.Commands{}, false)
 			report, err := e.Explain(t.Context(), refTo("persistentvolumeclaims", "PersistentVolumeClaim", "n", "c"))
 			if err != nil {

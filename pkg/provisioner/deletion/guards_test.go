@@ -380,22 +380,3 @@ func TestVolumesOnDisk(t *testing.T) {
 		}
 	}
 }
-
-// An update of the program, or the end of its leadership, interrupts calls: the driver has not failed.
-func TestInterruptedCallIsNoFailureOfTheDriver(t *testing.T) {
-	volume := directory("pv")
-	c := guarded(t, fake.NewClientset(volume.DeepCopy()), &directories{}, volume)
-	o := c.observe(volume)
-	o.read = time.Now()
-	ctx, stop := context.WithCancel(t.Context())
-	o.prepared = func(ctx context.Context) error {
-		stop()
-		return ctx.Err()
-	}
-	if _, err := c.deleteVolume(ctx, o); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	if failed := testutil.ToFloat64(c.Metrics.PersistentVolumeDeleteFailedTotal.WithLabelValues(volume.Spec.StorageClassName)); failed != 0 {
-		t.Errorf("%v failures are counted", failed)
-	}
-}

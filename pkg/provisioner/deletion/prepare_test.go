@@ -2,9 +2,11 @@ package deletion
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -123,5 +125,25 @@ func TestMissingSecretOfClaimedVolumeIsNoFailure(t *testing.T) {
 	if events, err := reconcileWithSecrets(t, client, driver, volume); err == nil || len(events) != 1 ||
 		len(driver.deleted) > 0 {
 		t.Errorf("without the claim: events %v, deleted %v, error %v", events, driver.deleted, err)
+	}
+}
+
+// An update of the program, or the end of its leadership, interrupts calls: the driver has not failed.
+func TestInterruptedCallIsNoFailureOfTheDriver(t *testing.T) {
+	volume := directory("pv")
+	c := guarded(t, fake.NewClientset(volume.DeepCopy()), &directories{}, volume)
+	o := c.observe(volume)
+	o.read = time.Now()
+	ctx, stop := context.WithCancel(t.Context())
+	o.prepared = func(ctx context.Context) error {
+		stop()
+		return ctx.Err()
+	}
+	if _, err := c.deleteVolume(ctx, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	failures := c.Metrics.PersistentVolumeDeleteFailedTotal.WithLabelValues(volume.Spec.StorageClassName)
+	if failed := testutil.ToFloat64(failures); failed != 0 {
+		t.Errorf("%v failures are counted", failed)
 	}
 }

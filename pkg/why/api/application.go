@@ -43,16 +43,15 @@ func explainApplication(ctx context.Context, e chain.Explorer, application *unst
 	first := children[0]
 	found := blocker.Blocker{
 		Object: objectOf(first), Finalizer: finalizer, Reason: blocker.DependentsRemain, Verdict: blocker.Waiting,
-		Holder: by.Holder,
-		Since:  askedAt(application),
+		Holder: by.Holder, Since: askedAt(application),
 		Evidence: []blocker.Evidence{evidence(blocker.FromField,
 			"status.resources of the application names objects that exist: %s", shortened(names(children), 8))},
 		Next: cluster.Steps("the objects of the application have to go first. What they wait for follows",
 			e.Commands().Show(first.Namespace, first.resource.GroupResource().String(), first.Name)),
 	}
 	if len(others) > 0 { // the controller has not deleted them yet
-		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s",
-			shortened(counts(others), 8)))
+		text := shortened(counts(others), 8)
+		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "not being deleted yet: %s", text))
 		found.Blockers = append(found.Blockers, by.Blocker)
 	}
 	for _, remains := range terminating(ctx, e, deleting) {
