@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,20 +14,21 @@ import (
 // LivePair reads the claim that the volume refers to from the API server, and then the volume: what is
 // not to be deleted any more counts until the last moment, and a claim that is gone stays gone. If
 // the volume refers to another claim by then, both are read again. The volume is nil if it is gone,
-// or if another volume has its name.
+// or if another volume has its name. The time, for [CheckRead], is that before the read of the volume.
 func LivePair(ctx context.Context, client kubernetes.Interface,
-	volume *v1.PersistentVolume) (*v1.PersistentVolume, *v1.PersistentVolumeClaim, error) {
+	volume *v1.PersistentVolume) (*v1.PersistentVolume, *v1.PersistentVolumeClaim, time.Time, error) {
 	for {
 		claim, err := LiveClaim(ctx, client, volume)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, time.Time{}, err
 		}
+		read := time.Now()
 		live, err := LiveVolume(ctx, client, volume)
 		if live == nil || err != nil {
-			return nil, nil, err
+			return nil, nil, time.Time{}, err
 		}
 		if equality.Semantic.DeepEqual(live.Spec.ClaimRef, volume.Spec.ClaimRef) {
-			return live, claim, nil
+			return live, claim, read, nil
 		}
 		volume = live
 	}

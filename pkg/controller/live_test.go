@@ -44,7 +44,7 @@ func TestLivePair(t *testing.T) {
 		"no claim is named any more":       {[]runtime.Object{diskOf("1", ""), claimNamed("data")}, diskOf("1", "data"), true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			volume, claim, err := LivePair(t.Context(), fake.NewClientset(tc.stored...), tc.cached)
+			volume, claim, _, err := LivePair(t.Context(), fake.NewClientset(tc.stored...), tc.cached)
 			if err != nil || (volume != nil) != tc.volume {
 				t.Fatalf("volume %v, error %v, want a volume: %v", volume, err, tc.volume)
 			}
@@ -81,7 +81,7 @@ func TestLivePairNeedsProofOfAbsence(t *testing.T) {
 			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", v1.Resource(resource), name,
 				"404 page not found", 0, true)
 		})
-		if volume, claim, err := LivePair(t.Context(), client, diskOf("1", "data")); err == nil {
+		if volume, claim, _, err := LivePair(t.Context(), client, diskOf("1", "data")); err == nil {
 			t.Errorf("without an answer about %s: volume %v, claim %v, no error", resource, volume, claim)
 		}
 		if _, err := ReadLive(t.Context(), "volume", "disk", client.CoreV1().PersistentVolumes().
@@ -100,7 +100,7 @@ func TestEmptyAnswerIsAnError(t *testing.T) {
 		return true, &v1.PersistentVolumeClaim{}, nil
 	})
 	writer := NewWriter(client, NewVersions())
-	_, _, pair := LivePair(t.Context(), client, diskOf("1", "data"))
+	_, _, _, pair := LivePair(t.Context(), client, diskOf("1", "data"))
 	_, claim := LiveClaim(t.Context(), client, diskOf("1", "data"))
 	_, volume := LiveVolume(t.Context(), client, diskOf("1", "data"))
 	_, patchedVolume := writer.PatchVolume(t.Context(), diskOf("1", ""), patch.For(diskOf("1", "")).Set("/a", "b"))
@@ -115,7 +115,7 @@ func TestEmptyAnswerIsAnError(t *testing.T) {
 // A user may set Retain while the claim is read: the volume counts as it is at the end.
 func TestLivePairReadsVolumeLast(t *testing.T) {
 	client := fake.NewClientset(diskOf("1", "data"), claimNamed("data"))
-	if _, _, err := LivePair(t.Context(), client, diskOf("1", "data")); err != nil {
+	if _, _, _, err := LivePair(t.Context(), client, diskOf("1", "data")); err != nil {
 		t.Fatal(err)
 	}
 	var read []string

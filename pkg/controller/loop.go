@@ -217,14 +217,16 @@ func CheckLeading(leading func() bool) error {
 }
 
 // oldestRead is how old a read may be when data is removed because of it: less than an administrator needs to keep a volume or
-// to restore etcd, and more than the next read waits for the limit of a client.
+// to restore etcd, and more than one request of 200 workers waits at the default limit of upstream, 5 a second.
 const oldestRead = time.Minute
 
-// CheckRead returns [ErrStaleCache] if what was read at this time is too old for the removal of data. A process without
+// CheckRead returns an error if what was read at this time is too old for the removal of data. A process without
 // leader election that was frozen wakes up anywhere, too. While a machine is suspended, only the wall clock goes on.
+// It is no [ErrStaleCache], which is not logged: requests that wait for longer each time are to be seen.
 func CheckRead(at time.Time) error {
 	if age := max(time.Since(at), time.Since(at.Round(0))); age > oldestRead {
-		return fmt.Errorf("volume and claim were read %v ago: %w", age.Round(time.Second), ErrStaleCache)
+		return fmt.Errorf("no data is removed because of what was read %v ago, volume and claim are read again: "+
+			"requests wait for the limit of the client or for the API server, or this process was stopped", age.Round(time.Second))
 	}
 	return nil
 }

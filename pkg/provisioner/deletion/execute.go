@@ -140,7 +140,7 @@ func (c *Controller) checkTerm() error {
 // of the volume: called again, because the write that follows failed, a driver whose handles are names could
 // delete a disk that has got the handle since.
 func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observation, error) {
-	if err := cmp.Or(controller.CheckRead(o.read), c.checkTerm()); err != nil {
+	if err := cmp.Or(c.checkTerm(), controller.CheckRead(o.read)); err != nil {
 		return nil, err
 	}
 	start, volume := time.Now(), o.volume

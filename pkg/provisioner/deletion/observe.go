@@ -78,8 +78,7 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 	if prepared == nil {
 		prepared = c.prepare(ctx, o.volume)
 	}
-	read := time.Now()
-	volume, claim, err := controller.LivePair(ctx, c.Client, o.volume)
+	volume, claim, read, err := controller.LivePair(ctx, c.Client, o.volume)
 	switch {
 	case err != nil:
 		return nil, err

@@ -87,7 +87,7 @@ func (c *Controller) deleteVolume(ctx context.Context, o observation) (*observat
 // callDelete calls the plugin, alone for the volume, unless the lease is about to end.
 func (c *Controller) callDelete(ctx context.Context, deleter intree.Deleter, o observation) (called bool, err error) {
 	defer c.Locks.Lock(o.volume.Name)()
-	if err := cmp.Or(controller.CheckRead(o.read), controller.CheckLeading(c.Leading)); err != nil {
+	if err := cmp.Or(controller.CheckLeading(c.Leading), controller.CheckRead(o.read)); err != nil {
 		return false, fmt.Errorf("volume %s is not deleted: %w", o.volume.Name, err)
 	}
 	return true, c.Operations.Call(deleter.Name(), metrics.Delete, func() error { return deleter.Delete(ctx, o.volume) })

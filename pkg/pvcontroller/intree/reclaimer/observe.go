@@ -68,8 +68,7 @@ func (c *Controller) confirm(ctx context.Context, o observation) (*observation, 
 	if live.sharing, err = c.confirmSharing(ctx, o.volume); err != nil {
 		return nil, err
 	}
-	live.read = time.Now()
-	live.volume, live.claim, err = controller.LivePair(ctx, c.Client, o.volume)
+	live.volume, live.claim, live.read, err = controller.LivePair(ctx, c.Client, o.volume)
 	switch {
 	case err != nil:
 		return nil, err

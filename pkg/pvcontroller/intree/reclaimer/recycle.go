@@ -162,7 +162,7 @@ func (c *Controller) createRecycler(ctx context.Context, o observation) error {
 	if pod == nil {
 		return fmt.Errorf("no in-tree plugin recycles volume %s", o.volume.Name)
 	}
-	if err := cmp.Or(controller.CheckRead(o.read), controller.CheckLeading(c.Leading)); err != nil {
+	if err := cmp.Or(controller.CheckLeading(c.Leading), controller.CheckRead(o.read)); err != nil {
 		return fmt.Errorf("volume %s is not recycled: %w", o.volume.Name, err)
 	}
 	before := c.memory.Get(o.volume.UID).created

@@ -26,7 +26,7 @@ func (c *Controller) sharing(volume *v1.PersistentVolume) []*v1.PersistentVolume
 func (c *Controller) confirmSharing(ctx context.Context, volume *v1.PersistentVolume) ([]*v1.PersistentVolume, error) {
 	others := c.inside(volume)
 	for _, outer := range c.around(volume) {
-		live, claim, err := controller.LivePair(ctx, c.Client, outer)
+		live, claim, _, err := controller.LivePair(ctx, c.Client, outer)
 		if err != nil {
 			return nil, err
 		}
