@@ -116,6 +116,9 @@ func (c *Controller) Reconcile(ctx context.Context, key string) error {
 		c.forget(key)
 		return nil
 	}
+	if !c.versions.IsFresh(claim) {
+		return c.versions.AwaitClaim(ctx, c.Client, claim)
+	}
 	class := c.classOf(claim)
 	state := c.observe(claim, class)
 	action := provision.DecideNode(state)

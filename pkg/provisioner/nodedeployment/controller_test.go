@@ -398,3 +398,18 @@ func TestClaimOfLostSelectionIsReconciled(t *testing.T) {
 		running.Wait()
 	})
 }
+
+// The driver is not asked again while the watch is late.
+func TestClaimOlderThanOwnSelectionWaits(t *testing.T) {
+	w := newWorld(t, time.Second, claim(), class())
+	w.client.PrependReactor("patch", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, claim(selected("mine"), func(c *v1.PersistentVolumeClaim) { c.ResourceVersion = "5000" }), nil
+	})
+	if err := w.Reconcile(t.Context(), "ns/claim"); err != nil {
+		t.Fatal(err)
+	}
+	asked := w.driver.calls.Load()
+	if err := w.Reconcile(t.Context(), "ns/claim"); !errors.Is(err, controller.ErrStaleCache) || w.driver.calls.Load() != asked {
+		t.Errorf("asked for %d capacities more, error %v", w.driver.calls.Load()-asked, err)
+	}
+}
