@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,12 +63,12 @@ func isUnreachableWebhook(err error) bool {
 		!strings.Contains(text, "context canceled")
 }
 
-// webhookCall is the part of an error that is equal in each attempt to call a webhook: what follows may name a port.
-var webhookCall = regexp.MustCompile(`^.*failed calling webhook "[^"]*": failed to call webhook: Post "[^"]*"`)
+// localPort is the part of an error of a connection that is another in each attempt.
+var localPort = regexp.MustCompile(`\S+:\d+->`)
 
 // RefusalText returns the text of the refusal in an event. It is the same as long as the cause is the same.
 func RefusalText(err error) string {
-	return cmp.Or(webhookCall.FindString(err.Error()), err.Error())
+	return localPort.ReplaceAllString(err.Error(), "")
 }
 
 // writeRefused is the reason of the event about a refused write; upstream has no such event.

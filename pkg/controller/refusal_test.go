@@ -90,7 +90,7 @@ func TestUnreachableWebhookRefuses(t *testing.T) {
 	}
 	one, other := answered(calls+": read tcp 10.0.0.1:40001->10.0.0.2:443: EOF"),
 		answered(calls+": read tcp 10.0.0.1:40002->10.0.0.2:443: EOF")
-	if a, b := RefusalEvent("Adding", one), RefusalEvent("Adding", other); a != b || !strings.HasSuffix(a.Message, calls) {
+	if a, b := RefusalEvent("Adding", one), RefusalEvent("Adding", other); a != b || !strings.HasSuffix(a.Message, calls+": read tcp 10.0.0.2:443: EOF") {
 		t.Errorf("events %q and %q, want one without ports", a.Message, b.Message)
 	}
 	if text := RefusalEvent("Adding", answered("scripted")).Message; !strings.HasSuffix(text, "scripted") {
