@@ -44,21 +44,26 @@ func refusedClaim(message string, ago time.Duration) clustertest.Discovery {
 // A controller reports that its own write is refused: no probe is needed.
 func TestReportedRefusalIsStuck(t *testing.T) {
 	const removes = "Removing the finalizer kubernetes.io/pvc-protection failed, and is repeated with backoff: "
+	const removed = "Removing the finalizer example.com/gone failed, and is repeated with backoff: "
 	for name, tc := range map[string]struct {
-		message string
-		ago     time.Duration
-		want    blocker.Reason // NoReason for none
-		holder  string
+		write, message string
+		ago            time.Duration
+		want           blocker.Reason // NoReason for none
+		holder         string
 	}{
-		"webhook denies":          {`admission webhook "w.example" denied the request: no`, time.Minute, blocker.AdmissionDenies, "webhook w.example of ValidatingWebhookConfiguration guard"},
-		"policy denies":           {`claim is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'b' denied request: no`, time.Minute, blocker.AdmissionDenies, "ValidatingAdmissionPolicy keep"},
-		"webhook undoes":          {"another program, such as an admission webhook, undoes this write each time", time.Minute, blocker.AdmissionDenies, "the API server"},
-		"webhook does not answer": {`failed calling webhook "w.example": failed to call webhook: Post "https://w.ns.svc:443/?timeout=10s": EOF`, time.Minute, blocker.AdmissionUnreachable, "webhook w.example"},
-		"long ago":                {"no", 11 * time.Minute, blocker.Reason(0), ""},
-		"before the deletion":     {"no", 2 * time.Hour, blocker.Reason(0), ""},
+		"webhook denies":          {removes, `admission webhook "w.example" denied the request: no`, time.Minute, blocker.AdmissionDenies, "webhook w.example of ValidatingWebhookConfiguration guard"},
+		"policy denies":           {removes, `claim is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'b' denied request: no`, time.Minute, blocker.AdmissionDenies, "ValidatingAdmissionPolicy keep"},
+		"webhook undoes":          {removes, "another program, such as an admission webhook, undoes this write each time", time.Minute, blocker.AdmissionDenies, "the API server"},
+		"webhook does not answer": {removes, `failed calling webhook "w.example": failed to call webhook: Post "https://w.ns.svc:443/?timeout=10s": EOF`, time.Minute, blocker.AdmissionUnreachable, "webhook w.example"},
+		"finalizer is gone since": {removed, "no", time.Minute, blocker.Reason(0), ""},
+		"right is missing": {removes, `persistentvolumeclaims "c" is forbidden: User "u" cannot patch resource`, time.Minute,
+			blocker.Reason(0), ""},
+		"token has ended":     {removes + "patch claim n/c: ", "Unauthorized", time.Minute, blocker.Reason(0), ""},
+		"long ago":            {removes, "no", 11 * time.Minute, blocker.Reason(0), ""},
+		"before the deletion": {removes, "no", 2 * time.Hour, blocker.Reason(0), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			served := refusedClaim(removes+tc.message, tc.ago)
+			served := refusedClaim(tc.write+tc.message, tc.ago)
 			e := NewExplorer(clustertest.NewReader(t, served.ServeHTTP), cluster.Commands{}, false)
 			report, err := e.Explain(t.Context(), refTo("persistentvolumeclaims", "PersistentVolumeClaim", "n", "c"))
 			if err != nil {

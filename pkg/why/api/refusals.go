@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func Refusals(ctx context.Context, e chain.Explorer, object *unstructured.Unstru
 			return found
 		}
 	}
-	if found := t.reported(ctx, e); len(found) > 0 || answered {
+	if found := t.reported(ctx, e, answered); len(found) > 0 || answered {
 		return found
 	}
 	return slices.Concat(t.schemaErrors(ctx, e), t.silentWebhooks(ctx, e))
@@ -47,13 +48,26 @@ func Refusals(ctx context.Context, e chain.Explorer, object *unstructured.Unstru
 // writeRefused is the reason of the event with which a controller of Exeunt reports a refused write.
 const writeRefused = "WriteRefused"
 
-// reported returns the blocker of a write of which a controller of Exeunt reports now that it is refused or undone.
-func (t target) reported(ctx context.Context, e chain.Explorer) []blocker.Blocker {
+// removal is the beginning of a report that a finalizer cannot be removed.
+var removal = regexp.MustCompile(`^Removing the finalizer (\S+) failed`)
+
+// isOver reports whether the write of the report has succeeded since, as the object shows, or whether it was refused for
+// a missing right: that is no admission, and the controller's own state tells.
+func (t target) isOver(message string) bool {
+	if found := removal.FindStringSubmatch(message); found != nil && !slices.Contains(t.object.GetFinalizers(), found[1]) {
+		return true
+	}
+	return strings.Contains(message, ` is forbidden: User "`) || strings.Contains(message, ": Unauthorized")
+}
+
+// reported returns the blocker of a write of which a controller of Exeunt reports now that it is refused or undone. A
+// webhook may have been mended since: that a probe passes makes it unknown.
+func (t target) reported(ctx context.Context, e chain.Explorer, probed bool) []blocker.Blocker {
 	events, _ := cluster.EventsOf(ctx, e.Reader(), t.object.GetKind(), t.object)
 	events = slices.DeleteFunc(events, func(event corev1.Event) bool {
 		at := cluster.EventTime(event)
 		return event.Reason != writeRefused || at.Before(t.object.GetDeletionTimestamp().Time) ||
-			e.Reader().Now().Sub(at) > holder.FreshError
+			e.Reader().Now().Sub(at) > holder.FreshError || t.isOver(event.Message)
 	})
 	if len(events) == 0 {
 		return nil
@@ -69,6 +83,9 @@ func (t target) reported(ctx context.Context, e chain.Explorer) []blocker.Blocke
 			e.Commands().Kubectl(t.object.GetNamespace(), "describe", t.word(), t.object.GetName()))
 	case found.Reason == blocker.AdmissionDenies: // to the controller itself, not in a dry run
 		found.Verdict, found.Evidence = blocker.Stuck, []blocker.Evidence{fact}
+	}
+	if probed {
+		found.Verdict = blocker.Unknown
 	}
 	return []blocker.Blocker{found}
 }
