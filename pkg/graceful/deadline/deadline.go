@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxSeconds is the longest grace period, 68 years. A longer one would overflow a [time.Duration] of a controller.
+// MaxSeconds is the longest grace period, about 68 years. A longer one would overflow a [time.Duration] of a controller.
 const MaxSeconds = math.MaxInt32
 
 // Kind says how an object is being deleted.
@@ -79,7 +79,7 @@ func (d Deletion) Forced() bool { return d.kind == Forced }
 func (d Deletion) Requested() time.Time { return d.requested }
 
 // Deadline returns when the grace period ends: that of the user, else that of the controller, which begins at the
-// request. The zero time: the object is not being deleted.
+// request. An object that is not being deleted has none: the zero time, for which IsZero has to be asked.
 func (d Deletion) Deadline(byDefault time.Duration) time.Time {
 	switch d.kind {
 	case Graceful:
@@ -92,11 +92,11 @@ func (d Deletion) Deadline(byDefault time.Duration) time.Time {
 }
 
 // Remaining returns the time from now to the deadline, 0 if the deadline has passed or the deletion is forced. An
-// object that is not being deleted has all its time left: the default.
+// object that is not being deleted never ends: it has the longest duration left, whatever the default.
 func (d Deletion) Remaining(now time.Time, byDefault time.Duration) time.Duration {
 	switch d.kind {
 	case NotDeleted:
-		return max(byDefault, 0)
+		return math.MaxInt64
 	case Forced:
 		return 0 // whatever the clocks say
 	default:
@@ -105,10 +105,15 @@ func (d Deletion) Remaining(now time.Time, byDefault time.Duration) time.Duratio
 }
 
 // ForDependents returns the grace period in seconds with which a controller deletes its own objects: what remains, and
-// 0 only if the deletion is forced. A remainder below a second is 1: 0 would force them.
+// 0 only if the deletion is forced. A remainder below a second is 1: 0 would force them. For an object that is not
+// being deleted it is the default.
 func (d Deletion) ForDependents(now time.Time, byDefault time.Duration) int64 {
 	if d.Forced() {
 		return 0
 	}
-	return min(max(int64(d.Remaining(now, byDefault)/time.Second), 1), MaxSeconds)
+	rest := byDefault
+	if d.kind != NotDeleted {
+		rest = d.Remaining(now, byDefault)
+	}
+	return min(max(int64(rest/time.Second), 1), MaxSeconds)
 }

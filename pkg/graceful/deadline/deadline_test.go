@@ -29,40 +29,43 @@ func object(timestamp time.Time, seconds *int64, annotation string) *metav1.Obje
 	return meta
 }
 
+var zero = ptr.To[int64](0)
+
+var deletions = map[string]struct {
+	object              *metav1.ObjectMeta
+	kind                Kind
+	requested, deadline time.Time
+}{
+	"not deleted":                       {object(time.Time{}, nil, ""), NotDeleted, time.Time{}, time.Time{}},
+	"not deleted, with a window":        {object(time.Time{}, nil, Window{at(0), at(300)}.String()), NotDeleted, time.Time{}, time.Time{}},
+	"plain":                             {object(at(0), zero, ""), Unspecified, at(0), at(30)},
+	"plain, without a grace period":     {object(at(0), nil, ""), Unspecified, at(0), at(30)},
+	"plain, negative":                   {object(at(0), ptr.To[int64](-1), ""), Unspecified, at(0), at(30)},
+	"graceful, served":                  {object(at(300), ptr.To[int64](300), ""), Graceful, at(0), at(300)},
+	"graceful, served with window":      {object(at(300), ptr.To[int64](300), Window{at(0), at(300)}.String()), Graceful, at(0), at(300)},
+	"graceful, stored":                  {object(at(0), zero, Window{at(0), at(300)}.String()), Graceful, at(0), at(300)},
+	"graceful, clocks differ by 60 s":   {object(at(0), zero, Window{at(60), at(300)}.String()), Graceful, at(0), at(300)},
+	"graceful, clocks differ the other": {object(at(60), zero, Window{at(0), at(300)}.String()), Graceful, at(60), at(300)},
+	"window starts 61 s later":          {object(at(0), zero, Window{at(61), at(300)}.String()), Unspecified, at(0), at(30)},
+	"window of another deletion":        {object(at(61), zero, Window{at(0), at(300)}.String()), Unspecified, at(61), at(91)},
+	"deadline before the timestamp":     {object(at(10), zero, Window{at(0), at(5)}.String()), Graceful, at(10), at(5)},
+	"forced":                            {object(at(0), zero, Window{at(0), at(0)}.String()), Forced, at(0), at(0)},
+	"forced by another clock":           {object(at(9), zero, Window{at(0), at(0)}.String()), Forced, at(9), at(9)},
+	"68 years":                          {object(at(0), zero, Window{at(0), at(math.MaxInt32)}.String()), Graceful, at(0), at(math.MaxInt32)},
+	"more than 68 years":                {object(at(0), zero, Window{at(0), at(math.MaxInt32 + 1)}.String()), Unspecified, at(0), at(30)},
+	"more than 68 years, served":        {object(at(0), ptr.To[int64](math.MaxInt64), ""), Graceful, at(-math.MaxInt32), at(0)},
+	"reversed":                          {object(at(0), zero, Window{at(1), at(0)}.String()), Unspecified, at(0), at(30)},
+	"one time":                          {object(at(0), zero, "2026-01-01T12:00:00Z"), Unspecified, at(0), at(30)},
+	"three times":                       {object(at(0), zero, Window{at(0), at(9)}.String()+"/2026-01-01T12:00:00Z"), Unspecified, at(0), at(30)},
+	"fraction of a second":              {object(at(0), zero, "2026-01-01T12:00:00Z/2026-01-01T12:05:00.5Z"), Unspecified, at(0), at(30)},
+	"fraction of a second that is 0":    {object(at(0), zero, "2026-01-01T12:00:00Z/2026-01-01T12:05:00.000000000Z"), Unspecified, at(0), at(30)},
+	"200 KB":                            {object(at(0), zero, strings.Repeat("2026-01-01T12:00:00Z/", 10000)), Unspecified, at(0), at(30)},
+	"other spelling of UTC":             {object(at(0), zero, "2026-01-01T12:00:00+00:00/2026-01-01T12:05:00+00:00"), Graceful, at(0), at(300)},
+	"other time zone":                   {object(at(0), zero, "2026-01-01T14:00:00+02:00/2026-01-01T14:05:00+02:00"), Graceful, at(0), at(300)},
+}
+
 func TestOf(t *testing.T) {
-	zero := ptr.To[int64](0)
-	for name, tc := range map[string]struct {
-		object              *metav1.ObjectMeta
-		kind                Kind
-		requested, deadline time.Time
-	}{
-		"not deleted":                       {object(time.Time{}, nil, ""), NotDeleted, time.Time{}, time.Time{}},
-		"not deleted, with a window":        {object(time.Time{}, nil, Window{at(0), at(300)}.String()), NotDeleted, time.Time{}, time.Time{}},
-		"plain":                             {object(at(0), zero, ""), Unspecified, at(0), at(30)},
-		"plain, without a grace period":     {object(at(0), nil, ""), Unspecified, at(0), at(30)},
-		"plain, negative":                   {object(at(0), ptr.To[int64](-1), ""), Unspecified, at(0), at(30)},
-		"graceful, served":                  {object(at(300), ptr.To[int64](300), ""), Graceful, at(0), at(300)},
-		"graceful, served with window":      {object(at(300), ptr.To[int64](300), Window{at(0), at(300)}.String()), Graceful, at(0), at(300)},
-		"graceful, stored":                  {object(at(0), zero, Window{at(0), at(300)}.String()), Graceful, at(0), at(300)},
-		"graceful, clocks differ by 60 s":   {object(at(0), zero, Window{at(60), at(300)}.String()), Graceful, at(0), at(300)},
-		"graceful, clocks differ the other": {object(at(60), zero, Window{at(0), at(300)}.String()), Graceful, at(60), at(300)},
-		"window starts 61 s later":          {object(at(0), zero, Window{at(61), at(300)}.String()), Unspecified, at(0), at(30)},
-		"window of another deletion":        {object(at(61), zero, Window{at(0), at(300)}.String()), Unspecified, at(61), at(91)},
-		"deadline before the timestamp":     {object(at(10), zero, Window{at(0), at(5)}.String()), Graceful, at(10), at(5)},
-		"forced":                            {object(at(0), zero, Window{at(0), at(0)}.String()), Forced, at(0), at(0)},
-		"forced by another clock":           {object(at(9), zero, Window{at(0), at(0)}.String()), Forced, at(9), at(9)},
-		"68 years":                          {object(at(0), zero, Window{at(0), at(math.MaxInt32)}.String()), Graceful, at(0), at(math.MaxInt32)},
-		"more than 68 years":                {object(at(0), zero, Window{at(0), at(math.MaxInt32 + 1)}.String()), Unspecified, at(0), at(30)},
-		"more than 68 years, served":        {object(at(0), ptr.To[int64](math.MaxInt64), ""), Graceful, at(-math.MaxInt32), at(0)},
-		"reversed":                          {object(at(0), zero, Window{at(1), at(0)}.String()), Unspecified, at(0), at(30)},
-		"one time":                          {object(at(0), zero, "2026-01-01T12:00:00Z"), Unspecified, at(0), at(30)},
-		"three times":                       {object(at(0), zero, Window{at(0), at(9)}.String()+"/2026-01-01T12:00:00Z"), Unspecified, at(0), at(30)},
-		"fraction of a second":              {object(at(0), zero, "2026-01-01T12:00:00Z/2026-01-01T12:05:00.5Z"), Unspecified, at(0), at(30)},
-		"fraction of a second that is 0":    {object(at(0), zero, "2026-01-01T12:00:00Z/2026-01-01T12:05:00.000000000Z"), Unspecified, at(0), at(30)},
-		"200 KB":                            {object(at(0), zero, strings.Repeat("2026-01-01T12:00:00Z/", 10000)), Unspecified, at(0), at(30)},
-		"other spelling of UTC":             {object(at(0), zero, "2026-01-01T12:00:00+00:00/2026-01-01T12:05:00+00:00"), Graceful, at(0), at(300)},
-		"other time zone":                   {object(at(0), zero, "2026-01-01T14:00:00+02:00/2026-01-01T14:05:00+02:00"), Graceful, at(0), at(300)},
-	} {
+	for name, tc := range deletions {
 		t.Run(name, func(t *testing.T) {
 			got := Of(tc.object)
 			if got.Kind() != tc.kind || !got.Requested().Equal(tc.requested) || !got.Deadline(30*time.Second).Equal(tc.deadline) {
@@ -86,8 +89,9 @@ func TestRemainingAndForDependents(t *testing.T) {
 		remaining time.Duration
 		pass      int64
 	}{
-		"not deleted":                  {Deletion{}, at(0), time.Minute, time.Minute, 60},
-		"not deleted, bad default":     {Deletion{}, at(0), -time.Minute, 0, 1},
+		"not deleted":                  {Deletion{}, at(0), time.Minute, math.MaxInt64, 60},
+		"not deleted, bad default":     {Deletion{}, at(0), -time.Minute, math.MaxInt64, 1},
+		"not deleted, no default":      {Deletion{}, at(0), 0, math.MaxInt64, 1},
 		"plain, default":               {plain, at(10), time.Minute, 50 * time.Second, 50},
 		"plain, default has passed":    {plain, at(61), time.Minute, 0, 1},
 		"plain, no default":            {plain, at(0), 0, 0, 1},

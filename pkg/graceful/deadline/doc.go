@@ -13,7 +13,7 @@
 //	stored, and at stock    deletionTimestamp is the request, deletionGracePeriodSeconds is 0, the annotation
 //	                        exeunt.io/deletion-window: START/END has the deadline
 //
-// A window counts only if it starts within a minute of the deletion timestamp and ends less than 68 years after it; a
+// A window counts only if it starts within a minute of the deletion timestamp and ends less than 2^31 seconds after it; a
 // window that ends at its start is a forced deletion. Otherwise the deletion has no grace period, and the controller's
 // default counts. A deletionGracePeriodSeconds of 0 alone is no force: stock API servers write 0 in each deletion.
 //
