@@ -204,15 +204,17 @@ func TestStopLeavesNothing(t *testing.T) {
 
 func TestProgramThatDiesIsReported(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "kube-apiserver")
-	script := "#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $i; done\nexit 3\n"
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	output, err := command(t, "--data-dir", t.TempDir(), "--in-memory-speed", "--kube-apiserver", program).CombinedOutput()
-	if err == nil || !strings.Contains(string(output), "exit status 3") || !strings.Contains(string(output), "line 3\n") ||
-		!strings.Contains(string(output), "line 12\n") || strings.Contains(string(output), "line 2\n") {
-		t.Errorf("%v\n%s", err, output)
+	for code, want := range map[string]string{"3": "exit status 3", "0": "kube-apiserver ended by itself"} {
+		program := filepath.Join(t.TempDir(), "kube-apiserver")
+		script := "#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $i; done\nexit " + code + "\n"
+		if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		output, err := command(t, "--data-dir", t.TempDir(), "--in-memory-speed", "--kube-apiserver", program).CombinedOutput()
+		if err == nil || !strings.Contains(string(output), want) || !strings.Contains(string(output), "line 3\n") ||
+			!strings.Contains(string(output), "line 12\n") || strings.Contains(string(output), "line 2\n") {
+			t.Errorf("exit code %s: %v\n%s", code, err, output)
+		}
 	}
 }
 
@@ -222,13 +224,14 @@ func TestInputErrorsAreOneSentence(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a misspelled flag":        {[]string{"--dta-dir", "x"}, "unknown flag: --dta-dir, see controlplane --help"},
-		"a misspelled command":     {[]string{"kubeconfg"}, `unknown command "kubeconfg", did you mean kubeconfig?`},
-		"an unknown API flag":      {[]string{"--extra-arg", "nonsense=1"}, "parse flags of kube-apiserver: unknown flag: --nonsense"},
-		"an unknown feature gate":  {[]string{"--feature-gates", "Foo=true"}, "set feature gates: unrecognized feature gate: Foo"},
-		"an absent kube-apiserver": {[]string{"--kube-apiserver", "/nonexistent"}, "find kube-apiserver: stat /nonexistent: no such file or directory"},
-		"a user without a file":    {[]string{"--user", "bob"}, `parse "bob": the file is missing, want WHO=FILE`},
-		"values without an etcd":   {[]string{"put"}, "--etcd is missing: it is the endpoint that controlplane etcd prints"},
+		"a misspelled flag":                 {[]string{"--dta-dir", "x"}, "unknown flag: --dta-dir, see controlplane --help"},
+		"a misspelled command":              {[]string{"kubeconfg"}, `unknown command "kubeconfg", did you mean kubeconfig?`},
+		"an unknown API flag":               {[]string{"--extra-arg", "nonsense=1"}, "parse flags of kube-apiserver: unknown flag: --nonsense"},
+		"an unknown feature gate":           {[]string{"--feature-gates", "Foo=true"}, "set feature gates: unrecognized feature gate: Foo"},
+		"a kube-apiserver that is a folder": {[]string{"--kube-apiserver", "/tmp"}, "find kube-apiserver: /tmp is no file"},
+		"an absent kube-apiserver":          {[]string{"--kube-apiserver", "/nonexistent"}, "find kube-apiserver: stat /nonexistent: no such file or directory"},
+		"a user without a file":             {[]string{"--user", "bob"}, `parse "bob": the file is missing, want WHO=FILE`},
+		"values without an etcd":            {[]string{"put"}, "--etcd is missing: it is the endpoint that controlplane etcd prints"},
 		"a directory without a key": {[]string{"kubeconfig", "--data-dir", "/nonexistent", "--user", "bob", "--out", "x"},
 			"find control plane: none has ever run on /nonexistent"},
 	} {

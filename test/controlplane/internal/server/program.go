@@ -2,12 +2,14 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -24,8 +26,12 @@ const (
 // prepareProgram returns a function that runs the program with the flags, and the address that it serves on. The
 // program gets a port instead of an open listener: another process can take the port in between.
 func prepareProgram(config Config, flags []string) (serve, string, error) {
-	if _, err := os.Stat(config.Program); err != nil {
+	program, err := filepath.Abs(config.Program) // a name without a folder would be looked for in PATH
+	if err != nil {
 		return nil, "", fmt.Errorf("find kube-apiserver: %w", err)
+	}
+	if info, err := os.Stat(program); err != nil || !info.Mode().IsRegular() {
+		return nil, "", fmt.Errorf("find kube-apiserver: %w", cmp.Or(err, fmt.Errorf("%s is no file", program)))
 	}
 	listener, err := config.Dir.Listen()
 	if err != nil {
@@ -38,7 +44,7 @@ func prepareProgram(config Config, flags []string) (serve, string, error) {
 	}
 	flags = append(flags, "--bind-address="+host, "--secure-port="+port)
 	return func(ctx context.Context, etcd string) error {
-		return runProgram(ctx, config.Dir, config.Program, append(flags, "--etcd-servers="+etcd))
+		return runProgram(ctx, config.Dir, program, append(flags, "--etcd-servers="+etcd))
 	}, address, nil
 }
 
@@ -55,8 +61,8 @@ func runProgram(ctx context.Context, directory datadir.Dir, program string, flag
 	command.SysProcAttr = endWithParent()
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = stopTimeout
-	if err := command.Run(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("run %s: %w; the end of %s:\n%s", program, err, path, tail(path))
+	if err := command.Run(); ctx.Err() == nil {
+		return fmt.Errorf("run %s: %w; the end of %s:\n%s", program, cmp.Or(err, errEnded), path, tail(path))
 	}
 	return nil
 }
