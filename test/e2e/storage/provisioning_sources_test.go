@@ -22,9 +22,14 @@ func TestDeletedCloneSourceStaysUntilCloneIsBound(t *testing.T) {
 		if c.Status.Phase == v1.ClaimBound {
 			return true
 		}
-		if now, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).
-			Get(s.Ctx, "origin", metav1.GetOptions{}); err != nil || !finalizer.Has(now.Finalizers, finalizer.CloneSource) {
-			t.Errorf("the source was deleted before its clone was bound: %v", err)
+		claims := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace)
+		source, err := claims.Get(s.Ctx, "origin", metav1.GetOptions{})
+		if err == nil && finalizer.Has(source.Finalizers, finalizer.CloneSource) {
+			return false
+		}
+		// The clone may have been bound since the event.
+		if now, failed := claims.Get(s.Ctx, "clone", metav1.GetOptions{}); failed != nil || now.Status.Phase != v1.ClaimBound {
+			t.Errorf("the source was deleted before its clone was bound: %v, %v", err, failed)
 		}
 		return false
 	})
