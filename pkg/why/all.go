@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -121,12 +122,18 @@ func (f *finding) list(ctx context.Context, reader *cluster.Reader, resource clu
 		namespace = f.scope.Namespace
 	}
 	reader.EachMetadata(ctx, resource.GroupVersionResource, namespace, func(page []metav1.PartialObjectMetadata) {
-		for _, object := range page {
-			if object.DeletionTimestamp != nil {
-				f.add(resource, object.ObjectMeta, object.DeletionTimestamp.Time, "", "")
-			}
+		for i := range page {
+			f.addDeleted(resource, &page[i])
 		}
 	})
+}
+
+// addDeleted adds an object that is being deleted. It waits since the request: the deletion timestamp of a pod or
+// custom resource in its grace period is ahead.
+func (f *finding) addDeleted(resource cluster.Resource, object *metav1.PartialObjectMetadata) {
+	if deletion := deadline.Of(object); deletion.Kind() != deadline.NotDeleted {
+		f.add(resource, object.ObjectMeta, deletion.Requested(), "", "")
+	}
 }
 
 // addVolume adds a volume that is being deleted, or is to be deleted by its policy.

@@ -6,7 +6,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
 func waitingFor(name string, second int, roots ...blocker.Blocker) waitingItem {
@@ -61,6 +66,31 @@ func TestSurveyKeepsUnreadableObjects(t *testing.T) {
 		got := tc.answer.report(found)
 		if got.Verdict != tc.want || got.Verdict >= blocker.Waiting && got.Object.UID != "1" {
 			t.Errorf("%s: %+v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestObjectInGraceWaitsSinceItsRequest(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	requested := metav1.NewTime(now.Add(-time.Minute))
+	inGrace := metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.NewTime(now.Add(4 * time.Minute))),
+		DeletionGracePeriodSeconds: ptr.To[int64](300)}
+	for name, tc := range map[string]struct {
+		meta      metav1.ObjectMeta
+		olderThan time.Duration
+		found     bool
+	}{
+		"in its grace period":                 {inGrace, 0, true},
+		"in its grace period, old enough":     {inGrace, time.Minute, true},
+		"in its grace period, requested late": {inGrace, 2 * time.Minute, false},
+		"deleted without a grace period":      {metav1.ObjectMeta{DeletionTimestamp: &requested}, time.Minute, true},
+		"not deleted":                         {metav1.ObjectMeta{}, 0, false},
+	} {
+		f := &finding{scope: Scope{OlderThan: tc.olderThan}, now: now,
+			known: map[types.UID]bool{}, younger: map[types.UID]bool{}}
+		f.addDeleted(cluster.Resource{}, &metav1.PartialObjectMetadata{ObjectMeta: tc.meta})
+		if found := len(f.found) == 1; found != tc.found || found && !f.found[0].since.Equal(requested.Time) {
+			t.Errorf("%s: found is %+v, want %v, since %v", name, f.found, tc.found, requested)
 		}
 	}
 }

@@ -103,3 +103,5 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace github.com/exeunt-io/exeunt/pkg/graceful => ../../pkg/graceful
