@@ -2,6 +2,7 @@ package provisioning
 
 import (
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,10 +20,10 @@ func TestPageOfAnotherServerIsNoList(t *testing.T) {
 		}
 		return true, &v1.PersistentVolumeClaimList{}, nil
 	})
-	if found, err := anyVolume(t.Context(), client, func(*v1.PersistentVolume) bool { return true }); err == nil {
+	if found, err := anyVolume(t.Context(), client, new(time.Now()), func(*v1.PersistentVolume) bool { return true }); err == nil {
 		t.Errorf("a volume is found: %v", found)
 	}
-	if found, err := anyClaim(t.Context(), client, func(*v1.PersistentVolumeClaim) bool { return true }); err == nil {
+	if found, err := anyClaim(t.Context(), client, new(time.Now()), func(*v1.PersistentVolumeClaim) bool { return true }); err == nil {
 		t.Errorf("a claim is found: %v", found)
 	}
 }

@@ -140,7 +140,13 @@ func (c *Controller) reportSuccess(o *observation) {
 func (c *Controller) discard(ctx context.Context, o *observation) (*observation, error) {
 	r := o.record
 	deleteVolume, unprepared := c.Deletion.PrepareDiscard(ctx, r.disk.volume, r.disk.handle)
-	recorded, err := c.isRecorded(ctx, o)
+	read := time.Now()
+	recorded, err := c.isRecorded(ctx, o, &read)
+	if err == nil && !recorded {
+		// A process without leader election that was frozen after the lists deleted a disk that its successor had
+		// recorded meanwhile.
+		err = controller.CheckRead(read)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -175,40 +181,53 @@ func (c *Controller) reportCleanupFailed(o *observation, err error) error {
 
 // isRecorded reports whether a PersistentVolume has the disk or one inside it, or a claim names the volume. All
 // volumes and claims are read live, also those that no cache of ours has: a recorded disk may hold data. A
-// directory that no claim could use was deleted although the directory of another volume was inside.
-func (c *Controller) isRecorded(ctx context.Context, o *observation) (bool, error) {
+// directory that no claim could use was deleted although the directory of another volume was inside. It moves read
+// to the time of the last request.
+func (c *Controller) isRecorded(ctx context.Context, o *observation, read *time.Time) (bool, error) {
 	disk := o.record.disk.volume
 	if len(c.Deletion.VolumesDeletedWith(disk)) > 0 || o.volume != nil && c.Deletion.DeletedWith(disk, o.volume) {
 		return true, nil
 	}
-	found, err := anyVolume(ctx, c.Client, func(volume *v1.PersistentVolume) bool {
+	found, err := anyVolume(ctx, c.Client, read, func(volume *v1.PersistentVolume) bool {
 		return c.Deletion.DeletedWith(disk, volume)
 	})
 	if err != nil || found {
 		return found, err
 	}
-	return anyClaim(ctx, c.Client, func(claim *v1.PersistentVolumeClaim) bool { return claim.Spec.VolumeName == o.name })
+	return anyClaim(ctx, c.Client, read, func(claim *v1.PersistentVolumeClaim) bool {
+		return claim.Spec.VolumeName == o.name
+	})
 }
 
 // anyVolume reports whether a PersistentVolume, read live, matches.
-func anyVolume(ctx context.Context, client kubernetes.Interface,
+func anyVolume(ctx context.Context, client kubernetes.Interface, read *time.Time,
 	matches func(*v1.PersistentVolume) bool) (bool, error) {
-	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return anyObject(ctx, read, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return answer.CheckedList(client.CoreV1().PersistentVolumes().List(ctx, options))
 	}, matches)
 }
 
 // anyClaim reports whether a claim, read live, matches.
-func anyClaim(ctx context.Context, client kubernetes.Interface,
+func anyClaim(ctx context.Context, client kubernetes.Interface, read *time.Time,
 	matches func(*v1.PersistentVolumeClaim) bool) (bool, error) {
-	return anyObject(ctx, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return anyObject(ctx, read, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return answer.CheckedList(client.CoreV1().PersistentVolumeClaims(metav1.NamespaceAll).List(ctx, options))
 	}, matches)
 }
 
-// anyObject reports whether an object of a live list, read page by page, matches.
-func anyObject[T any](ctx context.Context, list pager.ListPageFunc, matches func(T) bool) (bool, error) {
-	err := pager.New(list).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+// anyObject reports whether an object of a live list, read page by page, matches. It moves read, the time of the
+// request before, to that of its last one, and ends with an error if a minute lies between two of them: a disk may
+// have been recorded on a page that was read before. All pages together may take longer.
+func anyObject[T any](ctx context.Context, read *time.Time, list pager.ListPageFunc,
+	matches func(T) bool) (bool, error) {
+	page := func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		if err := controller.CheckRead(*read); err != nil {
+			return nil, err
+		}
+		*read = time.Now()
+		return list(ctx, options)
+	}
+	err := pager.New(page).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 		if typed, ok := object.(T); ok && matches(typed) {
 			return errFound
 		}
