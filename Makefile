@@ -49,7 +49,7 @@ programs:
 	@$(GO_BUILD) -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%) ./cmd/sandbox
 
 .PHONY: apiserver
-apiserver: ## Build bin/kube-apiserver: upstream's, with graceful deletion of custom resources (the first time 10 minutes or more)
+apiserver: ## Build bin/kube-apiserver: upstream's, with graceful deletion of custom resources (the first time 10 minutes or more); apiserver-image packs it
 	@$(build_apiserver)
 
 .PHONY: demo
@@ -124,10 +124,10 @@ build_for = for platform in $(1); do \
 		GOOS=$${platform%/*} GOARCH=$${platform\#*/} $(GO_BUILD) -ldflags '$(OUR_FLAGS)' \
 			-o $(RELEASE_DIR)/$${platform%/*}-$${platform\#*/}/ $(addprefix ./cmd/,$(2)); \
 	done
-# release runs the program that packs, with the part $(1) for the platforms $(2).
+# release runs the program that packs, with the part $(1) for the platforms $(2), with the version $(3), by default ours.
 release = (cd tools/release && $(GO_BUILD) -o $(BIN)/tools/release .) && \
 	$(BIN)/tools/release $(1) --programs=$(RELEASE_DIR) --out=$(RELEASE_DIR) --platforms=$(subst $(empty) $(empty),$(comma),$(2)) \
-		--version='$(VERSION)' --tag='$(TAG)' --revision='$(or $(shell git rev-parse HEAD 2>/dev/null),unknown)' --date='$(or $(COMMIT_DATE),1970-01-01T00:00:00Z)'
+		--version='$(or $(3),$(VERSION))' --tag='$(TAG)' --revision='$(or $(shell git rev-parse HEAD 2>/dev/null),unknown)' --date='$(or $(COMMIT_DATE),1970-01-01T00:00:00Z)'
 
 .PHONY: images
 images: ## Build an OCI archive of each program into bin/release, for amd64 and arm64, without a Docker engine; REGISTRY and TAG set the names

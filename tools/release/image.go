@@ -24,14 +24,35 @@ const (
 	materials = "usr/share/sbom"
 )
 
+// apiserver takes the place of upstream's program in the manifest that kubeadm writes.
+const apiserver = "kube-apiserver"
+
 // userOf returns the user of the image of a program. That of provisioner names none, as that of csi-provisioner: it takes
 // its place in pods of drivers whose socket is often the root user's, and which say themselves if another user is to run.
+// That of kube-apiserver names none, as upstream's: the keys below /etc/kubernetes/pki are the root user's.
 func userOf(program string) string {
 	switch program {
-	case "provisioner", "csi-provisioner": // which the tests on a real node run
+	case apiserver, "provisioner", "csi-provisioner": // which the tests on a real node run
 		return ""
 	}
 	return nobody
+}
+
+// directoryOf returns where a program is in its image. The manifest that kubeadm writes calls kube-apiserver by its name
+// alone, so it is where upstream's image has it, on the path.
+func directoryOf(program string) string {
+	if program == apiserver {
+		return "usr/local/bin"
+	}
+	return ""
+}
+
+// environmentOf returns the environment of a program.
+func environmentOf(program string) []string {
+	if program == apiserver {
+		return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	}
+	return nil
 }
 
 // helpers are the programs that an image has beside its own: exeunt needs the socket of the
@@ -107,6 +128,7 @@ func (r release) image(p platform, program string) (v1.Image, error) {
 		if err != nil {
 			return nil, err
 		}
+		f.name = path.Join(directoryOf(name), f.name)
 		files = append(files, f, file{name: path.Join(materials, name+".cdx.json"), mode: 0o644, content: bill})
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
@@ -130,8 +152,8 @@ func (r release) image(p platform, program string) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture, config.Created = p.os, p.arch, created
-	config.Config = v1.Config{User: userOf(program), Entrypoint: []string{"/" + program}, WorkingDir: "/",
-		Labels: r.labels(program)}
+	config.Config = v1.Config{User: userOf(program), Env: environmentOf(program), WorkingDir: "/",
+		Entrypoint: []string{path.Join("/", directoryOf(program), program)}, Labels: r.labels(program)}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return nil, fmt.Errorf("write config: %w", err)
 	}

@@ -68,12 +68,15 @@ func released(t *testing.T, args ...string) string {
 var linux = []platform{{"linux", "amd64"}, {"linux", "arm64"}}
 
 func TestImages(t *testing.T) {
-	programs := build(t, linux, "pv-controller", "provisioner", "exeunt")
-	args := []string{"images", "--programs=" + programs, "registry.example.com/exeunt", "pv-controller", "provisioner"}
+	programs := build(t, linux, "pv-controller", "provisioner", "kube-apiserver", "exeunt")
+	args := []string{"images", "--programs=" + programs, "registry.example.com/exeunt", "pv-controller", "provisioner",
+		"kube-apiserver"}
 	out, again := released(t, args...), released(t, args...)
 	for program, files := range map[string][]string{
 		"pv-controller": {"pv-controller", "usr/share/sbom/pv-controller.cdx.json"},
 		"provisioner":   {"provisioner", "usr/share/sbom/provisioner.cdx.json", "exeunt", "usr/share/sbom/exeunt.cdx.json"},
+		// The manifest that kubeadm writes calls it by its name alone.
+		"kube-apiserver": {"usr/local/bin/kube-apiserver", "usr/share/sbom/kube-apiserver.cdx.json"},
 	} {
 		checkSame(t, filepath.Join(out, program+".image.tar"), filepath.Join(again, program+".image.tar"))
 		descriptor, images := openImages(t, filepath.Join(out, program+".image.tar"))
@@ -86,7 +89,7 @@ func TestImages(t *testing.T) {
 			if !found {
 				t.Fatalf("%s has no image for %s", program, p)
 			}
-			checkConfig(t, image, program)
+			checkConfig(t, image, program, "/"+files[0])
 			checkLayer(t, image, p, program, files)
 		}
 	}
@@ -145,17 +148,23 @@ func openImages(t *testing.T, archive string) (v1.Descriptor, map[platform]v1.Im
 }
 
 // checkConfig checks how the image of a program starts and what it says of itself.
-func checkConfig(t *testing.T, image v1.Image, program string) {
+func checkConfig(t *testing.T, image v1.Image, program, start string) {
 	t.Helper()
 	config, err := image.ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
 	user := "65532:65532"
-	if program == "provisioner" { // in the pod of a driver, whose socket is often the root user's
+	switch program {
+	case "provisioner": // in the pod of a driver, whose socket is often the root user's
 		user = ""
+	case "kube-apiserver": // whose keys are the root user's
+		user = ""
+		if path := strings.Join(config.Config.Env, " "); !strings.Contains(path, ":"+filepath.Dir(start)+":") {
+			t.Errorf("%s is not on the path: %s", start, path)
+		}
 	}
-	if config.Config.User != user || fmt.Sprint(config.Config.Entrypoint) != "[/"+program+"]" {
+	if config.Config.User != user || fmt.Sprint(config.Config.Entrypoint) != "["+start+"]" {
 		t.Errorf("%s runs as %q: %v", program, config.Config.User, config.Config.Entrypoint)
 	}
 	for label, want := range map[string]string{"title": program, "version": "v1.2.3", "revision": "abc",
@@ -190,7 +199,7 @@ func checkLayer(t *testing.T, image v1.Image, p platform, program string, names 
 			}
 		}
 	}
-	checkProgram(t, files[program], p)
+	checkProgram(t, files[names[0]], p)
 }
 
 // checkProgram checks that a program needs no library, and runs on this machine, if it is for it.
