@@ -22,6 +22,7 @@ import (
 // server is a client of one API server.
 type server struct {
 	url    string
+	config *rest.Config
 	client *http.Client
 }
 
@@ -33,7 +34,19 @@ func connect(url, kubeconfig string) (*server, error) {
 	}
 	config.QPS = -1
 	client, err := rest.HTTPClientFor(config)
-	return &server{url: url, client: client}, err
+	return &server{url: url, config: config, client: client}, err
+}
+
+// as returns the client of another user, whom the administrator impersonates.
+func (s *server) as(t *testing.T, user string) *server {
+	t.Helper()
+	config := rest.CopyConfig(s.config)
+	config.Impersonate.UserName = user
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server{url: s.url, config: config, client: client}
 }
 
 // answer is the response to a request.
