@@ -37,6 +37,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 	command.AddCommand(
 		newWhyCommand(streams, called),
 		newExplainCommand(streams, called),
+		newDeleteCommand(streams, called),
 		newStatusCommand(streams),
 		newAuditCommand(streams),
 		newJournalCommand(streams),

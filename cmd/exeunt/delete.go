@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/reference"
+	"github.com/exeunt-io/exeunt/pkg/window"
+)
+
+const deleteLong = `delete deletes custom resources with a grace period on any cluster, also where the API
+server ignores kubectl delete --grace-period for them. Controllers that know graceful
+deletion (KEP-5673) end the object until the deadline; others see a plain deletion.
+
+At an API server of upstream it writes the annotation exeunt.io/deletion-window, then deletes
+the object: that needs the rights to get, patch and delete it. At that of Exeunt it deletes.
+A deadline can only move earlier. An object without finalizers is gone at once: no
+controller waits for a deadline. The clock of this machine does not matter.
+
+--grace-period and --force mean what they mean to kubectl: 0 without --force is 1 second,
+--force alone is 0, a negative grace period is none.
+
+Exit codes: 0 all objects are deleted as requested, 1 error; it says what was deleted.`
+
+const deleteExample = `  # Five minutes to shut down
+  %[1]s delete vm/a --grace-period=300
+
+  # Sooner: a deadline can move earlier
+  %[1]s delete vm/a --grace-period=60
+
+  # Now
+  %[1]s delete vm/a --force
+
+  # Several objects; do not wait until they are gone
+  %[1]s delete vm a b -n shop --grace-period=300 --wait=false`
+
+// deleteFlags are the flags of "exeunt delete".
+type deleteFlags struct {
+	config  *genericclioptions.ConfigFlags
+	grace   int
+	force   bool
+	now     bool
+	wait    bool
+	timeout time.Duration
+}
+
+// newDeleteCommand returns "exeunt delete". program is how the user calls the command.
+func newDeleteCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
+	flags := deleteFlags{config: genericclioptions.NewConfigFlags(true)}
+	command := &cobra.Command{
+		Use:     "delete (KIND/NAME... | KIND NAME...)",
+		Short:   "Delete custom resources with a grace period, on any cluster",
+		Long:    deleteLong,
+		Example: fmt.Sprintf(deleteExample, program),
+		RunE: func(command *cobra.Command, words []string) error {
+			seconds, err := flags.seconds()
+			if err != nil {
+				return err
+			}
+			if len(words) == 0 {
+				return fmt.Errorf("which object? give it as KIND/NAME; see %s --help", command.CommandPath())
+			}
+			return flags.run(command.Context(), streams, words, seconds)
+		},
+		ValidArgsFunction: (&whyFlags{config: flags.config}).completeObjects,
+	}
+	addConnection(command.Flags(), flags.config)
+	set := command.Flags()
+	set.IntVar(&flags.grace, "grace-period", -1,
+		"seconds until the deadline; 0 only with --force, negative for none")
+	set.BoolVar(&flags.force, "force", false, "end the objects now: grace period 0")
+	set.BoolVar(&flags.now, "now", false, "the same as --grace-period=1")
+	set.BoolVar(&flags.wait, "wait", true, "wait until the objects are gone")
+	set.DurationVar(&flags.timeout, "timeout", 0, "how long to wait until the objects are gone, 0 for no limit")
+	registerCompletion(command, flags.config)
+	return command
+}
+
+// seconds returns the grace period that the DELETE names, nil for none, as kubectl would.
+func (f *deleteFlags) seconds() (*int64, error) {
+	seconds := int64(f.grace)
+	switch {
+	case f.timeout < 0:
+		return nil, errors.New("--timeout must not be negative")
+	case f.now && seconds >= 0:
+		return nil, errors.New("--now and --grace-period cannot be specified together")
+	case f.now && f.force:
+		return nil, errors.New("--now and --force cannot be specified together")
+	case f.force && seconds > 0:
+		return nil, errors.New("--force and --grace-period greater than 0 cannot be specified together")
+	case f.force:
+		seconds = 0
+	case f.now, seconds == 0: // 0 alone would be force by accident
+		seconds = 1
+	case seconds < 0:
+		return nil, nil
+	}
+	return &seconds, nil
+}
+
+// run deletes the objects, then waits until they are gone. It continues after an error.
+func (f *deleteFlags) run(ctx context.Context, streams genericiooptions.IOStreams, words []string,
+	seconds *int64) error {
+	reader, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	refs, err := f.resolve(reader, words)
+	if err != nil {
+		return err
+	}
+	deleter, err := window.NewDeleter(ctx, reader, seconds)
+	if err != nil {
+		return err
+	}
+	if seconds != nil && *seconds > deadline.MaxSeconds {
+		fmt.Fprintf(streams.ErrOut, "exeunt: the grace period is limited to %d seconds\n", math.MaxInt32)
+	}
+	var errs []error
+	var deleted []window.Result
+	for _, ref := range refs {
+		result, err := deleter.Delete(ctx, ref)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			errs = append(errs, errors.New(oneLine(err)))
+			continue
+		}
+		if _, err := fmt.Fprintln(streams.Out, terminal.Printable(result.String())); err != nil {
+			return err
+		}
+		deleted = append(deleted, result)
+	}
+	if f.wait {
+		errs = append(errs, f.await(ctx, deleter, deleted))
+	}
+	return errors.Join(errs...)
+}
+
+// connect returns a Reader of the cluster, whose requests have a limit. The API server answers and knows the user.
+func (f *deleteFlags) connect(ctx context.Context) (*cluster.Reader, error) {
+	config, err := restConfigOf(f.config)
+	if err != nil {
+		return nil, err
+	}
+	if config.Timeout == 0 { // --request-timeout is not set
+		config = rest.CopyConfig(config)
+		config.Timeout = journalRequestTimeout
+	}
+	reader, err := cluster.NewReader(config)
+	if err != nil {
+		return nil, err
+	}
+	return reader, reach(ctx, reader, config.Host, config.Timeout)
+}
+
+// resolve returns the objects that the words name. A built-in kind is an error for all of them.
+func (f *deleteFlags) resolve(reader *cluster.Reader, words []string) ([]cluster.Ref, error) {
+	namespace, enforced, err := f.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("load kubeconfig: %w", err)
+	}
+	refs, err := reference.NewResolver(reader, namespace, enforced).Words(words)
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range refs {
+		if isBuiltIn(ref) {
+			return nil, fmt.Errorf("%s is of a built-in kind, not a custom resource: use kubectl delete %s %s; nothing was deleted",
+				window.Name(ref), ref.Resource.Resource, ref.Name)
+		}
+	}
+	return refs, nil
+}
+
+// isBuiltIn reports whether the kind is of a group that API servers serve without a CustomResourceDefinition.
+func isBuiltIn(ref cluster.Ref) bool {
+	group := ref.Resource.Group
+	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
+}
+
+// await waits until the objects are gone.
+func (f *deleteFlags) await(ctx context.Context, deleter *window.Deleter, deleted []window.Result) error {
+	if f.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout,
+			fmt.Errorf("it exists after %s (--timeout)", f.timeout))
+		defer cancel()
+	}
+	var errs []error
+	for _, result := range deleted {
+		if result.Gone {
+			continue
+		}
+		if err := deleter.AwaitGone(ctx, result); err != nil {
+			errs = append(errs, fmt.Errorf("wait until %s is gone: %w", window.Name(result.Ref), err))
+		}
+	}
+	return errors.Join(errs...)
+}

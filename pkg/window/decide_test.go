@@ -1,0 +1,215 @@
+package window
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/graceful"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
+	"github.com/exeunt-io/exeunt/test/enumtest"
+)
+
+// states yields every state that the command can observe.
+func states(yield func(State) bool) {
+	for bits := range 16 {
+		for existing := graceful.Live; existing <= graceful.Graceful; existing++ {
+			for request := graceful.NoGrace; request <= graceful.NotEarlier; request++ {
+				s := State{Ours: bits&1 == 1, InField: bits&2 == 2, Annotated: bits&4 == 4}
+				s.State = graceful.State{Existing: existing, Request: request}
+				if bits&8 == 8 {
+					s.Finalizers = graceful.NoneLeft
+				}
+				if unread := s.InField && existing != graceful.Graceful; !unread && !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func TestDecide(t *testing.T) {
+	of := func(existing graceful.Existing, request graceful.Request) State {
+		return State{State: graceful.State{Existing: existing, Request: request}}
+	}
+	bare := of(graceful.Live, graceful.Earlier)
+	bare.Finalizers = graceful.NoneLeft
+	stuck := of(graceful.Graceful, graceful.NoGrace)
+	stuck.Finalizers, stuck.InField = graceful.NoneLeft, true
+	leftover := of(graceful.Live, graceful.NoGrace)
+	leftover.Annotated = true
+	field := of(graceful.Graceful, graceful.Zero)
+	field.InField = true
+	ours := of(graceful.Plain, graceful.Zero)
+	ours.Ours = true
+	for name, tc := range map[string]struct {
+		state State
+		want  Decision
+	}{
+		"plain deletion of a live object":      {of(graceful.Live, graceful.NoGrace), Decision{Delete, graceful.NoGraceRequested}},
+		"#60 grace":                            {of(graceful.Live, graceful.Earlier), Decision{Annotate, graceful.Granted}},
+		"#60 force":                            {of(graceful.Live, graceful.Zero), Decision{Annotate, graceful.ForceRequested}},
+		"#60 no finalizer":                     {bare, Decision{Delete, graceful.NeedsFinalizer}},
+		"#61 earlier":                          {of(graceful.Graceful, graceful.Earlier), Decision{Annotate, graceful.Shortened}},
+		"#61 later":                            {of(graceful.Graceful, graceful.NotEarlier), Decision{Refuse, graceful.NeverLater}},
+		"#61 force":                            {of(graceful.Graceful, graceful.Zero), Decision{Annotate, graceful.ForceRequested}},
+		"#61 no grace":                         {of(graceful.Graceful, graceful.NoGrace), Decision{Nothing, graceful.DeadlineKept}},
+		"#61 plain, force":                     {of(graceful.Plain, graceful.Zero), Decision{Annotate, graceful.ForceRequested}},
+		"#61 plain, grace":                     {of(graceful.Plain, graceful.NotEarlier), Decision{Refuse, graceful.OnlyForceShortens}},
+		"#61 plain, no grace":                  {of(graceful.Plain, graceful.NoGrace), Decision{Nothing, graceful.AlreadyPlain}},
+		"#61 forced, grace":                    {of(graceful.Forced, graceful.NotEarlier), Decision{Refuse, graceful.AlreadyForced}},
+		"#61 forced, force":                    {of(graceful.Forced, graceful.Zero), Decision{Nothing, graceful.ForceRequested}},
+		"#63 leftover of a command that died":  {leftover, Decision{Unannotate, graceful.NoGraceRequested}},
+		"#63 plain, force, at ours":            {ours, Decision{Delete, graceful.ForceRequested}},
+		"#17 in etcd, no finalizer":            {stuck, Decision{Delete, graceful.NoFinalizerLeft}},
+		"#17 in etcd, force at a stock server": {field, Decision{Refuse, FieldStays}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Decide(tc.state); got != tc.want {
+				t.Errorf("Decide(%+v) = %v, want %v", tc.state, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestEveryStateIsDecidedSafely(t *testing.T) {
+	actions := map[Action]int{}
+	for s := range states {
+		decision := Decide(s)
+		actions[decision.Action]++
+		server := graceful.Decide(s.State)
+		moves := server.Action == graceful.SetForced || server.Action == graceful.SetDeadline
+		switch decision.Action {
+		case Annotate:
+			if s.Ours || s.InField || !moves || !s.Request.NamesGrace() || s.Finalizers == graceful.NoneLeft {
+				t.Errorf("%+v: %v, at ours %v", s, decision, server)
+			}
+		case Unannotate:
+			if s.Ours || s.Existing != graceful.Live || s.Request != graceful.NoGrace || !s.Annotated {
+				t.Errorf("%+v: %v", s, decision)
+			}
+		case Refuse:
+			if !s.Request.NamesGrace() || s.Existing == graceful.Live || s.Finalizers == graceful.NoneLeft ||
+				server.Accepted() && decision.Reason != FieldStays {
+				t.Errorf("%+v: %v, at ours %v", s, decision, server)
+			}
+		case Nothing:
+			if s.Existing == graceful.Live || s.Finalizers == graceful.NoneLeft ||
+				s.Request.NamesGrace() && !server.Accepted() {
+				t.Errorf("%+v: %v, at ours %v", s, decision, server)
+			}
+		case Delete:
+			if !s.Ours && moves {
+				t.Errorf("%+v: %v, and nobody writes the deadline", s, decision)
+			}
+		}
+		if s.Ours && moves && decision.Action != Delete {
+			t.Errorf("%+v: %v, and our API server is not asked", s, decision)
+		}
+	}
+	if len(actions) != 5 {
+		t.Errorf("decided %v, want each action", actions)
+	}
+}
+
+func TestEveryActionHasItsOwnName(t *testing.T) {
+	enumtest.ExpectNames(t, Nothing, Unannotate)
+}
+
+// at is a time in a minute of the tests.
+func at(seconds int) time.Time { return time.Date(2026, 1, 2, 3, 4, seconds, 0, time.UTC) }
+
+// object returns an object with a finalizer, deleted at the time unless that is zero.
+func object(deleted time.Time, annotation string) *metav1.ObjectMeta {
+	found := &metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "7", Finalizers: []string{"example.com/f"}}
+	if !deleted.IsZero() {
+		zero := int64(0)
+		found.DeletionTimestamp, found.DeletionGracePeriodSeconds = &metav1.Time{Time: deleted}, &zero
+	}
+	if annotation != "" {
+		found.Annotations = map[string]string{deadline.Annotation: annotation}
+	}
+	return found
+}
+
+func window(start, end int) deadline.Window { return deadline.Window{Start: at(start), End: at(end)} }
+
+func TestWindowKeepsItsStart(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deleted    time.Time
+		annotation string
+		seconds    int64
+		request    graceful.Request
+		want       deadline.Window
+	}{
+		"live":                       {time.Time{}, "", 30, graceful.Earlier, window(10, 40)},
+		"live, force":                {time.Time{}, "", 0, graceful.Zero, window(10, 10)},
+		"live, old annotation":       {time.Time{}, window(0, 5).String(), 30, graceful.Earlier, window(10, 40)},
+		"earlier":                    {at(1), window(0, 59).String(), 30, graceful.Earlier, window(0, 40)},
+		"the same":                   {at(1), window(0, 40).String(), 30, graceful.NotEarlier, window(0, 40)},
+		"later":                      {at(1), window(0, 30).String(), 30, graceful.NotEarlier, window(0, 40)},
+		"force":                      {at(1), window(0, 40).String(), 0, graceful.Zero, window(0, 0)},
+		"plain, force":               {at(1), "", 0, graceful.Zero, window(1, 1)},
+		"plain, inert annotation":    {at(1), "2025-01-02T03:04:05Z/2025-01-02T03:04:05Z", 0, graceful.Zero, window(1, 1)},
+		"a clock that is ahead":      {at(40), window(40, 59).String(), 5, graceful.Earlier, window(40, 41)},
+		"nothing earlier is left":    {at(40), window(40, 41).String(), 5, graceful.NotEarlier, window(40, 41)},
+		"malformed annotation":       {at(1), "soon", 30, graceful.NotEarlier, window(1, 40)},
+		"of a forced deletion":       {at(1), window(1, 1).String(), 30, graceful.NotEarlier, window(1, 40)},
+		"annotation in another zone": {at(1), "2026-01-02T04:04:00+01:00/2026-01-02T04:04:59+01:00", 30, graceful.Earlier, window(0, 40)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state, got := observe(object(tc.deleted, tc.annotation), &tc.seconds, at(10).Add(700*time.Millisecond))
+			if diff := cmp.Diff(tc.want, got); diff != "" || state.Request != tc.request {
+				t.Errorf("observe: %v, want %v\n%s", state.Request, tc.request, diff)
+			}
+		})
+	}
+}
+
+// The window of each request is in force, and no deadline moves later.
+func TestEveryWindowThatIsWrittenIsInForce(t *testing.T) {
+	written := 0
+	for _, deleted := range []time.Time{{}, at(0), at(10), at(20)} { // the clocks of servers differ
+		for _, annotation := range []string{"", window(5, 20).String(), window(5, 50).String(), window(5, 5).String()} {
+			for _, seconds := range []int64{0, 1, 5, 30, deadline.MaxSeconds, 1 << 62} {
+				before := object(deleted, annotation)
+				state, window := observe(before, &seconds, at(10))
+				if Decide(state).Action != Annotate {
+					continue
+				}
+				written++
+				after := object(deleted, window.String())
+				if deleted.IsZero() { // the DELETE follows
+					after = object(at(13), window.String())
+				}
+				read, old := deadline.Of(after), deadline.Of(before)
+				if want := seconds == 0; read.Forced() != want || !want && read.Kind() != deadline.Graceful {
+					t.Errorf("deleted %v, annotation %q, %d seconds: %v", deleted, annotation, seconds, read.Kind())
+				}
+				if old.Kind() == deadline.Graceful && seconds > 0 && !read.Deadline(0).Before(old.Deadline(0)) {
+					t.Errorf("deleted %v, annotation %q, %d seconds: the deadline moves to %v", deleted, annotation, seconds,
+						read.Deadline(0))
+				}
+			}
+		}
+	}
+	if written == 0 {
+		t.Error("no window is written: the test proves nothing")
+	}
+}
+
+func TestLeftoverAnnotationIsSeenWhileItCouldCount(t *testing.T) {
+	for annotation, want := range map[string]bool{
+		"": false, "soon": false, window(0, 30).String(): true,
+		"2026-01-02T03:59:00Z/2026-01-02T04:10:00Z": false,
+	} {
+		if state, _ := observe(object(time.Time{}, annotation), nil, at(10)); state.Annotated != want {
+			t.Errorf("%q: annotated %t, want %t", annotation, state.Annotated, want)
+		}
+	}
+	if state, _ := observe(object(at(1), window(0, 30).String()), nil, at(10)); state.Annotated {
+		t.Error("the annotation of a deletion is no leftover")
+	}
+}
