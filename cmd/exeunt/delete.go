@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
@@ -178,18 +177,12 @@ func (f *deleteFlags) resolve(reader *cluster.Reader, words []string) ([]cluster
 		return nil, err
 	}
 	for _, ref := range refs {
-		if isBuiltIn(ref) {
+		if window.IsBuiltIn(ref.Resource.Group) {
 			return nil, fmt.Errorf("%s is of a built-in kind, not a custom resource: use kubectl delete %s %s; nothing was deleted",
 				window.Name(ref), ref.Resource.Resource, ref.Name)
 		}
 	}
 	return refs, nil
-}
-
-// isBuiltIn reports whether the kind is of a group that API servers serve without a CustomResourceDefinition.
-func isBuiltIn(ref cluster.Ref) bool {
-	group := ref.Resource.Group
-	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
 }
 
 // await waits until the objects are gone.

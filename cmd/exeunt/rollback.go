@@ -36,6 +36,10 @@ their Leases are removed. Finalizers that upstream's programs remove as well sta
 say that nobody serves them and nobody is seen. It does not replace garbage-collector, which
 docs/garbage-collector.md describes.
 
+Once kube-apiserver is upstream's again, on each control plane, it rewrites the deadline of each
+custom resource in its grace period in another spelling, so that informers of controllers get an
+event. No deadline moves. While the API server is that of Exeunt it rewrites none.
+
 Exit codes: 0 nothing is left, 1 error, 2 something is left or a name in --unserved or --abandon-disk
 is near to one that is there, 4 you have to decide first.`
 

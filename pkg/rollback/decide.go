@@ -129,3 +129,12 @@ func DecideSharedFinalizer(s SharedFinalizerState) Decision {
 	}
 	return Decision{Refuse, RemoverNotRead}
 }
+
+// DecideWindow decides about the deletion window of a custom resource in its grace period, which informers have in the
+// form of the API server of Exeunt. server is the API server that is reached.
+func DecideWindow(server Server) Decision {
+	if server != ServerUpstream {
+		return waitFor(server)
+	}
+	return Decision{Rewrite, InformersUnaware}
+}

@@ -123,6 +123,15 @@ func TestUnneededObjectStaysWhileProgramMayRun(t *testing.T) {
 	}
 }
 
+// At our API server a rewrite would be no event for informers that move to upstream's.
+func TestWindowIsRewrittenAtUpstreamsServerOnly(t *testing.T) {
+	for server := ServerUnseen; server <= ServerNone; server++ {
+		if got := DecideWindow(server); got.Changes() != (server == ServerUpstream) || got.Removes() {
+			t.Errorf("%v: %v", server, got)
+		}
+	}
+}
+
 // journalStates yields every value of JournalState.
 func journalStates(yield func(JournalState) bool) {
 	for bits := range 8 {
@@ -204,6 +213,7 @@ func TestStateOf(t *testing.T) {
 		"only kept objects": {[]Decision{{Keep, UpstreamRemoves}}, Done},
 		"waits":             {[]Decision{{Keep, UpstreamRemoves}, {Wait, ExeuntServes}}, Blocked},
 		"refused":           {[]Decision{{Refuse, DiskWouldLeak}}, Blocked},
+		"a rewrite":         {[]Decision{{Rewrite, InformersUnaware}}, Pending},
 		"some can be done":  {[]Decision{{Wait, ExeuntServes}, {Remove, Unneeded}}, Pending},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -257,12 +267,12 @@ func TestEveryEnumValueHasItsOwnName(t *testing.T) {
 	enumtest.ExpectNames(t, ServerUnseen, ServerNone)
 	enumtest.ExpectNames(t, LeaseUnseen, LeaseExpiredTwice)
 	enumtest.ExpectNames(t, PodsUnseen, PodsPresent)
-	enumtest.ExpectNames(t, Keep, SaveAndRemove)
-	enumtest.ExpectNames(t, Unneeded, LaterVersion)
+	enumtest.ExpectNames(t, Keep, Rewrite)
+	enumtest.ExpectNames(t, Unneeded, InformersUnaware)
 	enumtest.ExpectNames(t, RemoverUnseen, RemoverPresent)
 	enumtest.ExpectNames(t, Done, Blocked)
 	enumtest.ExpectNames(t, NothingLeft, DecisionNeeded)
-	for reason := Unneeded; reason <= LaterVersion; reason++ {
+	for reason := Unneeded; reason <= InformersUnaware; reason++ {
 		if reason.Sentence() == "" || reason.Sentence() == reason.String() {
 			t.Errorf("%v has no sentence", reason)
 		}

@@ -16,11 +16,13 @@ const (
 	Remove
 	// SaveAndRemove writes the open entries of the Lease to a file, then removes the Lease.
 	SaveAndRemove
+	// Rewrite writes the annotation in another spelling, which means the same.
+	Rewrite
 )
 
 // String returns the name of the value.
 func (a Action) String() string {
-	return enum.Name(a, "keep", "wait", "refuse", "remove", "save and remove")
+	return enum.Name(a, "keep", "wait", "refuse", "remove", "save and remove", "rewrite")
 }
 
 // Reason is why rollback does so.
@@ -61,6 +63,8 @@ const (
 	ClaimUsesVolume
 	// LaterVersion: this version does not know the annotation or finalizer of Exeunt.
 	LaterVersion
+	// InformersUnaware: informers have the object as the API server of Exeunt served it, and get no event.
+	InformersUnaware
 )
 
 // sentences complete the sentence "left as it is: ..." or "removed: ...".
@@ -81,6 +85,7 @@ var sentences = [...]string{
 	RemoverNotRead:     "it could not be read whether a program serves it",
 	ClaimUsesVolume:    "it protects a volume that a claim uses",
 	LaterVersion:       "a later version of Exeunt added it; use the exeunt of that version",
+	InformersUnaware:   "so that informers read how this API server serves it; the deadline stays",
 }
 
 // String returns the name of the value.
@@ -88,7 +93,7 @@ func (r Reason) String() string {
 	return enum.Name(r, "Unneeded", "ExeuntServes", "ServerNotSeen", "DeletionOpen", "DiskWouldLeak", "DiskAbandoned",
 		"PodStandsBy",
 		"EntriesOpen", "EntriesInterrupted", "EntriesLeft", "UpstreamRemoves", "NobodyServes", "RemoverSeen",
-		"RemoverNotRead", "ClaimUsesVolume", "LaterVersion")
+		"RemoverNotRead", "ClaimUsesVolume", "LaterVersion", "InformersUnaware")
 }
 
 // Sentence explains the reason to the administrator.
@@ -107,3 +112,6 @@ type Decision struct {
 
 // Removes reports whether something is removed.
 func (d Decision) Removes() bool { return d.Action == Remove || d.Action == SaveAndRemove }
+
+// Changes reports whether something is removed or rewritten.
+func (d Decision) Changes() bool { return d.Removes() || d.Action == Rewrite }

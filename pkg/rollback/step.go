@@ -25,7 +25,7 @@ func StateOf(decisions []Decision) StepState {
 	state := Done
 	for _, decision := range decisions {
 		switch decision.Action {
-		case Remove, SaveAndRemove:
+		case Remove, SaveAndRemove, Rewrite:
 			return Pending
 		case Wait, Refuse:
 			state = Blocked

@@ -21,23 +21,23 @@ import (
 // mostErrors is how many removals may fail: without a right all of a kind do.
 const mostErrors = 10
 
-// execute saves the open entries, then removes what may be removed. It continues after an
+// execute saves the open entries, then removes and rewrites what may be removed and rewritten. It continues after an
 // error, and stops if the context ends, an answer does not come, or errors repeat.
 func (o *Options) execute(ctx context.Context, seen *observation) (changed bool, err error) {
 	if err := o.saveOpenEntries(seen); err != nil {
 		return false, err
 	}
 	var errs []error
-	for _, step := range []list{seen.policy, seen.own, seen.shared, seen.leases} {
+	for _, step := range []list{seen.policy, seen.own, seen.shared, seen.leases, seen.windows} {
 		for _, item := range step.items {
-			if !item.decision.Removes() {
+			if !item.decision.Changes() {
 				continue
 			}
 			if ctx.Err() != nil {
 				return changed, context.Cause(ctx)
 			}
 			changed = true
-			if err := o.removeItem(ctx, item); err != nil {
+			if err := o.changeItem(ctx, item); err != nil {
 				errs = append(errs, err)
 			}
 			if isLast := len(errs) == mostErrors; isLast || len(errs) > 0 &&
@@ -49,14 +49,17 @@ func (o *Options) execute(ctx context.Context, seen *observation) (changed bool,
 	return changed, errors.Join(errs...)
 }
 
-// removeItem removes the item, unless it has changed since the decision.
-func (o *Options) removeItem(ctx context.Context, item Item) error {
+// changeItem removes or rewrites the item, unless it has changed since the decision.
+func (o *Options) changeItem(ctx context.Context, item Item) error {
 	writing, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	object, err := item.remove(writing)
+	object, err := item.change(writing)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
+	case err == nil && item.decision.Action == rollback.Rewrite:
+		o.report("rewritten: %s", item)
+		return nil
 	case err == nil && object != nil && item.remains(object):
 		return fmt.Errorf("remove %s: the API server accepted the write and left the object as it was, as an admission webhook can", terminal.Printable(item.String()))
 	case err == nil:
@@ -69,7 +72,11 @@ func (o *Options) removeItem(ctx context.Context, item Item) error {
 // refused says what became of an item that the API server did not remove. The answer to a write may be that
 // of an admission webhook, also "not found": only a read proves that the object is gone.
 func (o *Options) refused(ctx context.Context, item Item, refusal error) error {
-	refusal = fmt.Errorf("remove %s: %w", terminal.Printable(item.String()), refusal)
+	verb := "remove"
+	if item.decision.Action == rollback.Rewrite {
+		verb = "rewrite"
+	}
+	refusal = fmt.Errorf("%s %s: %w", verb, terminal.Printable(item.String()), refusal)
 	if apierrors.ReasonForError(refusal) != metav1.StatusReasonNotFound && !patch.IsStale(refusal) {
 		return refusal
 	}

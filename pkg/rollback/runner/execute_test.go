@@ -105,7 +105,7 @@ func TestOnlyReadProvesThatObjectIsGone(t *testing.T) {
 			item := newItem(blocker.Object{Kind: "PersistentVolume", Name: "v", UID: "1"}, "annotation x: 1",
 				rollback.Decision{Action: rollback.Remove},
 				func(context.Context) (metav1.Object, error) { return tc.object, tc.answer })
-			err := o.removeItem(t.Context(), item)
+			err := o.changeItem(t.Context(), item)
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) ||
 				!strings.Contains(progress.String(), tc.reported) || tc.reported == "" && progress.Len() > 0 {
 				t.Errorf("error %v, progress %q, want %q and %q", err, progress.String(), tc.want, tc.reported)

@@ -25,17 +25,18 @@ type Item struct {
 	Note string `json:"note"`
 
 	decision rollback.Decision
-	// remove removes it, and returns the object as it is then, nil if the object itself is deleted. lease is the Lease of the journal to save first.
-	remove func(context.Context) (metav1.Object, error)
-	lease  *coordinationv1.Lease
+	// change removes or rewrites it, and returns the object as it is then, nil if the object itself is deleted.
+	change func(context.Context) (metav1.Object, error)
+	// lease is the Lease of the journal to save first.
+	lease *coordinationv1.Lease
 }
 
 // newItem returns the item with its decision.
 func newItem(object blocker.Object, part string, decision rollback.Decision,
-	remove func(context.Context) (metav1.Object, error)) Item {
+	change func(context.Context) (metav1.Object, error)) Item {
 	return Item{
 		Object: object, Part: part, Action: decision.Action.String(), Reason: decision.Reason.String(),
-		decision: decision, remove: remove,
+		decision: decision, change: change,
 	}
 }
 

@@ -80,6 +80,7 @@ func (o *Options) observe(ctx context.Context) (*observation, error) {
 	seen.readVolumes(reading)
 	seen.readClaims(reading)
 	seen.addRecyclers()
+	seen.readWindows(reading) // last: a cluster may have many kinds
 	seen.decideLeases()
 	seen.unmatched = seen.matchNames(reading)
 	return seen, context.Cause(ctx)
@@ -99,7 +100,10 @@ type observation struct {
 	// finalizers that upstream removes as well.
 	policy, leases, own, shared list
 	// pending are volumes whose disk only the provisioner of Exeunt deletes.
-	pending   list
+	pending list
+	// windows are deletion windows of custom resources, apiServer is the API server that was reached.
+	windows   list
+	apiServer rollback.Server
 	recyclers map[types.UID]*corev1.Pod
 	// upstreams counts the volumes with a finalizer that upstream removes, by finalizer.
 	upstreams map[string]int

@@ -55,6 +55,7 @@ func newPlan(s *observation) Plan {
 		{Title: "Remove annotations and finalizers of Exeunt", By: "exeunt", State: s.own.state(), Items: s.own.items},
 		s.stepShared(),
 		{Title: "Save open journal entries, remove Leases", By: "exeunt", State: s.leases.state(), Items: s.leases.items},
+		s.stepWindows(),
 	}
 	var states []rollback.StepState
 	var decisions []rollback.Decision

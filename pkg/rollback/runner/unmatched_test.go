@@ -12,6 +12,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
@@ -124,6 +125,10 @@ func clusterOf(t *testing.T, volume *corev1.PersistentVolume) func() (*cluster.R
 	var patched atomic.Bool
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/version" {
+			_, _ = io.WriteString(w, `{"gitVersion":"v1.36.3"}`)
+			return
+		}
 		parts := strings.Split(r.URL.Path, "/")
 		kind, isList := kinds[parts[len(parts)-1]]
 		object := map[string]any{"kind": kind, "apiVersion": strings.Join(parts[2:len(parts)-1], "/"),
@@ -145,7 +150,9 @@ func clusterOf(t *testing.T, volume *corev1.PersistentVolume) func() (*cluster.R
 			t.Error(err)
 		}
 	}
-	return func() (*cluster.Reader, error) { return clustertest.NewReader(t, answer), nil }
+	served := map[string][]metav1.APIResource{"v1": {{Name: "persistentvolumes", Kind: "PersistentVolume"}}}
+	server := clustertest.Discovery{Served: served, Next: http.HandlerFunc(answer)}
+	return func() (*cluster.Reader, error) { return clustertest.NewReader(t, server.ServeHTTP), nil }
 }
 
 // The volume is gone once its finalizer is removed.

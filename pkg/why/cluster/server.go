@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,8 +20,8 @@ func (r *Reader) Version(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("read the version of the API server: %w", err)
 	}
 	var info version.Info
-	if err := json.Unmarshal(text, &info); err != nil {
-		return "", fmt.Errorf("read the version of the API server: %w", err)
+	if err := json.Unmarshal(text, &info); err != nil || info.GitVersion == "" {
+		return "", errors.New("read the version of the API server: the answer names none")
 	}
 	return info.GitVersion, nil
 }

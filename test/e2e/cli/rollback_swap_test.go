@@ -77,7 +77,7 @@ func (c rollbackCommand) rollBackBesideOurs() map[string]*v1.PersistentVolume {
 	c.AwaitVolumeGone(late.Name)
 	c.DeleteClaim("ours-pv-first")
 	c.AwaitVolumeGone(volumes["ours-pv-first"].Name)
-	if got := c.states("--confirm"); got != "done done done pending pending done done blocked" {
+	if got := c.states("--confirm"); got != "done done done pending pending done done blocked done" {
 		c.T.Errorf("before the swap: %s", got)
 	}
 	volumes["late"] = late

@@ -1,0 +1,100 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/rollback"
+	"github.com/exeunt-io/exeunt/pkg/window"
+)
+
+// readWindows reads the custom resources in their grace period, unless the API server is that of Exeunt: what is
+// rewritten there is no event for an informer that resumes its watch at upstream's.
+func (s *observation) readWindows(ctx context.Context) {
+	version, err := s.reader.Version(ctx)
+	switch {
+	case err != nil:
+		s.reader.Note("could not %v", err)
+	case window.IsOurs(version):
+		s.apiServer = rollback.ServerExeunt
+	default:
+		s.apiServer = rollback.ServerUpstream
+		s.readWindowsOf(ctx)
+	}
+	s.windows.unread = s.windows.unread || s.apiServer != rollback.ServerUpstream
+}
+
+// readWindowsOf reads each kind of custom resources. A group that cannot be discovered is that of an aggregated API server.
+func (s *observation) readWindowsOf(ctx context.Context) {
+	kinds, err := s.reader.Discovery().ServerPreferredResources()
+	if len(kinds) == 0 && err != nil {
+		s.windows.unread = true
+		s.reader.Note("could not discover the kinds of the API server: %v", err)
+	}
+	for _, group := range kinds {
+		version, err := schema.ParseGroupVersion(group.GroupVersion)
+		if err != nil || window.IsBuiltIn(version.Group) {
+			continue
+		}
+		for _, kind := range group.APIResources {
+			if slices.Contains(kind.Verbs, "list") && slices.Contains(kind.Verbs, "patch") {
+				s.readWindowsOfKind(ctx, version.WithResource(kind.Name), kind.Kind)
+			}
+		}
+	}
+}
+
+func (s *observation) readWindowsOfKind(ctx context.Context, resource schema.GroupVersionResource, kind string) {
+	found := map[types.UID]bool{} // a list may begin again
+	seen := s.reader.EachMetadata(ctx, resource, metav1.NamespaceAll, func(page []metav1.PartialObjectMetadata) {
+		for i := range page {
+			if text, differs := window.Respelled(&page[i]); differs && !found[page[i].UID] {
+				found[page[i].UID] = true
+				s.addWindow(resource, kind, &page[i], text)
+			}
+		}
+	})
+	s.windows.unread = s.windows.unread || !seen
+}
+
+func (s *observation) addWindow(resource schema.GroupVersionResource, kind string, owner metav1.Object, text string) {
+	object := blocker.Object{Kind: kind, Group: resource.Group, Namespace: owner.GetNamespace(), Name: owner.GetName(),
+		UID: string(owner.GetUID())}
+	path := "/metadata/annotations/" + patch.Escape(deadline.Annotation)
+	change := patch.For(owner).TestDeletion(owner).Test(path, owner.GetAnnotations()[deadline.Annotation]).Set(path, text)
+	rewrite := func(ctx context.Context) (metav1.Object, error) {
+		body, err := change.Bytes()
+		if err != nil {
+			return nil, err
+		}
+		return s.reader.Dynamic().Resource(resource).Namespace(object.Namespace).
+			Patch(ctx, object.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+	}
+	s.windows.items = append(s.windows.items, newItem(object, "annotation "+deadline.Annotation,
+		rollback.DecideWindow(s.apiServer), rewrite))
+}
+
+// stepWindows rewrites deletion windows. Each rewrite is an event for the informers of controllers, whose writes
+// upstream's API server refuses while they have an object as that of Exeunt served it.
+func (s *observation) stepWindows() Step {
+	step := Step{Title: "Rewrite deadlines of custom resources", By: "exeunt", State: s.windows.state(),
+		Items: s.windows.items}
+	if s.apiServer == rollback.ServerExeunt {
+		step.By = "you"
+		step.Text = []string{"The API server is that of Exeunt: put kube-apiserver of upstream back, on each control " +
+			"plane, and run this command again. Deadlines stay meanwhile."}
+	}
+	if len(step.Items) > 0 {
+		step.Text = append(step.Text, fmt.Sprintf("Objects in their grace period: %d. Do not confirm while another API "+
+			"server is still that of Exeunt.", len(step.Items)))
+	}
+	return step
+}
