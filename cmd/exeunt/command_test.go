@@ -50,6 +50,7 @@ var wrongCommandLines = map[string]struct {
 	"one server for two clusters": {[]string{"audit", "--csi-address=s", "--context=a", "--context=b", "--token=t"}, "--token is for one cluster, not 2"},
 	"a negative time to settle":   {[]string{"audit", "--csi-address=s", "--settle=-1s"}, "--settle must not be negative"},
 	"no time for a call":          {[]string{"audit", "--csi-address=s", "--timeout=0s"}, "--timeout must be longer than 0"},
+	"deadlines and volumes":       {[]string{"rollback", "--deadlines-only", "--stopped=d"}, "--deadlines-only leaves volumes alone"},
 	"no kubeconfig of the audit":  {[]string{"audit", "--volumes=f", "--driver=d", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
 }
 

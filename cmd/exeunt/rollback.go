@@ -38,7 +38,8 @@ docs/garbage-collector.md describes.
 
 Once kube-apiserver is upstream's again, on each control plane, it rewrites the deadline of each
 custom resource in its grace period in another spelling, so that informers of controllers get an
-event. No deadline moves. While the API server is that of Exeunt it rewrites none.
+event. No deadline moves. While the API server is that of Exeunt it rewrites none. If
+kube-apiserver alone goes back, and the other programs of Exeunt stay, use --deadlines-only.
 
 Exit codes: 0 nothing is left, 1 error, 2 something is left or a name in --unserved or --abandon-disk
 is near to one that is there, 4 you have to decide first.`
@@ -50,7 +51,9 @@ const rollbackExample = `  # what is left to do?
   # the provisioner of this driver ran without leader election, and has been replaced
   exeunt rollback --confirm --stopped csi.example.com
   # the driver is uninstalled for good: its volumes may go, their disks stay
-  exeunt rollback --confirm --unserved csi.example.com`
+  exeunt rollback --confirm --unserved csi.example.com
+  # kube-apiserver was replaced by upstream's, and the other programs of Exeunt stay
+  exeunt rollback --confirm --deadlines-only`
 
 // newRollbackCommand returns "exeunt rollback".
 func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
@@ -84,6 +87,8 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		"no program runs the loops for volumes any more: remove their finalizers as well")
 	command.Flags().StringSliceVar(&o.AbandonDisk, "abandon-disk", nil,
 		"PersistentVolumes whose disk may stay in storage: remove exeunt.io/reclaim although only Exeunt would delete the disk")
+	command.Flags().BoolVar(&o.DeadlinesOnly, "deadlines-only", false,
+		"rewrite the deadlines of custom resources, and leave everything else to the programs of Exeunt")
 	return command
 }
 
@@ -94,6 +99,11 @@ func (f *rollbackFlags) validate() error {
 	}
 	if f.options.Timeout <= 0 {
 		return errors.New("--timeout must be longer than 0")
+	}
+	o := f.options
+	if o.DeadlinesOnly && (o.Save != "" || o.UnservedLoops || len(o.Stopped)+len(o.Unserved)+len(o.AbandonDisk) > 0) {
+		return errors.New("--deadlines-only leaves volumes alone: leave out --save, --stopped, --unserved, " +
+			"--unserved-loops and --abandon-disk")
 	}
 	return nil
 }

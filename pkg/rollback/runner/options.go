@@ -34,6 +34,8 @@ type Options struct {
 	UnservedLoops bool
 	// AbandonDisk are PersistentVolumes whose disks may stay in storage.
 	AbandonDisk []string
+	// DeadlinesOnly: kube-apiserver alone goes back, and the other programs of Exeunt stay.
+	DeadlinesOnly bool
 	// Timeout is how long the cluster is read.
 	Timeout time.Duration
 	// Progress gets a line for each change.
@@ -75,6 +77,10 @@ func (o *Options) observe(ctx context.Context) (*observation, error) {
 	reading, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	seen := &observation{options: o, reader: reader, recyclers: map[types.UID]*corev1.Pod{}}
+	if o.DeadlinesOnly {
+		seen.readWindows(reading)
+		return seen, context.Cause(ctx)
+	}
 	seen.readPrograms(reading)
 	seen.readPolicy(reading)
 	seen.readVolumes(reading)

@@ -43,25 +43,11 @@ func newPlan(s *observation) Plan {
 		return Plan{}
 	}
 	plan := Plan{Incomplete: append([]string{}, s.reader.Incomplete()...), Unmatched: append([]string{}, s.unmatched.sentences...)}
-	deletions := s.stepPending()
-	entries := s.stepEntries()
-	early := deletions.State != rollback.Done
-	plan.Steps = []Step{
-		s.stepPolicy(),
-		deletions,
-		entries,
-		s.stepProvisioners(early || entries.State != rollback.Done),
-		s.stepLoops(early),
-		{Title: "Remove annotations and finalizers of Exeunt", By: "exeunt", State: s.own.state(), Items: s.own.items},
-		s.stepShared(),
-		{Title: "Save open journal entries, remove Leases", By: "exeunt", State: s.leases.state(), Items: s.leases.items},
-		s.stepWindows(),
-	}
+	plan.Steps = s.steps()
 	var states []rollback.StepState
 	var decisions []rollback.Decision
 	for i := range plan.Steps {
 		step := &plan.Steps[i]
-		step.Number = i + 1
 		step.fillLists()
 		states = append(states, step.State)
 		for _, item := range step.Items {
@@ -70,10 +56,37 @@ func newPlan(s *observation) Plan {
 	}
 	complete := len(plan.Incomplete) == 0 && !s.unmatched.wrong
 	plan.outcome = rollback.OutcomeOf(states, decisions, complete)
-	if s.contradicted() {
+	if !s.options.DeadlinesOnly && s.contradicted() {
 		plan.outcome = rollback.DecisionNeeded
 	}
 	return plan
+}
+
+// steps returns the numbered steps.
+func (s *observation) steps() []Step {
+	last := s.stepWindows()
+	last.Number = 9
+	if s.options.DeadlinesOnly {
+		return []Step{last}
+	}
+	deletions := s.stepPending()
+	entries := s.stepEntries()
+	early := deletions.State != rollback.Done
+	steps := []Step{
+		s.stepPolicy(),
+		deletions,
+		entries,
+		s.stepProvisioners(early || entries.State != rollback.Done),
+		s.stepLoops(early),
+		{Title: "Remove annotations and finalizers of Exeunt", By: "exeunt", State: s.own.state(), Items: s.own.items},
+		s.stepShared(),
+		{Title: "Save open journal entries, remove Leases", By: "exeunt", State: s.leases.state(), Items: s.leases.items},
+		last,
+	}
+	for i := range steps {
+		steps[i].Number = i + 1
+	}
+	return steps
 }
 
 // fillLists replaces nil by empty lists, for JSON.

@@ -55,7 +55,11 @@ func (p *Plan) text(columns int) []byte {
 	}
 	switch p.outcome {
 	case rollback.NothingLeft:
-		text.WriteString("Nothing is left to do. The manifests of Exeunt can be uninstalled.\n")
+		text.WriteString("Nothing is left to do.")
+		if len(p.Steps) > 1 {
+			text.WriteString(" The manifests of Exeunt can be uninstalled.")
+		}
+		text.WriteString("\n")
 	case rollback.SomethingLeft:
 		text.WriteString("Something is left to do: run this command again afterwards.\n")
 	case rollback.DecisionNeeded:

@@ -138,6 +138,20 @@ func TestWindowsStayAtOurServer(t *testing.T) {
 	}
 }
 
+// The other programs of Exeunt stay: nothing of them is read.
+func TestServerAloneGoesBack(t *testing.T) {
+	m := &machines{t: t, version: "v1.36.3", windows: map[string]string{"a": usual}}
+	plan, err := Run(t.Context(), Options{Connect: m.connect, Confirm: true, DeadlinesOnly: true, Timeout: time.Minute,
+		Progress: io.Discard})
+	if err != nil || len(m.patches) != 1 || plan.Outcome() != rollback.NothingLeft || len(plan.Steps) != 1 ||
+		plan.Steps[0].Number != 9 {
+		t.Errorf("error %v, patches %q\n%s", err, m.patches, plan.text(80))
+	}
+	if strings.Contains(string(plan.text(80)), "uninstalled") {
+		t.Errorf("the manifests can be uninstalled:\n%s", plan.text(80))
+	}
+}
+
 func TestRefusedRewriteIsTold(t *testing.T) {
 	m := &machines{t: t, version: "v1.36.3", windows: map[string]string{"a": usual}, denies: http.StatusForbidden}
 	_, err := m.run(true)
