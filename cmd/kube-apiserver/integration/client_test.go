@@ -105,23 +105,40 @@ const (
 	asApply = "application/apply-patch+yaml"
 )
 
+// definitions is the path of all CRDs.
+const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
 // kind is a kind of custom resources of one test, with the status subresource.
 type kind struct {
 	t     *testing.T
 	group string
 	s     *server
 	etcd  *clientv3.Client
+	// decrypt returns the value of a key as it was before its encryption; nil without encryption.
+	decrypt func(key, value string) (string, error)
 }
+
+// plainVersion is a version with the status subresource, in which every field is kept.
+const plainVersion = `{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+		"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`
 
 // newKind creates a CRD at an API server and waits until that server serves it.
 func newKind(t *testing.T, s *server, group string) kind {
 	t.Helper()
-	crd := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"machines.%[1]s"},"spec":{
+	return newKindWith(t, s, group, `"versions":[`+plainVersion+`]`)
+}
+
+// crdOf returns a CRD with further fields of its spec.
+func crdOf(group, spec string) string {
+	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"machines.%[1]s"},"spec":{
 		"group":"%[1]s","scope":"Namespaced","names":{"plural":"machines","singular":"machine","kind":"Machine","listKind":"MachineList"},
-		"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
-		"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`, group)
-	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	if got := s.do(t, http.MethodPost, definitions, asJSON, crd); got.code != http.StatusCreated {
+		%[2]s}}`, group, spec)
+}
+
+// newKindWith creates a CRD with further fields of its spec.
+func newKindWith(t *testing.T, s *server, group, spec string) kind {
+	t.Helper()
+	if got := s.do(t, http.MethodPost, definitions, asJSON, crdOf(group, spec)); got.code != http.StatusCreated {
 		t.Fatalf("create the CRD: %d %s", got.code, got.text)
 	}
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{shared.endpoint}})
@@ -129,7 +146,7 @@ func newKind(t *testing.T, s *server, group string) kind {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = etcd.Close() })
-	k := kind{t, group, s, etcd}
+	k := kind{t: t, group: group, s: s, etcd: etcd}
 	k.at(s).await()
 	return k
 }
@@ -212,7 +229,13 @@ func (k kind) stored(name string) (string, int64) {
 	if len(found.Kvs) == 0 {
 		return "", 0
 	}
-	return string(found.Kvs[0].Value), found.Kvs[0].ModRevision
+	value := string(found.Kvs[0].Value)
+	if k.decrypt != nil {
+		if value, err = k.decrypt(key, value); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	return value, found.Kvs[0].ModRevision
 }
 
 // inEtcd returns the object as it is stored.

@@ -277,7 +277,7 @@ func TestDeletionOfCRDKeepsDeadlines(t *testing.T) {
 	k.create("grace", finalizer)
 	k.create("live", finalizer)
 	_, found := k.graceful("grace", 300)
-	crd := "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/machines." + k.group
+	crd := definitions + "/machines." + k.group
 	if got := k.s.do(t, http.MethodDelete, crd, asJSON, nil); got.code != http.StatusOK {
 		t.Fatalf("%d %s", got.code, got.text)
 	}
