@@ -1,0 +1,127 @@
+package integration
+
+import (
+	"errors"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
+)
+
+// exeunt runs the command line at an API server, and returns what it prints and its exit code.
+func exeunt(t *testing.T, server string, args ...string) (string, int) {
+	t.Helper()
+	kubeconfig := filepath.Join(shared.folder, server, "admin.kubeconfig")
+	command := exec.CommandContext(t.Context(), filepath.Join(binaries(), "exeunt"),
+		append(args, "--kubeconfig="+kubeconfig)...)
+	output, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("run exeunt, which make programs builds: %v", err)
+	}
+	return strings.TrimSpace(string(output)), command.ProcessState.ExitCode()
+}
+
+// seen wants that an object is deleted in the same way at each API server.
+func (k kind) seen(name string, want deadline.Kind, others ...kind) time.Time {
+	k.t.Helper()
+	found := deletionOf(k.get(name).body)
+	for _, other := range append(others, k) {
+		if at := deletionOf(other.get(name).body); at.kind != want || !at.end.Equal(found.end) {
+			k.t.Errorf("%s: %+v, want %v until %v", name, at, want, found.end)
+		}
+	}
+	return found.end
+}
+
+// #60 to #63: the command line at our API server and at a stock one, and what a controller reads at each.
+func TestCommandGivesOneDeadlineAtAllServers(t *testing.T) {
+	k := newKind(t, ours(t), "command.example.com")
+	stock := k.at(mustServe(t, shared.stock)).await()
+	for _, server := range []string{"ours", "stock"} {
+		t.Run(server, func(t *testing.T) {
+			k, stock := k.in(t), stock.in(t)
+			object := "machines." + k.group + "/" + server
+			run := func(code int, words string, args ...string) {
+				t.Helper()
+				got, exit := exeunt(t, server, append([]string{"delete", object, "--wait=false"}, args...)...)
+				if exit != code || !strings.Contains(got, words) {
+					t.Errorf("delete %v: %q, exit code %d, want %q", args, got, exit, words)
+				}
+			}
+			k.create(server, finalizer)
+			run(0, "deleted, its deadline is", "--grace-period=300")
+			first := k.seen(server, deadline.Graceful, stock)
+			run(0, "deleted, its deadline is", "--grace-period=60")
+			second := k.seen(server, deadline.Graceful, stock)
+			if !second.Before(first) {
+				t.Errorf("the deadline moves from %v to %v", first, second)
+			}
+			run(1, "a deadline can only move earlier", "--grace-period=90")
+			run(0, "is already being deleted, its deadline is")
+			if end := k.seen(server, deadline.Graceful, stock); !end.Equal(second) {
+				t.Errorf("the deadline moves from %v to %v", second, end)
+			}
+			run(0, "deleted, by force", "--force")
+			k.seen(server, deadline.Forced, stock)
+			stock.patch(server, withoutFinalizers)
+			k.gone(server)
+
+			k.create(server, finalizer)
+			run(0, "deleted, without a grace period")
+			k.seen(server, deadline.Unspecified, stock)
+			run(1, "which only --force changes", "--grace-period=5")
+			run(0, "deleted, by force", "--force")
+			k.seen(server, deadline.Forced, stock)
+			k.patch(server, withoutFinalizers)
+			k.gone(server)
+		})
+	}
+}
+
+func TestCommandSaysThatGateIsOff(t *testing.T) {
+	k := newKind(t, ours(t), "off.example.com")
+	off := k.at(mustServe(t, shared.gateOff)).await()
+	off.create("a", finalizer)
+	got, code := exeunt(t, "gate-off", "delete", "machines."+k.group+"/a", "--grace-period=300", "--wait=false")
+	if code != 1 || !strings.Contains(got, "was deleted, but its grace period is not in force") {
+		t.Errorf("%q, exit code %d", got, code)
+	}
+}
+
+// #53: a controller has the object in its informer as our API server served it, and resumes its watch at a stock one.
+func TestRollbackEndsRefusalsOfInformers(t *testing.T) {
+	k := newKind(t, ours(t), "rollback.example.com")
+	stock := k.at(mustServe(t, shared.stock)).await()
+	k.create("a", finalizer)
+	_, granted := k.graceful("a", 300)
+	cached := k.get("a").body
+	version := k.list().GetResourceVersion()
+	if got := stock.without("a", cached.DeepCopy(), finalizer, true); got.code != http.StatusUnprocessableEntity {
+		t.Fatalf("before: %d %s", got.code, got.text)
+	}
+	if got, code := exeunt(t, "ours", "rollback", "--deadlines-only", "--confirm"); code != 2 ||
+		!strings.Contains(got, "9. blocked  Rewrite deadlines of custom resources") ||
+		k.get("a").body.GetResourceVersion() != cached.GetResourceVersion() {
+		t.Errorf("at ours: %s, exit code %d", got, code)
+	}
+	got, _ := exeunt(t, "stock", "rollback", "--deadlines-only", "--confirm") // other tests leave objects of their own
+	if !strings.Contains(strings.Join(strings.Fields(got), " "),
+		"rewritten: annotation exeunt.io/deletion-window of Machine default/a") {
+		t.Errorf("at stock: %s", got)
+	}
+	events := stock.events(version)
+	if len(events) != 1 || events[0].Object["type"] != "MODIFIED" {
+		t.Fatalf("the informer gets %d events: %v", len(events), events)
+	}
+	fresh := object(events[0])
+	deletionAtStock(t, answer{body: fresh}, granted)
+	if got := stock.without("a", fresh, finalizer, true); got.code != http.StatusOK {
+		t.Errorf("after: %d %s", got.code, got.text)
+	}
+	k.gone("a")
+}
