@@ -57,6 +57,8 @@ type sandboxFlags struct {
 	faults string
 	keep   bool
 	node   bool
+	// graceful: the cluster is for custom resources with a grace period, and has no volumes.
+	graceful bool
 }
 
 // newCommand returns the command.
@@ -67,11 +69,16 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Run the cluster of the demo until Ctrl-C, to try commands in it",
 		Long: "sandbox runs the cluster of the demo until Ctrl-C, to try commands in it. It has no nodes.\n\n" +
 			"With --node it runs kubelet and containerd on this machine, for pods that use volumes. That needs Linux,\n" +
-			"the root user, and programs that \"make node\" builds in a clone of the repository.",
+			"the root user, and programs that \"make node\" builds in a clone of the repository.\n\n" +
+			"With --graceful-deletion it runs kube-apiserver of Exeunt, which gives custom resources the grace period\n" +
+			"of kubectl delete, and two controllers that honor it. That needs Linux, and \"make apiserver\".",
 		Args:          terminal.RejectUnknown,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if flags.graceful {
+				return flags.runGraceful(command.Context(), streams)
+			}
 			if flags.node {
 				return flags.runNode(command.Context(), streams)
 			}
@@ -97,6 +104,8 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	set.StringVar(&flags.faults, "faults", "",
 		"YAML or JSON file with a list of faults of the driver: method, volume, code, times, every, latency, hang, disconnect, after, response")
 	set.BoolVar(&flags.keep, "keep", false, "keep data and logs at the end, and print their directory")
+	set.BoolVar(&flags.graceful, "graceful-deletion", false,
+		"run kube-apiserver of Exeunt and the controllers of examples/virtual-machine and examples/database instead of volumes")
 	set.BoolVar(&flags.node, "node", false, "run a cluster with a real node (Linux, as root, after \"make node\")")
 	return command
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/examples"
 	"github.com/exeunt-io/exeunt/pkg/csimock"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
@@ -36,6 +37,10 @@ type ClusterConfig struct {
 	Keep bool
 	// Progress prints what is being started, and what is kept.
 	Progress Progress
+	// KubeAPIServer is the path of a kube-apiserver that runs instead of upstream's, or "".
+	KubeAPIServer string
+	// Examples: the manifests of the controllers in examples are applied instead of those of our controllers.
+	Examples bool
 	// Died is called with the reason when a program ends without being stopped, from a
 	// goroutine of its own.
 	Died func(error)
@@ -61,10 +66,15 @@ func StartCluster(ctx context.Context, config ClusterConfig) (*Cluster, error) {
 		return nil, fmt.Errorf("make directory of the cluster: %w", err)
 	}
 	c := &Cluster{config: config, dir: dir}
+	manifests := []fs.FS{deploy.Manifests}
+	if config.Examples {
+		manifests = []fs.FS{examples.Manifests}
+	}
 	err = config.Progress.Do(ctx, "starting etcd and kube-apiserver", func(ctx context.Context) (err error) {
 		c.sandbox, err = sandbox.StartCluster(ctx, sandbox.ClusterConfig{
-			Config:    sandbox.Config{Binaries: config.Binaries, Dir: dir, AuditObjects: true},
-			Manifests: []fs.FS{deploy.Manifests}, Died: config.Died,
+			Config: sandbox.Config{Binaries: config.Binaries, Dir: dir, AuditObjects: true,
+				KubeAPIServer: config.KubeAPIServer},
+			Manifests: manifests, Died: config.Died,
 		})
 		return err
 	})

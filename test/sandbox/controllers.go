@@ -130,6 +130,11 @@ func (b Binaries) UpstreamPath(name string) (string, error) {
 // NodePath returns the absolute path of a program for a cluster with a real node.
 func (b Binaries) NodePath(name string) (string, error) { return b.find("node", name, "make node") }
 
+// GracefulPath returns the absolute path of a program for graceful deletion of custom resources.
+func (b Binaries) GracefulPath(name string) (string, error) {
+	return b.find("", name, "make apiserver")
+}
+
 // CheckUpstream returns an error if one of upstream's programs is missing.
 func (b Binaries) CheckUpstream() error {
 	for _, name := range []string{upstreamLoops, upstreamSidecar} {

@@ -38,6 +38,8 @@ type Config struct {
 	// SeparateEtcd runs etcd in a process of its own, so that its CPU time can be told from
 	// that of the API server.
 	SeparateEtcd bool
+	// KubeAPIServer is the path of a kube-apiserver that runs instead of the built-in one, or "".
+	KubeAPIServer string
 }
 
 // ControlPlane is a running etcd and kube-apiserver.
@@ -124,6 +126,9 @@ func (c *ControlPlane) args() []string {
 		args = append(args, "--etcd="+c.Etcd.ready)
 	case !c.config.Durable:
 		args = append(args, "--in-memory-speed")
+	}
+	if c.config.KubeAPIServer != "" {
+		args = append(args, "--kube-apiserver="+c.config.KubeAPIServer)
 	}
 	for _, extra := range c.config.ExtraArgs {
 		args = append(args, "--extra-arg="+extra)

@@ -42,7 +42,7 @@ type Config struct {
 // Run runs the stories and leaves no process behind. The error names each story in which
 // our programs left something.
 func Run(ctx context.Context, config Config) error {
-	if err := config.Binaries.CheckUpstream(); err != nil {
+	if err := config.checkPrograms(); err != nil {
 		return err
 	}
 	late := fmt.Errorf("the stories were not finished within %s, see --timeout", config.Timeout)
@@ -75,8 +75,61 @@ type runner struct {
 	end func(error)
 }
 
+// checkPrograms returns an error if a program of the stories is missing.
+func (c Config) checkPrograms() error {
+	own, shared := c.split()
+	if len(shared) > 0 {
+		if err := c.Binaries.CheckUpstream(); err != nil {
+			return err
+		}
+	}
+	if len(own) > 0 {
+		_, err := demo.ExamplePrograms(c.Binaries, sandbox.VirtualMachine)
+		return err
+	}
+	return nil
+}
+
+// split returns the stories that have an API server of their own, and the others.
+func (c Config) split() (own, shared []Story) {
+	for _, story := range c.Stories {
+		if story.ownServer {
+			own = append(own, story)
+		} else {
+			shared = append(shared, story)
+		}
+	}
+	return own, shared
+}
+
 // run runs all stories.
-func (r *runner) run(ctx context.Context) (results []Result, err error) {
+func (r *runner) run(ctx context.Context) ([]Result, error) {
+	own, shared := r.split()
+	var results []Result
+	if len(shared) > 0 {
+		found, err := r.runShared(ctx, shared)
+		if err != nil {
+			return nil, err
+		}
+		results = found
+	}
+	for _, story := range own {
+		if err := r.Printer.Begin(story); err != nil {
+			return nil, err
+		}
+		for _, pair := range r.Pairs {
+			result, err := r.runOwn(ctx, story, pair)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, result)
+		}
+	}
+	return results, nil
+}
+
+// runShared runs stories in one cluster.
+func (r *runner) runShared(ctx context.Context, stories []Story) (results []Result, err error) {
 	r.cluster, err = demo.StartCluster(ctx, demo.ClusterConfig{Binaries: r.Binaries, Keep: r.Keep, Progress: r.Progress,
 		Died: r.died})
 	if err != nil {
@@ -86,8 +139,7 @@ func (r *runner) run(ctx context.Context) (results []Result, err error) {
 	if err := r.cluster.ApplyClass(ctx); err != nil {
 		return nil, err
 	}
-	stories, err := r.supported()
-	if err != nil {
+	if stories, err = r.supported(stories); err != nil {
 		return nil, err
 	}
 	for _, story := range stories {
@@ -107,12 +159,12 @@ func (r *runner) run(ctx context.Context) (results []Result, err error) {
 
 // supported returns the stories that can run on this version of Kubernetes, and says which
 // ones are left out.
-func (r *runner) supported() ([]Story, error) {
+func (r *runner) supported(all []Story) ([]Story, error) {
 	served, err := r.cluster.ServesAdmission()
 	if err != nil || served {
-		return r.Stories, err
+		return all, err
 	}
-	stories, left := withoutAdmission(r.Stories)
+	stories, left := withoutAdmission(all)
 	for _, name := range left {
 		fmt.Fprintf(r.Progress.Out,
 			"sandbox: this version of Kubernetes has no MutatingAdmissionPolicy, so the story %s is left out\n", name)

@@ -107,7 +107,7 @@ func runNamespace(ctx context.Context, s *session) ([]Measure, error) {
 			func() error { return s.finalizeNamespace(ctx) },
 			func() error { return s.awaitNothing(ctx) })
 	})
-	return []Measure{{"seconds until namespace and PVs are gone", fmt.Sprintf("%.1f", took.Seconds())}}, err
+	return []Measure{{Name: "seconds until namespace and PVs are gone", Value: fmt.Sprintf("%.1f", took.Seconds())}}, err
 }
 
 // inOrder calls steps up to the first error.
@@ -129,5 +129,5 @@ func timed(do func() error) (time.Duration, error) {
 
 // rate returns a measure of things per second.
 func rate(name string, count int, took time.Duration) Measure {
-	return Measure{name, fmt.Sprintf("%.0f", float64(count)/took.Seconds())}
+	return Measure{Name: name, Value: fmt.Sprintf("%.0f", float64(count)/took.Seconds())}
 }

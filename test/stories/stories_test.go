@@ -19,7 +19,7 @@ import (
 var results = []Result{
 	{Story: "killed", Pair: demo.Ours},
 	{Story: "killed", Pair: demo.Upstream, VolumesLeft: 1},
-	{Story: "pv-first", Pair: demo.Ours, Measures: []Measure{{"volumes bound per second", "90"}}},
+	{Story: "pv-first", Pair: demo.Ours, Measures: []Measure{{Name: "volumes bound per second", Value: "90"}}},
 	{Story: "pv-first", Pair: demo.Upstream, VolumesLeft: 2, Unfinished: "wait until x: not within 5m0s"},
 }
 
@@ -42,9 +42,6 @@ func TestSelectKeepsTheOrderOfTheTable(t *testing.T) {
 	if err != nil || len(chosen) != 2 || chosen[0].Name != "killed" || chosen[1].Name != "namespace" {
 		t.Errorf("Select = %v, %v", chosen, err)
 	}
-	if all, err := Select(nil); err != nil || len(all) != len(All()) {
-		t.Errorf("Select of no names = %v, %v, want all", all, err)
-	}
 	if _, err := Select([]string{"x"}); err == nil || !strings.Contains(err.Error(), "killed, policy-race, pv-first") {
 		t.Errorf("Select of an unknown name: %v, want the known names", err)
 	}
@@ -58,14 +55,41 @@ func TestOnlyOurResultsCanBreakAPromise(t *testing.T) {
 		ours Result
 		want string
 	}{
-		"a volume is left":  {Result{Story: "a", Pair: demo.Ours, VolumesLeft: 1}, "leave nothing behind: a: 1 volumes left"},
-		"it did not finish": {Result{Story: "a", Pair: demo.Ours, Unfinished: "late"}, "leave nothing behind: a: 0 volumes left; late"},
+		"a volume is left":  {Result{Story: "a", Pair: demo.Ours, VolumesLeft: 1}, "keep what was promised: a: 1 volumes left"},
+		"it did not finish": {Result{Story: "a", Pair: demo.Ours, Unfinished: "late"}, "keep what was promised: a: 0 volumes left; late"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := broken(append(results, tc.ours)); err == nil || err.Error() != tc.want {
 				t.Errorf("broken = %v, want %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// A story with an API server of its own has no volumes, and promises what is measured.
+func TestPromisedValueThatIsMissedIsNamed(t *testing.T) {
+	result := Result{Story: "grace", Pair: demo.Ours, NoVolumes: true,
+		Measures: []Measure{{Name: "guests that shut down cleanly", Value: "19", Promised: "20"}}}
+	const want = "keep what was promised: grace: guests that shut down cleanly: 19 instead of 20"
+	if err := broken([]Result{result}); err == nil || err.Error() != want || len(result.all()) != 1 {
+		t.Errorf("broken = %v, want %s; measures %v", err, want, result.all())
+	}
+	result.Measures[0].Value = "20"
+	if err := broken([]Result{result}); err != nil {
+		t.Error(err)
+	}
+}
+
+// make demo does not build kube-apiserver of Exeunt.
+func TestStoryWithItsOwnServerIsRunIfNamed(t *testing.T) {
+	chosen, err := Select([]string{"grace", "killed"})
+	own, shared := Config{Stories: chosen}.split()
+	if err != nil || len(own) != 1 || own[0].Name != "grace" || len(shared) != 1 {
+		t.Errorf("%v, %v, %v", own, shared, err)
+	}
+	chosen, err = Select(nil)
+	if own, shared := (Config{Stories: chosen}).split(); err != nil || len(own) > 0 || len(shared) != len(All())-1 {
+		t.Errorf("by default: %v, %v, %v", own, shared, err)
 	}
 }
 
