@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -83,5 +84,18 @@ func TestReportedRefusalIsStuck(t *testing.T) {
 				t.Errorf("the verdict is %v", found.Verdict)
 			}
 		})
+	}
+}
+
+// The deletion timestamp of an object in its grace period is ahead: what is reported before is about its deletion.
+func TestRefusalInGracePeriodIsReported(t *testing.T) {
+	served := refusedClaim("Removing the finalizer kubernetes.io/pvc-protection failed: no", time.Minute)
+	claim := served.Next.(clustertest.Objects)["persistentvolumeclaims"][0]
+	claim.SetDeletionTimestamp(ptr.To(metav1.NewTime(time.Now().Add(time.Hour))))
+	claim.SetDeletionGracePeriodSeconds(ptr.To[int64](7200))
+	e := NewExplorer(clustertest.NewReader(t, served.ServeHTTP), cluster.Commands{}, false)
+	report, err := e.Explain(t.Context(), refTo("persistentvolumeclaims", "PersistentVolumeClaim", "n", "c"))
+	if err != nil || report.Verdict != blocker.Stuck {
+		t.Errorf("the report is %+v, %v; want stuck", report, err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
 
 // Graph holds the objects of all collected kinds. The zero value is not usable.
@@ -157,8 +159,8 @@ func (g *Graph) changePolicy(n *node, object metav1.Object) {
 	if n.waits() || n.owner != nil {
 		own := n.own()
 		own.epoch, own.passed = own.epoch+1, false
-		if deleted := object.GetDeletionTimestamp(); deleted != nil {
-			own.deleted = deleted.Time
+		if deletion := deadline.Of(object); deletion.Kind() != deadline.NotDeleted {
+			own.deleted = deletion.Requested()
 		}
 	}
 	if n.waits() {

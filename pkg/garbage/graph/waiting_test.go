@@ -3,9 +3,21 @@ package graph_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
+
+func TestOwnerInGraceWaitsSinceItsRequest(t *testing.T) {
+	w := newWorld()
+	w.observe(pods, "owner", deleted(metav1.FinalizerDeleteDependents), func(o *metav1.PartialObjectMetadata) {
+		o.DeletionTimestamp.Time, o.DeletionGracePeriodSeconds = now.Add(4*time.Minute), ptr.To[int64](300)
+	})
+	if owner, found := w.WaitingOwner("owner"); !found || !owner.Deleted.Equal(now.Add(-time.Minute)) {
+		t.Errorf("the owner waits since %v, want since the request a minute ago", owner.Deleted)
+	}
+}
 
 func TestOneOwnerSpeaksForCycle(t *testing.T) {
 	w := newWorld()

@@ -25,6 +25,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/protection"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -261,7 +262,7 @@ func (c *Snapshots) trackSwept(snapshot metav1.Object) bool {
 	key := controller.Key(snapshot)
 	c.Waiting.Wait(waiting.Deletion{
 		Object: referenceTo(snapshot), Finalizer: finalizer.SnapshotSource,
-		Since: snapshot.GetDeletionTimestamp().Time, Reason: blocker.SnapshotRunning,
+		Since: deadline.Of(snapshot).Requested(), Reason: blocker.SnapshotRunning,
 		Blocker: func() (blocker.Blocker, bool) { return c.snapshotRunning(key) },
 	})
 	return true

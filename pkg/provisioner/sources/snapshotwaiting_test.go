@@ -4,12 +4,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/controller/waiting"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
@@ -54,6 +57,32 @@ func TestSweepTracksSnapshotThatIsRestored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The deletion timestamp of a custom resource in its grace period is ahead.
+func TestSnapshotInGraceWaitsSinceItsRequest(t *testing.T) {
+	begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of a bubble of package synctest
+	protected := snapshot("snap", string(finalizer.SnapshotSource))
+	protected.DeletionTimestamp = &metav1.Time{Time: begin.Add(4 * time.Minute)}
+	protected.DeletionGracePeriodSeconds = ptr.To[int64](300)
+	w := newWorld(t, 0, protected)
+	controllertest.EventsAfter(t, func(t *testing.T, tracker *waiting.Tracker) {
+		w.Waiting, w.Serves = tracker, func(*v1.PersistentVolumeClaim) bool { return true }
+		if err := w.claims.GetStore().Add(from("snap", v1.ClaimPending)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(30 * time.Second)
+		const want = `# HELP exeunt_deletion_waiting_oldest_seconds Age of the oldest deletion that waits, in seconds, by the reason; 0 if none waits.
+# TYPE exeunt_deletion_waiting_oldest_seconds gauge
+exeunt_deletion_waiting_oldest_seconds{blocker="SnapshotRunning"} 90
+`
+		if err := testutil.CollectAndCompare(tracker, strings.NewReader(want), "exeunt_deletion_waiting_oldest_seconds"); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A sweep that fails at its second page has tracked the snapshots of its first one.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/garbage/reference"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -92,19 +92,8 @@ func evidence(source blocker.Source, format string, values ...any) blocker.Evide
 	return blocker.Evidence{Source: source, Text: fmt.Sprintf(format, values...)}
 }
 
-// askedAt returns when the deletion was requested: the deletion timestamp is the end of the
-// grace period.
-func askedAt(object metav1.Object) string {
-	asked := object.GetDeletionTimestamp()
-	if asked == nil {
-		return ""
-	}
-	grace := time.Duration(0)
-	if seconds := object.GetDeletionGracePeriodSeconds(); seconds != nil {
-		grace = time.Duration(*seconds) * time.Second
-	}
-	return blocker.Time(asked.Add(-grace))
-}
+// askedAt returns when the deletion was requested, "" if it was not.
+func askedAt(object metav1.Object) string { return blocker.Time(deadline.Of(object).Requested()) }
 
 // resourceWord returns how kubectl names the kind of the object, such as widgets.example.com.
 func resourceWord(e chain.Explorer, object *unstructured.Unstructured) string {

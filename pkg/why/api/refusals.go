@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/why/api/schema"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -64,9 +65,10 @@ func (t target) isOver(message string) bool {
 // webhook may have been mended since: that a probe passes makes it unknown.
 func (t target) reported(ctx context.Context, e chain.Explorer, probed bool) []blocker.Blocker {
 	events, _ := cluster.EventsOf(ctx, e.Reader(), t.object.GetKind(), t.object)
+	asked := deadline.Of(t.object).Requested()
 	events = slices.DeleteFunc(events, func(event corev1.Event) bool {
 		at := cluster.EventTime(event)
-		return event.Reason != writeRefused || at.Before(t.object.GetDeletionTimestamp().Time) ||
+		return event.Reason != writeRefused || at.Before(asked) ||
 			e.Reader().Now().Sub(at) > holder.FreshError || t.isOver(event.Message)
 	})
 	if len(events) == 0 {

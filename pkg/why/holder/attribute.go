@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
@@ -30,7 +31,7 @@ func (f Finder) Attribute(ctx context.Context, object *unstructured.Unstructured
 	suspects, named := families.Suspects(candidates)
 	b := blocker.Blocker{
 		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,
-		Since: blocker.Time(deletionAsked(object)), Evidence: attributionEvidence(attribution),
+		Since: blocker.Time(deadline.Of(object).Requested()), Evidence: attributionEvidence(attribution),
 		Next: f.askStep(object, finalizer, suspects),
 	}
 	for _, suspect := range suspects[:min(maxSuspects, len(suspects))] {

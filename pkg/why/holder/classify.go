@@ -10,6 +10,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
 
 // startTime is how long a container or a workload counts as starting.
@@ -116,8 +117,8 @@ type condition struct {
 // podCondition returns the state of the pod by all its containers: ready, starting, crashing,
 // degraded or unready.
 func (p *program) podCondition(pod *corev1.Pod, now time.Time) condition {
-	if pod.DeletionTimestamp != nil {
-		return condition{state: blocker.WorkloadUnready, text: "is being deleted", since: pod.DeletionTimestamp.Time}
+	if deletion := deadline.Of(pod); deletion.Kind() != deadline.NotDeleted {
+		return condition{state: blocker.WorkloadUnready, text: "is being deleted", since: deletion.Requested()}
 	}
 	ready, all := podHas(pod, corev1.PodReady), podHas(pod, corev1.ContainersReady)
 	if ready == corev1.ConditionTrue {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 )
@@ -105,6 +106,14 @@ func TestPodCondition(t *testing.T) {
 				t.Errorf("the state is %v (%s), want %v", got.state, got.text, tc.want)
 			}
 		})
+	}
+}
+
+func TestPodInGraceIsDeletedSinceItsRequest(t *testing.T) {
+	pod := deleted(newPod(time.Hour, nil))
+	pod.DeletionTimestamp.Time, pod.DeletionGracePeriodSeconds = now.Add(20*time.Second), ptr.To[int64](30)
+	if got := (&program{}).podCondition(pod, now); !got.since.Equal(now.Add(-10 * time.Second)) {
+		t.Errorf("the pod is being deleted since %v, want since the request 10 s ago", got.since)
 	}
 }
 

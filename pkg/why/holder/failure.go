@@ -12,6 +12,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
@@ -32,7 +33,7 @@ type failure struct {
 func (f Finder) failure(ctx context.Context, object *unstructured.Unstructured, controllers []families.Controller,
 	driver string) (*failure, bool) {
 	events, seen := cluster.EventsOf(ctx, f.Reader, object.GetKind(), object)
-	asked := deletionAsked(object)
+	asked := deadline.Of(object).Requested()
 	for _, controller := range controllers {
 		if found := eventFailure(events, controller, driver, asked, f.Reader.Now()); found != nil {
 			return found, seen
@@ -42,19 +43,6 @@ func (f Finder) failure(ctx context.Context, object *unstructured.Unstructured, 
 		}
 	}
 	return nil, seen
-}
-
-// deletionAsked returns when the deletion of the object was requested, or the zero time.
-func deletionAsked(object *unstructured.Unstructured) time.Time {
-	deletion := object.GetDeletionTimestamp()
-	if deletion == nil {
-		return time.Time{}
-	}
-	grace := object.GetDeletionGracePeriodSeconds()
-	if grace == nil {
-		return deletion.Time
-	}
-	return deletion.Add(-time.Duration(*grace) * time.Second)
 }
 
 // eventFailure returns the latest warning of the controller that is fresh and has no success

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
@@ -33,7 +34,7 @@ func (f Finder) Judge(ctx context.Context, object *unstructured.Unstructured, fi
 		finding.Next = strings.TrimSuffix(finding.Next+"\n"+f.RemovalStep(object, finalizer, family.Force), "\n")
 	}
 	finding.Since = max(finding.Since,
-		blocker.Time(deletionAsked(object))) // nothing blocks a deletion before it was asked for
+		blocker.Time(deadline.Of(object).Requested())) // nothing blocks a deletion before it was asked for
 	return blocker.Blocker{
 		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: reason, Verdict: verdict,
 		Holder: finding.Holder, Since: finding.Since, Evidence: finding.Evidence, Next: finding.Next,

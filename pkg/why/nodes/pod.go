@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/podend"
@@ -162,18 +163,12 @@ func (o *observation) observeCollector(ctx context.Context, e chain.Explorer) {
 	}
 }
 
-// askedAt returns when the deletion was requested: the deletion timestamp is the end of
-// the grace period.
-func (o *observation) askedAt() time.Time {
-	return o.pod.DeletionTimestamp.Add(-time.Duration(*o.pod.DeletionGracePeriodSeconds) * time.Second)
-}
-
 // blocker returns the blocker of the pod: the node if it is the node's fault, else the pod.
 func (o *observation) blocker(e chain.Explorer, object *unstructured.Unstructured, reason blocker.Reason,
 	verdict blocker.Verdict) blocker.Blocker {
 	found := blocker.Blocker{
 		Object: cluster.ObjectOf(object), Reason: reason, Verdict: verdict, Evidence: o.evidence,
-		Holder: "kubelet of node " + o.pod.Spec.NodeName, Since: blocker.Time(o.askedAt()),
+		Holder: "kubelet of node " + o.pod.Spec.NodeName, Since: blocker.Time(deadline.Of(o.pod).Requested()),
 		Next: o.next(e.Commands(), reason),
 	}
 	if reason == blocker.NodeGone || reason == blocker.NodeUnreachable {

@@ -12,6 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/blocker/volume"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -278,8 +279,7 @@ func isCreationError(content *unstructured.Unstructured, at time.Time) bool {
 			return false
 		}
 	}
-	deletion := content.GetDeletionTimestamp()
-	return deletion != nil && at.Before(deletion.Time)
+	return at.Before(deadline.Of(content).Requested()) // the zero time without a deletion
 }
 
 // contentError reports whether the deletion of the snapshot in storage fails now.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -20,17 +21,7 @@ import (
 const recently = 10 * time.Minute
 
 // askedAt returns when the deletion of the object was asked for, "" if it was not.
-func askedAt(object metav1.Object) string {
-	deletion := object.GetDeletionTimestamp()
-	if deletion == nil {
-		return ""
-	}
-	grace := time.Duration(0)
-	if seconds := object.GetDeletionGracePeriodSeconds(); seconds != nil {
-		grace = time.Duration(*seconds) * time.Second
-	}
-	return blocker.Time(deletion.Add(-grace))
-}
+func askedAt(object metav1.Object) string { return blocker.Time(deadline.Of(object).Requested()) }
 
 // WaitsSince returns since when the object waits for its deletion, or for that of its disk, "" if it does not.
 func WaitsSince(object *unstructured.Unstructured) string {
