@@ -28,7 +28,7 @@ func whySchema(t *testing.T) string {
 		reflect.TypeFor[blocker.Reason]():  namesFrom(blocker.ClaimExists),
 		reflect.TypeFor[blocker.Verdict](): namesFrom(blocker.Gone),
 		reflect.TypeFor[blocker.Source](): {
-			string(blocker.FromField), string(blocker.FromEvent), string(blocker.FromLease), string(blocker.FromCondition),
+			string(blocker.FromField), string(blocker.FromAnnotation), string(blocker.FromEvent), string(blocker.FromLease), string(blocker.FromCondition),
 			string(blocker.FromWorkload), string(blocker.FromManagedFields), string(blocker.FromProbe), string(blocker.FromList),
 		},
 	}}
@@ -76,6 +76,8 @@ func (s schema) of(typ reflect.Type) node {
 		return node{"type": "string"}
 	case reflect.Bool:
 		return node{"type": "boolean"}
+	case reflect.Pointer: // nil is null
+		return node{"anyOf": []any{node{"type": "null"}, s.of(typ.Elem())}}
 	case reflect.Slice:
 		return node{"type": "array", "items": s.of(typ.Elem())}
 	case reflect.Struct:

@@ -30,6 +30,7 @@ type Source string
 // The sources of evidence.
 const (
 	FromField         Source = "field"
+	FromAnnotation    Source = "annotation"
 	FromEvent         Source = "event"
 	FromLease         Source = "lease"
 	FromCondition     Source = "condition"
@@ -72,7 +73,9 @@ type Report struct {
 	Verdict Verdict `json:"verdict"`
 	// Since is the time, in RFC 3339, since when the object waits: that of its deletion, or of the release
 	// of a volume. "" if it does not wait.
-	Since    string    `json:"since"`
+	Since string `json:"since"`
+	// Deadline is nil if the object was not deleted, or without a grace period.
+	Deadline *Deadline `json:"deadline"`
 	Blockers []Blocker `json:"blockers"`
 	// Incomplete names what could not be read, and which right would allow to read it.
 	Incomplete []string `json:"incomplete"`

@@ -45,7 +45,7 @@ func TestReportSurvivesJSON(t *testing.T) {
 	if diff := cmp.Diff(report, read); diff != "" {
 		t.Errorf("read back, the report differs:\n%s", diff)
 	}
-	const want = `{"object":{"kind":"PersistentVolume","namespace":"","name":"pv","uid":"u"},"verdict":"stuck","since":"","blockers":[` +
+	const want = `{"object":{"kind":"PersistentVolume","namespace":"","name":"pv","uid":"u"},"verdict":"stuck","since":"","deadline":null,"blockers":[` +
 		`{"object":{"kind":"","namespace":"","name":"","uid":""},"finalizer":"","reason":"DriverRefuses","holder":"","verdict":"stuck",` +
 		`"since":"","evidence":[],"next":"","blockers":[]}],"incomplete":[]}`
 	if string(text) != want {

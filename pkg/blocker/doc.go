@@ -6,7 +6,8 @@
 //
 //	Gone     the object does not exist, or never existed
 //	None     no deletion was requested
-//	Waiting  the blocker was seen alive, and reports no error: it will act
+//	Waiting  the blocker was seen alive, and reports no error: it will act. Or a grace period
+//	         has not ended
 //	Unknown  nothing shows that the blocker will act, and nothing shows that it will not
 //	Stuck    evidence shows that waiting does not help: an error reported now, a
 //	         controller proven gone, or a rule of the API. Age alone is no evidence

@@ -29,6 +29,7 @@ const (
 	TooLateToProtect
 	PolicyRetain
 	GracePeriod
+	LeftInGrace
 	KubeletStopping
 	NodeUnreachable
 	NodeGone
@@ -171,9 +172,15 @@ var descriptions = [...]Description{
 	},
 	GracePeriod: {
 		Name:    "GracePeriod",
-		Meaning: "The pod ends within its grace period.",
-		Look:    "metadata.deletionTimestamp of the pod, which is the end of its grace period.",
-		Force:   "The processes of the pod may still run and write to its volumes.",
+		Meaning: "The grace period of the pod, or the custom resource, has not ended.",
+		Look:    "metadata.deletionTimestamp, which is the end of the grace period if metadata.deletionGracePeriodSeconds is above 0; else the annotation exeunt.io/deletion-window.",
+		Force:   "The processes of the pod may still run and write to its volumes; what the custom resource stands for is not stopped cleanly.",
+	},
+	LeftInGrace: {
+		Name:    "LeftInGrace",
+		Meaning: "The custom resource has no finalizer, and a grace period in metadata.deletionGracePeriodSeconds: the API server does not remove it by itself, before its deadline or after.",
+		Look:    "metadata.finalizers and metadata.deletionGracePeriodSeconds of the object.",
+		Force:   "Nothing: delete the object once more, which removes it at once.",
 	},
 	KubeletStopping: {
 		Name:    "KubeletStopping",

@@ -40,6 +40,8 @@ type candidate struct {
 	ref   cluster.Ref
 	uid   types.UID
 	since time.Time
+	// deadline is nil for a deletion without a grace period.
+	deadline *blocker.Deadline
 	likeness
 }
 
@@ -170,7 +172,7 @@ func (f *finding) add(resource cluster.Resource, object metav1.ObjectMeta, since
 	f.found = append(f.found, candidate{
 		ref: cluster.Ref{Resource: resource.GroupVersionResource, Kind: resource.Kind, Namespace: object.Namespace,
 			Name: object.Name},
-		uid: object.UID, since: since,
+		uid: object.UID, since: since, deadline: blocker.DeadlineOf(&object),
 		likeness: likeness{resource.GroupResource().String(), driver, phase, strings.Join(object.Finalizers, " ")},
 	})
 }

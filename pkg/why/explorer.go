@@ -83,9 +83,9 @@ func (e *Explorer) explain(ctx context.Context, ref cluster.Ref) (blocker.Report
 
 // report explains an object that was read.
 func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured) blocker.Report {
-	t := &tree{Explorer: e, seen: map[types.UID]bool{}}
+	t := &tree{Explorer: e, root: object.GetUID(), seen: map[types.UID]bool{}}
 	found := t.Explain(ctx, object)
-	if len(found) > 0 && object.GetDeletionTimestamp() != nil {
+	if len(found) > 0 && object.GetDeletionTimestamp() != nil && found[0].Reason != blocker.LeftInGrace {
 		refusals := api.Refusals(ctx, t, object)
 		if len(refusals) == 0 {
 			found = api.NameDeniers(ctx, t, object, found)
@@ -96,7 +96,7 @@ func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured
 		found = api.Unresolvable(t, object)
 	}
 	report := blocker.Report{Object: cluster.ObjectOf(object), Since: storage.WaitsSince(object),
-		Blockers: found}.Normalized()
+		Deadline: blocker.DeadlineOf(object), Blockers: found}.Normalized()
 	report.Verdict = blocker.Worst(report.Blockers)
 	if len(found) == 0 && object.GetDeletionTimestamp() != nil { // it goes just now
 		report.Verdict = blocker.Waiting
@@ -108,6 +108,8 @@ func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured
 // tree explains one object and those that it waits for.
 type tree struct {
 	*Explorer
+	root types.UID // of the explained object
+
 	mu   sync.Mutex
 	seen map[types.UID]bool
 }
@@ -117,10 +119,15 @@ func (t *tree) Explain(ctx context.Context, object *unstructured.Unstructured) [
 	if !isAsked(object) || !t.enter(object.GetUID()) {
 		return nil
 	}
-	if explain, special := t.kinds[object.GroupVersionKind().GroupKind()]; special {
-		return explain(ctx, t, object)
+	explain, special := t.kinds[object.GroupVersionKind().GroupKind()]
+	if !special {
+		explain = chain.FinalizerBlockers
 	}
-	return chain.FinalizerBlockers(ctx, t, object)
+	found := explain(ctx, t, object)
+	if len(found) == 0 {
+		return api.LeftInGrace(ctx, t, object)
+	}
+	return found
 }
 
 // enter reports whether the object is not yet in the tree, and adds it.
@@ -147,6 +154,10 @@ func isAsked(object *unstructured.Unstructured) bool {
 
 // Finalizer returns the blocker of one finalizer.
 func (t *tree) Finalizer(ctx context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
+	return t.inGrace(object, t.blockerOf(ctx, object, finalizer))
+}
+
+func (t *tree) blockerOf(ctx context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
 	if explain, special := t.finalizers[finalizer]; special {
 		return explain(ctx, t, object, finalizer)
 	}

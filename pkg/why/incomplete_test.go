@@ -38,7 +38,12 @@ func partlyForbidden(t *testing.T, forbidden ...string) *Explorer {
 	node := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: "node", UID: "node"}}
 	objects := clustertest.Objects{"persistentvolumes": {volume, other}, "nodes": {node}}
-	reader := clustertest.NewReader(t, func(w http.ResponseWriter, r *http.Request) {
+	return NewExplorer(clustertest.NewReader(t, forbidding(objects, forbidden...)), cluster.Commands{}, false)
+}
+
+// forbidding refuses requests for these resources, and answers everything else by next.
+func forbidding(next http.Handler, forbidden ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		for _, resource := range forbidden {
 			if strings.Contains(r.URL.Path+"/", "/"+resource+"/") {
 				w.Header().Set("Content-Type", "application/json")
@@ -47,9 +52,8 @@ func partlyForbidden(t *testing.T, forbidden ...string) *Explorer {
 				return
 			}
 		}
-		objects.ServeHTTP(w, r)
-	})
-	return NewExplorer(reader, cluster.Commands{}, false)
+		next.ServeHTTP(w, r)
+	}
 }
 
 func TestReportNamesOnlyWhatItsObjectNeeds(t *testing.T) {

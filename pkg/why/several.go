@@ -89,6 +89,6 @@ func (c candidate) unknown(note string) blocker.Report {
 	return blocker.Report{
 		Object: blocker.Object{Kind: c.ref.Kind, Group: c.ref.Resource.Group, Namespace: c.ref.Namespace, Name: c.ref.Name,
 			UID: string(c.uid)},
-		Verdict: blocker.Unknown, Incomplete: []string{note},
+		Verdict: blocker.Unknown, Deadline: c.deadline, Incomplete: []string{note},
 	}.Normalized()
 }

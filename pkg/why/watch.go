@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -158,7 +159,7 @@ func (s *watchState) recreated(ctx context.Context, before, now blocker.Object) 
 // alike reports whether two reports differ in evidence, times and next steps only, which may
 // differ with each explanation.
 func alike(a, b blocker.Report) bool {
-	return a.Object == b.Object && a.Verdict == b.Verdict && sameBlockers(a.Blockers, b.Blockers) &&
+	return a.Object == b.Object && a.Verdict == b.Verdict && ptr.Equal(a.Deadline, b.Deadline) && sameBlockers(a.Blockers, b.Blockers) &&
 		fmt.Sprint(a.Incomplete) == fmt.Sprint(b.Incomplete)
 }
 

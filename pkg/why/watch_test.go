@@ -219,3 +219,18 @@ func TestObjectThatIsNotGoneIsNoOtherOne(t *testing.T) {
 		expectPrinted(t, s, "waiting GracePeriod", "gone", "waiting GracePeriod")
 	})
 }
+
+func TestWatchPrintsDeadlineThatMovesEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{at: func(second time.Duration) (blocker.Report, error) {
+			report := pod("1", blocker.GracePeriod, "")
+			report.Deadline = &blocker.Deadline{Time: "2026-01-01T12:05:00Z"}
+			if second >= 20*time.Second {
+				report.Deadline.Time = "2026-01-01T12:01:00Z"
+			}
+			return report, nil
+		}}
+		s.run(t)
+		expectPrinted(t, s, "waiting GracePeriod", "waiting GracePeriod")
+	})
+}

@@ -155,7 +155,7 @@ func (t target) schemaErrors(ctx context.Context, e chain.Explorer) []blocker.Bl
 
 // definition reads the definition of the object's kind: absent for built-in kinds.
 func (t target) definition(ctx context.Context, e chain.Explorer) (*unstructured.Unstructured, cluster.Presence) {
-	if !isDefinedGroup(t.mapping.Resource.Group) {
+	if !IsDefinedGroup(t.mapping.Resource.Group) {
 		return nil, cluster.Absent
 	}
 	return definitionOf(ctx, e, t.mapping.Resource.GroupResource())

@@ -127,5 +127,5 @@ var builtInGroups = []string{
 	"resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
 }
 
-// isDefinedGroup reports whether the kinds of the group may be custom resources.
-func isDefinedGroup(group string) bool { return !slices.Contains(builtInGroups, group) }
+// IsDefinedGroup reports whether the kinds of the group may be custom resources.
+func IsDefinedGroup(group string) bool { return !slices.Contains(builtInGroups, group) }

@@ -31,9 +31,38 @@ func (p page) report(report blocker.Report) string {
 	if p.wide && report.Object.UID != "" {
 		fmt.Fprintf(&b, "  uid: %s\n", terminal.Printable(report.Object.UID))
 	}
+	p.deadline(&b, report.Deadline)
 	p.blockers(&b, "", report.Blockers)
 	p.incomplete(&b, report.Incomplete)
 	return b.String()
+}
+
+// deadline writes until when the object may end gracefully, and where that was read.
+func (p page) deadline(b *strings.Builder, deadline *blocker.Deadline) {
+	if deadline == nil {
+		return
+	}
+	where := string(deadline.Source) + " " + deadline.Where()
+	switch {
+	case deadline.Forced:
+		p.field(b, "  ", "forced", p.since(deadline.Time)+", the object is to end at once; by "+where)
+	default:
+		p.field(b, "  ", "deadline", fmt.Sprintf("%s (%s), %s; by %s", deadline.Time, p.left(*deadline), deadline.Length(),
+			where))
+	}
+}
+
+// left returns the time that is left of a grace period, or since when it has ended.
+func (p page) left(deadline blocker.Deadline) string {
+	end, err := time.Parse(time.RFC3339, deadline.Time)
+	switch {
+	case err != nil:
+		return ""
+	case deadline.Passed(p.now):
+		return "passed " + duration.HumanDuration(p.now.Sub(end)) + " ago"
+	default:
+		return duration.HumanDuration(end.Sub(p.now)) + " left"
+	}
 }
 
 // ending completes the first line of a report without blockers.

@@ -219,3 +219,37 @@ func TestNamesOfSeveralNamespacesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestDeadlineIsPrintedWithTimeLeft(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deadline blocker.Deadline
+		want     string
+		row      string
+	}{
+		"ahead": {blocker.Deadline{Requested: "2026-01-01T11:59:00Z", Time: "2026-01-01T12:04:00Z", Source: blocker.FromField},
+			"  deadline: 2026-01-01T12:04:00Z (4m left), 300 s after the request of\n    2026-01-01T11:59:00Z; by field metadata.deletionTimestamp\n", "Machine n/a, deadline 4m left"},
+		"passed": {blocker.Deadline{Requested: "2026-01-01T11:50:00Z", Time: "2026-01-01T11:55:00Z", Source: blocker.FromAnnotation},
+			"  deadline: 2026-01-01T11:55:00Z (passed 5m ago), 300 s after the request of\n    2026-01-01T11:50:00Z; by annotation exeunt.io/deletion-window\n", "Machine n/a, deadline passed 5m ago"},
+		"forced": {blocker.Deadline{Requested: "2026-01-01T11:55:00Z", Time: "2026-01-01T11:55:00Z", Forced: true, Source: blocker.FromAnnotation},
+			"  forced: 2026-01-01T11:55:00Z (5m), the object is to end at once; by annotation\n    exeunt.io/deletion-window\n", "Machine n/a, forced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := blocker.Report{Object: blocker.Object{Kind: "Machine", Namespace: "n", Name: "a"},
+				Verdict: blocker.Waiting, Deadline: &tc.deadline}
+			var one, all strings.Builder
+			if err := (printer.Printer{Out: &one}).Report(report, now); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(one.String(), tc.want) {
+				t.Errorf("printed is %q, want %q at its end", one.String(), tc.want)
+			}
+			expectNarrow(t, one.String())
+			if err := (printer.Printer{Out: &all}).Survey(why.Survey{Items: []blocker.Report{report}}, now); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(all.String(), tc.row) {
+				t.Errorf("the list is %q, want %q in it", all.String(), tc.row)
+			}
+		})
+	}
+}

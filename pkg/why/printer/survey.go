@@ -61,12 +61,24 @@ func (p page) group(b *strings.Builder, group why.Group) {
 			fmt.Fprintf(b, "  ... and %d more, -o name or -o wide lists all\n", left)
 			break
 		}
-		b.WriteString(p.row(p.object(item.Object), p.age(why.Since(item))))
+		b.WriteString(p.row(p.object(item.Object)+p.grace(item.Deadline), p.age(why.Since(item))))
 	}
 	if group.Root != nil {
 		p.next(b, "  ", group.Root.Next)
 	}
 	p.incomplete(b, group.Incomplete())
+}
+
+// grace says how an object in a list was deleted, "" if without a grace period.
+func (p page) grace(deadline *blocker.Deadline) string {
+	switch {
+	case deadline == nil:
+		return ""
+	case deadline.Forced:
+		return ", forced"
+	default:
+		return ", deadline " + p.left(*deadline)
+	}
 }
 
 // holder names what a group of objects waits for.
