@@ -38,6 +38,8 @@ type Setup struct {
 	NoProvisioner bool
 	// NoPrograms runs the mock driver only.
 	NoPrograms bool
+	// SeparateEtcd lets the test store objects past the API server.
+	SeparateEtcd bool
 	// Restarts gives the API server an address to which it can return.
 	Restarts bool
 	// DriverFlags, ControllerFlags and ProvisionerFlags are further flags of the mock
@@ -78,8 +80,9 @@ func startCluster(ctx context.Context, how Setup) (c *Cluster, err error) {
 		}
 	}()
 	c.sandbox, err = sandbox.StartCluster(ctx, sandbox.ClusterConfig{
-		Config: sandbox.Config{Binaries: Binaries(), Dir: dir}, FixedAddress: how.Restarts,
-		Manifests: []fs.FS{deploy.Manifests},
+		Config:       sandbox.Config{Binaries: Binaries(), Dir: dir, SeparateEtcd: how.SeparateEtcd},
+		FixedAddress: how.Restarts,
+		Manifests:    []fs.FS{deploy.Manifests},
 	})
 	if err != nil {
 		return c, err

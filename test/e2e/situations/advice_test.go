@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/reference"
@@ -41,6 +43,13 @@ func (r *place) expectAdviceOf(reader *cluster.Reader, blockers []blocker.Blocke
 	}
 }
 
+// isLeftInGrace reports whether a custom resource has a grace period in its fields and no finalizer: it is removed
+// by one more deletion only.
+func isLeftInGrace(object *unstructured.Unstructured) bool {
+	seconds := object.GetDeletionGracePeriodSeconds()
+	return object.GetKind() == widget.kind && seconds != nil && *seconds > 0 && len(object.GetFinalizers()) == 0
+}
+
 // expectDeletesOnce wants a command that deletes an object to name one that is not being deleted. By
 // force a pod is deleted once more.
 func (r *place) expectDeletesOnce(reader *cluster.Reader, words []string) {
@@ -56,7 +65,7 @@ func (r *place) expectDeletesOnce(reader *cluster.Reader, words []string) {
 	refs, err := reference.NewResolver(reader, namespace, true).Words([]string{words[2] + "/" + words[3]})
 	r.Must(err, "find what "+strings.Join(words, " ")+" deletes")
 	object, presence, _ := reader.Live(r.Ctx, refs[0])
-	if presence == cluster.Present && object.GetDeletionTimestamp() != nil {
+	if presence == cluster.Present && object.GetDeletionTimestamp() != nil && !isLeftInGrace(object) {
 		r.T.Errorf("the step %q deletes what is being deleted", strings.Join(words, " "))
 	}
 }

@@ -32,6 +32,8 @@ type situation struct {
 	absent string
 	// evidence are texts that the evidence of the report has to contain.
 	evidence []string
+	// printed are texts that the program has to print.
+	printed []string
 	// step carries out the next step, and plays the programs that cannot run here. The object
 	// has to go afterwards. nil for situations whose deletion was not requested.
 	step func(r *place)
@@ -46,6 +48,7 @@ func situations() []situation {
 		otherUses,
 		nodePods, operators(), healthyOperators(), mixed(),
 		foregroundDeletions(), namespaces(), refusals(), advised, reported,
+		inGrace,
 	)
 }
 
@@ -62,6 +65,7 @@ func TestSituations(t *testing.T) {
 			report := r.why(args...)
 			e.expect(t, report)
 			r.expectAdvice(report)
+			r.expectPrinted(args, e.printed)
 			if report.Verdict == blocker.Stuck {
 				r.expectStuckOrUnknownWithoutRights(args)
 			} else {
@@ -122,6 +126,20 @@ func (e situation) expect(t *testing.T, report blocker.Report) {
 	}
 	if !strings.Contains(strings.Join(next, "\n"), e.next) {
 		t.Errorf("the next steps are %q, want %q among them", next, e.next)
+	}
+}
+
+// expectPrinted wants the texts in what the program prints.
+func (r *place) expectPrinted(args, texts []string) {
+	r.T.Helper()
+	if len(texts) == 0 {
+		return
+	}
+	stdout, stderr, _ := r.run(append([]string{"why", "-o", "wide", "-n", r.Namespace}, args...)...)
+	for _, text := range texts {
+		if !strings.Contains(stdout, text) {
+			r.T.Errorf("exeunt why %v printed %s and %q, want %q", args, stdout, stderr, text)
+		}
 	}
 }
 
