@@ -91,12 +91,15 @@ func (d deletion) inGrace() bool {
 	return seconds > 0
 }
 
-// restore writes the deletion into the metadata of the object after the write.
+// restore writes the deletion into the metadata of the object after the write. The timestamp of a plain deletion is no
+// deadline: the API server may move it, as at stock.
 func (d deletion) restore(metadata map[string]any) {
-	metadata[window.Timestamp] = d.timestamp
-	metadata[window.Seconds] = d.seconds
-	if d.seconds == nil {
-		delete(metadata, window.Seconds)
+	if d.kind != graceful.Plain {
+		metadata[window.Timestamp] = d.timestamp
+		metadata[window.Seconds] = d.seconds
+		if d.seconds == nil {
+			delete(metadata, window.Seconds)
+		}
 	}
 	switch {
 	case !d.hasWindow:
