@@ -98,17 +98,19 @@ func decideForced(s State) Decision {
 	return Decision{Keep, AlreadyForced}
 }
 
+// decideGraceful moves the deadline earlier. An object without room has its grace period from another program.
 func decideGraceful(s State) Decision {
-	switch s.Request {
-	case Zero:
-		return Decision{SetForced, ForceRequested}
-	case Earlier:
-		return Decision{SetDeadline, Shortened}
-	case NotEarlier:
+	switch {
+	case s.Request == NotEarlier:
 		return Decision{Keep, NeverLater}
-	default:
+	case s.Request == NoGrace:
 		return Decision{Keep, DeadlineKept}
+	case s.NoRoom:
+		return Decision{Keep, NoRoom}
+	case s.Request == Zero:
+		return Decision{SetForced, ForceRequested}
 	}
+	return Decision{SetDeadline, Shortened}
 }
 
 // Action is what the API server does with the object that a stock API server would store.

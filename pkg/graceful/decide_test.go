@@ -41,6 +41,10 @@ var rows = map[string]struct {
 	"#15 live, 300, full":                     {State{Live, Earlier, Held, true}, Decision{SetPlain, NoRoom}},
 	"#15 plain, 0, full":                      {State{Plain, Zero, Held, true}, Decision{Leave, NoRoom}},
 	"#15 plain, 300, full":                    {State{Plain, NotEarlier, Held, true}, Decision{Leave, NoRoom}},
+	"#17 graceful, 0, full":                   {State{Graceful, Zero, Held, true}, Decision{Keep, NoRoom}},
+	"#17 graceful, earlier, full":             {State{Graceful, Earlier, Held, true}, Decision{Keep, NoRoom}},
+	"#17 graceful, not earlier, full":         {State{Graceful, NotEarlier, Held, true}, Decision{Keep, NeverLater}},
+	"#17 graceful, no grace, full":            {State{Graceful, NoGrace, Held, true}, Decision{Keep, DeadlineKept}},
 	"#16 graceful, foreground, no grace":      {State{Graceful, NoGrace, FirstAdded, false}, Decision{Keep, NoGraceRequested}},
 	"#16 graceful, foreground, 60":            {State{Graceful, Earlier, FirstAdded, false}, Decision{Keep, NeedsFinalizer}},
 	"#16 plain, foreground, 0":                {State{Plain, Zero, FirstAdded, false}, Decision{Leave, NoFinalizer}},
@@ -179,7 +183,7 @@ func TestEveryRowOfTheTableIsATest(t *testing.T) {
 	if count != 120 {
 		t.Errorf("%d states, want 120", count)
 	}
-	for _, number := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 30, 31, 33, 37, 38} {
+	for _, number := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 30, 31, 33, 37, 38} {
 		found := false
 		for name := range rows {
 			found = found || strings.HasPrefix(name, fmt.Sprintf("#%d ", number))

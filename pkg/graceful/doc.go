@@ -22,6 +22,7 @@
 //	12     forced         held          none; > 0         Keep, AlreadyForced                     7, 9
 //	13     deleting       none left     any               Remove, NoFinalizerLeft                 10 to 12
 //	15     live, plain    held          0, > 0, no room   as without a grace period, NoRoom
+//	17     graceful       held          0, earlier; full  Keep, NoRoom
 //	16     deleting       added         any               no deadline changes, NeedsFinalizer if a grace period was requested
 //	30,31  deleting       none left     other write       Remove, NoFinalizerLeft
 //	33,37  deleting       any           other write       Keep, DeadlineKept

@@ -22,8 +22,10 @@ type deletion struct {
 	window     string
 	hasWindow  bool
 	finalizers bool
-	uid        types.UID
-	version    string
+	// full: another program stored a grace period, and the annotations have no room for a window.
+	full    bool
+	uid     types.UID
+	version string
 }
 
 // metadataOf returns the metadata of an object, which may be empty and must not be changed then.
@@ -59,6 +61,7 @@ func read(metadata map[string]any) deletion {
 	found.seconds = metadata[window.Seconds]
 	annotations, _ := metadata[window.Annotations].(map[string]any)
 	found.window, found.hasWindow = annotations[deadline.Annotation].(string)
+	found.full = found.inGrace() && !found.hasWindow && !window.Fits(metadata, window.Length)
 	uid, _ := metadata["uid"].(string)
 	found.uid = types.UID(uid)
 	found.version, _ = metadata["resourceVersion"].(string)

@@ -332,6 +332,42 @@ func TestGracePeriodInEtcdBecomesWindow(t *testing.T) {
 	}
 }
 
+// #17: without room for a window the object stays as the other program wrote it, and its finalizers can go.
+func TestGracePeriodInEtcdWithoutRoom(t *testing.T) {
+	w := newWorld(t, "f", "g")
+	object := w.etcd.read(t)
+	object.SetAnnotations(map[string]string{"k": strings.Repeat("x", validation.TotalAnnotationSizeLimitB-1)})
+	metadata := metadataOf(object)
+	metadata[window.Timestamp], metadata[window.Seconds] = window.Format(noon.Add(5*time.Minute)), int64(300)
+	if err := w.etcd.write(object); err != nil {
+		t.Fatal(err)
+	}
+	version := w.etcd.version
+	for _, request := range []struct {
+		grace   *int64
+		warning string
+	}{{nil, ""}, {ptr.To[int64](0), "no room"}, {ptr.To[int64](10), "no room"}, {ptr.To[int64](600), "stays"}} {
+		_, heard := w.delete(request.grace)
+		if text := strings.Join(heard, "; "); (text == "") != (request.warning == "") || !strings.Contains(text, request.warning) {
+			t.Errorf("warning %q, want %q", text, request.warning)
+		}
+	}
+	if w.etcd.version != version {
+		t.Errorf("version %d, was %d; in etcd %.200s", w.etcd.version, version, w.etcd.data)
+	}
+	for left := 1; left >= 0; left-- {
+		if _, err := w.update(t.Context(), func(object *unstructured.Unstructured) error {
+			object.SetFinalizers(object.GetFinalizers()[:left])
+			return nil
+		}); err != nil {
+			t.Errorf("%d finalizers left: %v", left, err)
+		}
+	}
+	if w.etcd.data != nil {
+		t.Errorf("in etcd %.200s", w.etcd.data)
+	}
+}
+
 func BenchmarkUpdateOfLiveObject(b *testing.B) {
 	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "uid": "u",
 		"annotations": map[string]any{"a": "b"}}}}

@@ -155,19 +155,15 @@ func deadlineAfter(now time.Time, seconds int64) time.Time {
 
 // fits reports whether the annotations have room for the annotation that the write may need.
 func (w *write) fits(metadata map[string]any, request graceful.Request) bool {
-	size := len(deadline.Annotation) + len(deadline.Window{}.String())
-	if request == graceful.OtherWrite && w.before.hasWindow {
-		size = len(deadline.Annotation) + len(w.before.window)
-	} else if request == graceful.OtherWrite && !w.before.inGrace() {
-		return true // none is added
+	switch {
+	case request != graceful.OtherWrite:
+		return window.Fits(metadata, window.Length)
+	case w.before.hasWindow:
+		return window.Fits(metadata, len(w.before.window))
+	case w.before.inGrace() && !w.before.full:
+		return window.Fits(metadata, window.Length)
 	}
-	annotations, _ := metadata[window.Annotations].(map[string]any)
-	for key, value := range annotations {
-		if text, ok := value.(string); ok && key != deadline.Annotation {
-			size += len(key) + len(text)
-		}
-	}
-	return size <= validation.TotalAnnotationSizeLimitB
+	return true // none is added
 }
 
 // noRoom is the error of stock for annotations that are too long.

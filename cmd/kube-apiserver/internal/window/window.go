@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
@@ -51,10 +52,15 @@ func Stored(object *unstructured.Unstructured) *unstructured.Unstructured {
 		return object
 	}
 	requested := end.Add(-time.Duration(min(seconds, deadline.MaxSeconds)) * time.Second)
+	added := !matches(Annotation(metadata), requested, end)
+	if added && !Fits(metadata, Length) {
+		// Another program stored the grace period. A window above the limit would refuse each removal of a finalizer.
+		return object
+	}
 	stored := maps.Clone(metadata)
 	stored[Timestamp] = Format(requested)
 	stored[Seconds] = int64(0)
-	if !matches(Annotation(metadata), requested, end) {
+	if added {
 		SetAnnotation(stored, deadline.Window{Start: requested, End: end}.String())
 	}
 	content := maps.Clone(object.Object)
@@ -77,6 +83,21 @@ func parse(text string) (time.Time, bool) {
 
 // Format writes a time as API servers write it.
 func Format(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// Length is the length of a window in UTC.
+var Length = len(deadline.Window{}.String())
+
+// Fits reports whether the annotations stay within their limit if that of the deletion window has the length.
+func Fits(metadata map[string]any, length int) bool {
+	size := len(deadline.Annotation) + length
+	annotations, _ := metadata[Annotations].(map[string]any)
+	for key, value := range annotations {
+		if text, ok := value.(string); ok && key != deadline.Annotation {
+			size += len(key) + len(text)
+		}
+	}
+	return size <= validation.TotalAnnotationSizeLimitB
+}
 
 // Annotation returns the annotation of the deletion window in the metadata of an object.
 func Annotation(metadata map[string]any) string {

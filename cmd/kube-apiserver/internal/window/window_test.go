@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -105,6 +107,20 @@ func TestStoredNeverHoldsGracePeriod(t *testing.T) {
 		stored := Stored(object(Format(at(0)), seconds, ""))
 		if got := *stored.GetDeletionGracePeriodSeconds(); got != 0 {
 			t.Errorf("%d seconds: %d in etcd", seconds, got)
+		}
+	}
+}
+
+// To the byte. Above the limit no write would pass, and none could remove a finalizer.
+func TestStoredAddsNoWindowWithoutRoom(t *testing.T) {
+	fits := validation.TotalAnnotationSizeLimitB - len("k") - len(deadline.Annotation) - len(span(0, 30))
+	for size, want := range map[int]int64{fits: 0, fits + 1: 30} {
+		foreign := object(Format(at(30)), int64(30), "")
+		foreign.SetAnnotations(map[string]string{"k": strings.Repeat("x", size)})
+		before := text(t, foreign)
+		stored := Stored(foreign)
+		if got := *stored.GetDeletionGracePeriodSeconds(); got != want || want > 0 && text(t, stored) != before {
+			t.Errorf("%d bytes: %d seconds in etcd, want %d", size, got, want)
 		}
 	}
 }
