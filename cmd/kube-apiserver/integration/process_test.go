@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,11 +27,14 @@ func binaries() string {
 	return filepath.Join("..", "..", "..", "bin")
 }
 
+// program is the path of our API server.
+func program() string { return filepath.Join(binaries(), "kube-apiserver") }
+
 // lab is what all tests share: one etcd, and API servers on it.
 type lab struct {
 	folder   string
 	endpoint string
-	stops    []func()
+	running  []*process
 	ours     func() (*server, error)
 	stock    func() (*server, error)
 	gateOff  func() (*server, error)
@@ -54,82 +58,98 @@ func runAll(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(folder) }()
 	shared = &lab{folder: folder}
 	defer shared.stop()
-	if shared.endpoint, err = shared.start("controlplane: etcd ", "etcd", "--in-memory-speed",
-		"--data-dir="+filepath.Join(folder, "etcd")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	program, err := filepath.Abs(filepath.Join(binaries(), "kube-apiserver"))
+	endpoint, etcd, err := start("controlplane: etcd ", "etcd", "--in-memory-speed",
+		"--data-dir="+filepath.Join(folder, "etcd"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	shared.ours = shared.serve("ours", "--kube-apiserver="+program)
+	shared.endpoint, shared.running = endpoint, []*process{etcd}
+	shared.ours = shared.serve("ours", "--kube-apiserver="+program())
 	shared.stock = shared.serve("stock")
-	shared.uncached = shared.serve("uncached", "--kube-apiserver="+program, "--extra-arg=watch-cache=false")
-	shared.cbor = shared.serve("cbor", "--kube-apiserver="+program, "--feature-gates=CBORServingAndStorage=true")
-	shared.gateOff = shared.serve("gate-off", "--kube-apiserver="+program,
+	shared.uncached = shared.serve("uncached", "--kube-apiserver="+program(), "--extra-arg=watch-cache=false")
+	shared.cbor = shared.serve("cbor", "--kube-apiserver="+program(), "--feature-gates=CBORServingAndStorage=true")
+	shared.gateOff = shared.serve("gate-off", "--kube-apiserver="+program(),
 		"--feature-gates=CustomResourceGracefulDeletion=false")
 	return m.Run()
 }
 
-// start runs the program controlplane until the end, and returns what follows the prefix in its first line.
-func (l *lab) start(prefix string, args ...string) (string, error) {
+// process is a running program controlplane.
+type process struct {
+	command *exec.Cmd
+	exited  chan struct{}
+}
+
+// end sends a signal and waits for the end of the process.
+func (p *process) end(signal os.Signal) {
+	_ = p.command.Process.Signal(signal)
+	select {
+	case <-p.exited:
+	case <-time.After(patience):
+		_ = p.command.Process.Kill()
+	}
+}
+
+// start runs the program controlplane, and returns what follows the prefix in its first line.
+func start(prefix string, args ...string) (string, *process, error) {
 	command := exec.Command(filepath.Join(binaries(), "controlplane"), args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	var log strings.Builder
 	command.Stderr = &log
 	stdout, err := command.StdoutPipe()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if err := command.Start(); err != nil {
-		return "", fmt.Errorf("start controlplane, which make controlplane builds: %w", err)
+		return "", nil, fmt.Errorf("start controlplane, which make controlplane builds: %w", err)
 	}
-	line, exited := make(chan string, 1), make(chan struct{})
+	line, p := make(chan string, 1), &process{command, make(chan struct{})}
 	go func() {
 		scanner := bufio.NewScanner(stdout)
 		for scanner.Scan() {
 			line <- scanner.Text()
 		}
 		_ = command.Wait()
-		close(exited)
+		close(p.exited)
 	}()
-	l.stops = append(l.stops, func() {
-		_ = command.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-exited:
-		case <-time.After(patience):
-			_ = command.Process.Kill()
-		}
-	})
 	select {
 	case text := <-line:
-		return strings.TrimPrefix(text, prefix), nil
-	case <-exited:
-		return "", fmt.Errorf("controlplane %q ended:\n%s", args, &log)
+		return strings.TrimPrefix(text, prefix), p, nil
+	case <-p.exited:
+		return "", nil, fmt.Errorf("controlplane %q ended:\n%s", args, &log)
 	case <-time.After(patience):
-		return "", errors.New("controlplane is not ready")
+		p.end(syscall.SIGKILL)
+		return "", nil, errors.New("controlplane is not ready")
 	}
 }
 
-// serve returns a function that starts an API server when it is first called.
+// run starts an API server on the shared etcd, whose data directory has a name.
+func (l *lab) run(name string, args ...string) (*server, *process, error) {
+	folder := filepath.Join(l.folder, name)
+	args = append([]string{"--in-memory-speed", "--etcd=" + l.endpoint, "--data-dir=" + folder}, args...)
+	url, p, err := start("controlplane: ready ", args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := connect(url, filepath.Join(folder, "admin.kubeconfig"))
+	return s, p, err
+}
+
+// serve returns a function that starts an API server when it is first called, until the end of all tests.
 func (l *lab) serve(name string, args ...string) func() (*server, error) {
 	return sync.OnceValues(func() (*server, error) {
-		folder := filepath.Join(l.folder, name)
-		args = append([]string{"--in-memory-speed", "--etcd=" + l.endpoint, "--data-dir=" + folder}, args...)
-		url, err := l.start("controlplane: ready ", args...)
-		if err != nil {
-			return nil, err
+		s, p, err := l.run(name, args...)
+		if err == nil {
+			l.running = append(l.running, p)
 		}
-		return connect(url, filepath.Join(folder, "admin.kubeconfig"))
+		return s, err
 	})
 }
 
 // stop stops all programs, the last one first.
 func (l *lab) stop() {
-	for i := len(l.stops) - 1; i >= 0; i-- {
-		l.stops[i]()
+	for _, p := range slices.Backward(l.running) {
+		p.end(syscall.SIGTERM)
 	}
 }
 

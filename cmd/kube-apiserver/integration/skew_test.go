@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,29 +19,108 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
 
-// skew is one etcd with two API servers, ours and a stock one, and many clients of both.
+// skew is one etcd with two API servers, and many clients of both. A third one, of ours, observes.
 type skew struct {
-	kinds []kind
-	seed  uint64
+	observer kind
+	servers  []kind
+	// refusals is how often a controller may get 422 for one finalizer: at a stock API server once, because it then
+	// reads there.
+	refusals int
+	seed     uint64
 }
-
-// objects is how many objects the clients delete.
-const objects = 40
 
 // Users delete at a random server with a random grace period; three controllers per object remove their finalizers by
 // PUT and PATCH at a random server. No object is left, no deadline moves later, and etcd never has a grace period.
 func TestSkewLeavesNoObject(t *testing.T) {
-	k := newKind(t, ours(t), "skew.example.com")
-	s := skew{[]kind{k, k.at(mustServe(t, shared.stock)).await()}, uint64(time.Now().UnixNano())}
-	t.Logf("seed %d", s.seed)
-	ctx, cancel := context.WithCancel(t.Context())
+	for name, tc := range map[string]struct {
+		second   func() (*server, error)
+		refusals int
+	}{"stock": {shared.stock, 1}, "gate off": {shared.gateOff, 1}, "two of ours": {shared.uncached, 0}} {
+		t.Run(name, func(t *testing.T) {
+			k := newKind(t, ours(t), objectName(name)+".skew.example.com")
+			s := skew{k, []kind{k, k.at(mustServe(t, tc.second)).await()}, tc.refusals, newSeed(t)}
+			s.run("a", 40)
+		})
+	}
+}
+
+// The same while one of two servers is killed, and a server of the other kind starts in its place, four times.
+func TestSkewWhileServersAreKilledAndReplaced(t *testing.T) {
+	k := newKind(t, ours(t), "replaced.skew.example.com")
+	places := []*place{newPlace(t, "place-0", true), newPlace(t, "place-1", false)}
+	s := skew{k, []kind{k.at(places[0].client).await(), k.at(places[1].client).await()}, 20, newSeed(t)}
+	replaced := make(chan struct{})
+	go func() {
+		defer close(replaced)
+		for i := range 4 {
+			places[i%2].replace(t)
+		}
+	}()
+	for wave, done := 0, false; !done; wave++ {
+		s.run(fmt.Sprintf("wave-%d", wave), 10)
+		select {
+		case <-replaced:
+			done = true
+		default:
+		}
+	}
+}
+
+// place is where one API server runs, ours or a stock one, behind a load balancer.
+type place struct {
+	name    string
+	ours    bool
+	front   *front
+	client  *server
+	process *process
+}
+
+func newPlace(t *testing.T, name string, ours bool) *place {
+	t.Helper()
+	p := &place{name: name, ours: !ours}
+	p.front, p.client = newFront(t, nil)
+	p.replace(t)
+	t.Cleanup(func() { p.process.end(syscall.SIGKILL) })
+	return p
+}
+
+// replace kills the server, and starts one of the other kind.
+func (p *place) replace(t *testing.T) {
+	if p.process != nil {
+		p.process.end(syscall.SIGKILL)
+		p.front.use(t, nil)
+	}
+	var flags []string
+	if p.ours = !p.ours; p.ours {
+		flags = []string{"--kube-apiserver=" + program()}
+	}
+	s, process, err := shared.run(p.name, flags...)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	p.process = process
+	p.front.use(t, s)
+}
+
+func newSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return seed
+}
+
+// run lets users delete objects and controllers remove their finalizers, until no object is left.
+func (s skew) run(prefix string, objects int) {
+	k := s.observer
+	k.t.Helper()
+	ctx, cancel := context.WithCancel(k.t.Context())
 	stored := k.etcd.Watch(ctx, "/registry/"+k.group+"/", clientv3.WithPrefix())
-	var read sync.WaitGroup
-	read.Go(func() { expectNoGraceStored(t, stored) })
+	var read, clients sync.WaitGroup
+	read.Go(func() { expectNoGraceStored(k.t, stored) })
 	version := k.list().GetResourceVersion()
-	var clients sync.WaitGroup
 	for i := range objects {
-		name := fmt.Sprintf("a-%d", i)
+		name := fmt.Sprintf("%s-%d", prefix, i)
 		k.create(name, "example.com/0", "example.com/1", "example.com/2")
 		clients.Go(func() { s.deleteOften(name, rand.New(rand.NewPCG(s.seed, uint64(i)))) })
 		for controller := range 3 {
@@ -51,12 +131,10 @@ func TestSkewLeavesNoObject(t *testing.T) {
 		}
 	}
 	clients.Wait()
-	if left := k.list(); len(left.Items) > 0 {
-		t.Errorf("%d objects are left, such as %v", len(left.Items), left.Items[0].Object["metadata"])
-	}
+	k.noneLeft()
 	cancel()
 	read.Wait()
-	expectHistory(t, k.events(version))
+	expectHistory(k.t, k.events(version), objects)
 }
 
 // list returns all objects of the kind.
@@ -69,17 +147,21 @@ func (k kind) list() *unstructured.UnstructuredList {
 	return list
 }
 
-// deleteOften deletes an object a few times, at least once.
+// deleteOften deletes an object a few times, until a server has answered. After 503 the outcome is unknown.
 func (s skew) deleteOften(name string, random *rand.Rand) {
 	graces := []any{"", 0, 1, 30, 60, 300, 600}
-	for range 1 + random.IntN(6) {
-		k := s.kinds[random.IntN(2)]
+	for left := 1 + random.IntN(6); left > 0; {
+		k := s.servers[random.IntN(2)]
 		got := k.delete(name, graces[random.IntN(len(graces))], nil)
-		if got.code == http.StatusNotFound {
+		switch got.code {
+		case http.StatusOK:
+			left--
+		case http.StatusServiceUnavailable:
+		case http.StatusNotFound:
 			return
-		}
-		if got.code != http.StatusOK {
+		default:
 			k.t.Errorf("delete %s: %d %s", name, got.code, got.text)
+			return
 		}
 	}
 }
@@ -87,21 +169,21 @@ func (s skew) deleteOften(name string, random *rand.Rand) {
 // removeFinalizer removes a finalizer once the object is being deleted. After a refusal it reads the object at the
 // server that refused.
 func (s skew) removeFinalizer(name, finalizer string, random *rand.Rand) {
-	reader := s.kinds[random.IntN(2)]
-	writer := s.kinds[random.IntN(2)]
-	for refusals := 0; refusals < 100; {
+	reader, writer := s.servers[random.IntN(2)], s.servers[random.IntN(2)]
+	refusals := 0
+	for refusals <= s.refusals {
 		read := reader.get(name)
 		if read.code == http.StatusNotFound {
 			return // another controller removed the last one
 		}
-		if read.body.GetDeletionTimestamp() == nil {
+		if read.code != http.StatusOK || read.body.GetDeletionTimestamp() == nil {
 			continue
 		}
 		got := writer.without(name, read.body, finalizer, random.IntN(2) == 0)
 		switch got.code {
 		case http.StatusOK, http.StatusNotFound:
 			return
-		case http.StatusConflict:
+		case http.StatusConflict, http.StatusServiceUnavailable:
 		case http.StatusUnprocessableEntity:
 			refusals++
 			reader = writer
@@ -110,7 +192,7 @@ func (s skew) removeFinalizer(name, finalizer string, random *rand.Rand) {
 			return
 		}
 	}
-	writer.t.Errorf("%s keeps %s: refused again and again", name, finalizer)
+	writer.t.Errorf("%s keeps %s: refused %d times", name, finalizer, refusals)
 }
 
 // without removes a finalizer of an object that was read before, by PUT or by PATCH.
@@ -164,7 +246,7 @@ func object(event *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // expectHistory wants that no deadline moves later, no deletion becomes plain, and one DELETED of each object.
-func expectHistory(t *testing.T, events []*unstructured.Unstructured) {
+func expectHistory(t *testing.T, events []*unstructured.Unstructured, objects int) {
 	t.Helper()
 	last, deleted := map[string]deletion{}, 0
 	for _, event := range events {
