@@ -49,7 +49,7 @@ programs:
 	@$(GO_BUILD) -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%) ./cmd/sandbox
 
 .PHONY: apiserver
-apiserver: ## Build bin/kube-apiserver: upstream's, with graceful deletion of custom resources (the first time 10 minutes or more); apiserver-image packs it
+apiserver: ## Build bin/kube-apiserver: upstream's, with graceful deletion of custom resources (the first time 10 minutes or more); KUBE=1.34 or 1.35; apiserver-image packs it
 	@$(build_apiserver)
 	@$(GO_BUILD) -o $(BIN)/ ./examples/virtual-machine ./examples/database
 

@@ -50,6 +50,18 @@ func withTests(t *testing.T, patterns ...string) []string {
 	return strings.Fields(run(t, "go", list...))
 }
 
+// make names the versions of Kubernetes that it knows, before it builds.
+func TestUnknownVersionOfKubernetesIsRefused(t *testing.T) {
+	for _, target := range []string{"controlplane", "apiserver"} {
+		command := exec.CommandContext(t.Context(), "make", "--no-print-directory", target, "KUBE=1.33")
+		command.Dir = root
+		output, err := command.Output()
+		if want := "KUBE must be one of: 1.34 1.35 1.36\n"; err == nil || string(output) != want {
+			t.Errorf("make %s KUBE=1.33 prints %q, %v; want %q", target, output, err, want)
+		}
+	}
+}
+
 // A part runs whole packages, but for the tests of promises and of concurrent packages, which other parts run, too.
 func TestEveryPackageIsInAPart(t *testing.T) {
 	found := parts(t)

@@ -18,7 +18,7 @@ for module in $MODULES; do
 	echo "checking go.mod and go.sum of $module"
 	(cd "$module" && go mod tidy -diff)
 done
-for module in test/controlplane test/upstream/kube-controller-manager; do
+for module in cmd/kube-apiserver test/controlplane test/upstream/kube-controller-manager; do
 	for version in $OLDER_KUBES; do
 		echo "checking go.$version.mod of $module"
 		(cd "$module" && go mod tidy -diff -modfile="go.$version.mod")

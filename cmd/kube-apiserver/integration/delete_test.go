@@ -40,65 +40,6 @@ func expectGraceUntilFinalizer(t *testing.T, k kind) {
 	k.gone("a")
 }
 
-// The scenario matrix of KEP-5673: its rows, with what the column "GracePeriodSeconds Set" says. Where the KEP says
-// N/A for an object that stays, a stock API server sets 0.
-var matrix = map[string]struct {
-	existing any // the grace period of an earlier DELETE, nil for none
-	held     bool
-	grace    any
-	want     *deletion // nil: gone
-	accepted bool
-}{
-	"1":  {nil, true, "", &plain, false},
-	"2":  {nil, true, 0, &forced, true},
-	"3":  {nil, true, 300, &deletion{deadline.Graceful, 300, deadlineOfAnswer}, true},
-	"4":  {nil, false, "", nil, false},
-	"5":  {nil, false, 0, nil, false},
-	"6":  {nil, false, 300, nil, false},
-	"7":  {300, true, "", &deletion{deadline.Graceful, 300, deadlineOfAnswer}, false},
-	"8":  {300, true, 0, &forced, true},
-	"9":  {300, true, 60, &deletion{deadline.Graceful, 60, deadlineOfAnswer}, true},
-	"10": {300, false, "", nil, false},
-	"11": {300, false, 0, nil, false},
-	"12": {300, false, 60, nil, false},
-}
-
-func TestScenarioMatrixOfTheKEP(t *testing.T) {
-	k := newKind(t, ours(t), "matrix.example.com")
-	for row, tc := range matrix {
-		t.Run(row, func(t *testing.T) {
-			k, name := k.in(t), "row-"+row
-			if tc.held || tc.existing != nil {
-				k.create(name, finalizer)
-			} else {
-				k.create(name)
-			}
-			if tc.existing != nil {
-				k.delete(name, tc.existing, nil)
-			}
-			if tc.existing != nil && !tc.held { // an object in its grace period that lost its finalizer is gone at once
-				k.patch(name, withoutFinalizers)
-				k.gone(name)
-				return
-			}
-			before, _ := k.stored(name)
-			got := k.delete(name, tc.grace, nil)
-			if tc.want == nil {
-				k.gone(name)
-				return
-			}
-			want := *tc.want
-			if want.end.Equal(deadlineOfAnswer) && want.kind == deadline.Graceful {
-				want.end = deletionOf(got.body).end
-			}
-			k.expect(got, name, want)
-			if after, _ := k.stored(name); tc.existing != nil && tc.accepted == (before == after) {
-				t.Errorf("accepted %t; in etcd before and after:\n%s\n%s", tc.accepted, before, after)
-			}
-		})
-	}
-}
-
 // full are annotations without room for the deletion window.
 var full = map[string]string{"example.com/full": strings.Repeat("x", 256*1024-60)}
 

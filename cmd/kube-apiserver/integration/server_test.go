@@ -3,9 +3,7 @@ package integration
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -129,51 +127,26 @@ func TestPlainDeletionIsThatOfStock(t *testing.T) {
 	}
 }
 
+// The control plane beside it is that of the same version of Kubernetes.
 func TestVersionNamesKubernetesAndExeunt(t *testing.T) {
 	got := ours(t).do(t, http.MethodGet, "/version", asJSON, nil)
 	version := fmt.Sprint(got.body.Object["gitVersion"])
-	if !regexp.MustCompile(`^v1\.36\.\d+\+exeunt\.\d+\.\d+\.\d+`).MatchString(version) ||
-		got.body.Object["minor"] != "36" {
-		t.Errorf("/version %s", got.text)
+	beside := mustServe(t, shared.stock).do(t, http.MethodGet, "/version", asJSON, nil)
+	stock := fmt.Sprint(beside.body.Object["gitVersion"])
+	want := regexp.MustCompile("^" + regexp.QuoteMeta(stock) + `\+exeunt\.\d+\.\d+\.\d+`)
+	if !want.MatchString(version) || got.body.Object["minor"] != beside.body.Object["minor"] {
+		t.Errorf("/version %s beside %s", got.text, stock)
 	}
-	printed, err := exec.CommandContext(t.Context(), filepath.Join(binaries(), "kube-apiserver"), "--version").Output()
+	printed, err := exec.CommandContext(t.Context(), program(), "--version").Output()
 	if err != nil || string(printed) != "Kubernetes "+version+"\n" {
 		t.Errorf("--version prints %q, %v; /version %s", printed, err, version)
 	}
 }
 
 func TestHelpNamesGate(t *testing.T) {
-	printed, err := exec.CommandContext(t.Context(), filepath.Join(binaries(), "kube-apiserver"), "--help").Output()
+	printed, err := exec.CommandContext(t.Context(), program(), "--help").Output()
 	if err != nil || strings.Count(string(printed),
 		"CustomResourceGracefulDeletion=true|false (BETA - default=true)") != 1 {
 		t.Errorf("%v\n%s", err, printed)
-	}
-}
-
-// The program has the modules of upstream's, in upstream's versions.
-func TestModulesHaveVersionsOfUpstream(t *testing.T) {
-	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	upstream := map[string]string{}
-	for _, required := range regexp.MustCompile(`(?m)^\t(\S+) (v\S+)`).FindAllStringSubmatch(string(text), -1) {
-		upstream[required[1]] = required[2]
-	}
-	binary, err := exec.CommandContext(t.Context(), "go", "version", "-m", filepath.Join(binaries(), "kube-apiserver")).
-		Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, linked := range regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(v\S+)`).FindAllStringSubmatch(string(binary), -1) {
-		path, version := linked[1], linked[2]
-		if want := upstream[path]; want != version && want != "v0.0.0" && !strings.HasPrefix(path, "github.com/exeunt-io/") &&
-			path != "k8s.io/kubernetes" {
-			t.Errorf("%s has version %s, upstream's %q", path, version, want)
-		}
 	}
 }

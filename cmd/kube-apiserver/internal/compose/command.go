@@ -3,7 +3,6 @@ package compose
 import (
 	"github.com/spf13/cobra"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/apiserver/pkg/server/flagz"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
 	basecompatibility "k8s.io/component-base/compatibility"
@@ -24,7 +23,7 @@ func NewCommand() *cobra.Command {
 	command.ResetFlags()
 	server := options.NewServerRunOptions()
 	sections := server.Flags()
-	server.Flagz = flagz.NamedFlagSetsReader{FlagSets: sections}
+	server.Flagz = flagReader(sections)
 	global := sections.FlagSet("global")
 	verflag.AddFlags(global)
 	globalflag.AddGlobalFlags(global, command.Name(), logs.SkipLoggingConfigurationFlags())
