@@ -50,6 +50,14 @@ grep DeleteVolume %s
 Ctrl-C stops everything and removes it.
 `
 
+const long = `sandbox runs the cluster of the demo until Ctrl-C, to try commands in it. It has no nodes.
+
+With --node it runs kubelet and containerd on this machine, for pods that use volumes. That needs Linux,
+the root user, and programs that "make node" builds in a clone of the repository.
+
+With --graceful-deletion it runs kube-apiserver of Exeunt, which gives custom resources the grace period
+of kubectl delete, and two controllers that honor it. That needs Linux, and "make apiserver".`
+
 // sandboxFlags are the flags of "sandbox".
 type sandboxFlags struct {
 	binDir string
@@ -65,13 +73,9 @@ type sandboxFlags struct {
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := sandboxFlags{gates: map[string]bool{}}
 	command := &cobra.Command{
-		Use:   "sandbox",
-		Short: "Run the cluster of the demo until Ctrl-C, to try commands in it",
-		Long: "sandbox runs the cluster of the demo until Ctrl-C, to try commands in it. It has no nodes.\n\n" +
-			"With --node it runs kubelet and containerd on this machine, for pods that use volumes. That needs Linux,\n" +
-			"the root user, and programs that \"make node\" builds in a clone of the repository.\n\n" +
-			"With --graceful-deletion it runs kube-apiserver of Exeunt, which gives custom resources the grace period\n" +
-			"of kubectl delete, and two controllers that honor it. That needs Linux, and \"make apiserver\".",
+		Use:           "sandbox",
+		Short:         "Run the cluster of the demo until Ctrl-C, to try commands in it",
+		Long:          long,
 		Args:          terminal.RejectUnknown,
 		SilenceErrors: true,
 		SilenceUsage:  true,
