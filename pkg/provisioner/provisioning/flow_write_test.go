@@ -1,9 +1,13 @@
 package provisioning
 
 import (
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
@@ -22,4 +26,22 @@ func TestDiscardAwaitsOpenWriteOfVolume(t *testing.T) {
 		func(r *claimRecord) { r.object.writtenAt = r.object.writtenAt.Add(-DefaultTimeouts.OpenWrite) })
 	f.reconcile(false)
 	f.expect(0, 0, anyNumber, 0)
+}
+
+// A webhook denies the PersistentVolume with the code of an object that exists: nothing has the name.
+func TestDeniedWriteOfVolumeIsRepeatedWithBackoff(t *testing.T) {
+	f, writes, denied := newFlow(t), 0, true
+	f.react("create", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		writes++
+		return denied, nil, apierrors.NewAlreadyExists(v1.Resource("persistentvolumes"), "pvc-uid")
+	})
+	f.reconcile(true)
+	if events := f.takeEvents(); writes != 1 || !strings.Contains(events, "ProvisioningFailed") ||
+		!strings.Contains(events, "already exists") {
+		t.Errorf("%d writes in one pass, events %q", writes, events)
+	}
+	f.expect(1, 0, 1, 1)
+	denied = false
+	f.reconcile(false)
+	f.expect(1, 1, 1, 0)
 }

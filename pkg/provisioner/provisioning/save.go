@@ -40,7 +40,7 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return c.readStored(ctx, o)
+		return c.readConflicting(ctx, o, err)
 	case c.DiscardRefused && c.isMade(o) && answer.IsInvalidObject(err, "PersistentVolume", o.name):
 		// Only the validation of the API server itself proves that the PersistentVolume can never be created. A
 		// webhook may deny with the same code 422 and be mended later: the disk was deleted for its denial.
@@ -54,8 +54,7 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 				r.object.published = r.object.published || !isProtected(o.record.disk.volume)
 			})
 		}
-		failure := fmt.Errorf("error creating provisioned PV object for claim %s: %w", controller.Key(o.claim), err)
-		return nil, c.reportFailure(o, failure)
+		return nil, c.reportUnsaved(o, err)
 	case storage.RecordOf(created, o.claim.UID) != storage.RecordPresent ||
 		!c.Deletion.SameDisk(o.record.disk.volume, created):
 		// An admission webhook has changed claimRef or handle. The created disk would count as recorded, its entry
@@ -69,6 +68,22 @@ func (c *Controller) save(ctx context.Context, o *observation) (*observation, er
 // at it.
 func isProtected(volume *v1.PersistentVolume) bool {
 	return finalizer.Has(volume.Finalizers, finalizer.External)
+}
+
+// readConflicting reads the PersistentVolume that has the name of the written one. If there is none, an admission
+// webhook denied the write with the code of an object that exists, and the write is repeated with backoff.
+func (c *Controller) readConflicting(ctx context.Context, o *observation, denied error) (*observation, error) {
+	after, err := c.readStored(ctx, o)
+	if err == nil && after.volume == nil {
+		return nil, c.reportUnsaved(o, denied)
+	}
+	return after, err
+}
+
+// reportUnsaved reports that the PersistentVolume was not created, and returns the error.
+func (c *Controller) reportUnsaved(o *observation, err error) error {
+	return c.reportFailure(o, fmt.Errorf("error creating provisioned PV object for claim %s: %w",
+		controller.Key(o.claim), err))
 }
 
 // refused notes that the API server refuses the PersistentVolume of the created volume.
