@@ -64,7 +64,8 @@ func disturb(s *harness.Session, name string) *disturbance {
 	d.deleted, d.kept = s.AwaitBound(name+"-deleted"), s.AwaitBound(name+"-kept")
 	s.ExpectFinalizer(d.deleted, true)
 	isProgram := func(request *admissionv1.AdmissionRequest) bool {
-		return strings.HasPrefix(request.UserInfo.Username, "system:serviceaccount:")
+		user := request.UserInfo.Username
+		return strings.HasPrefix(user, "system:serviceaccount:") || user == "system:kube-controller-manager"
 	}
 	objects := []string{"persistentvolumes", "persistentvolumes/status", "persistentvolumeclaims",
 		"persistentvolumeclaims/status"}
