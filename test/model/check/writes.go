@@ -86,7 +86,8 @@ func (r *report) volumeFinalizers(old, now *v1.PersistentVolume) {
 
 // deletedVolume checks that a volume that a program of ours deletes was to be reclaimed at the
 // last live read, and that its disk is gone. A policy that a user sets after DeleteVolume
-// cannot bring the disk back, so it does not count.
+// cannot bring the disk back, so it does not count; nor does a claimRef that a user removes then: no claim must get
+// the volume.
 func (r *report) deletedVolume(old *v1.PersistentVolume) {
 	read := old
 	if found := find(r.world.Volumes, nil, old, 0); found != nil {
@@ -94,8 +95,9 @@ func (r *report) deletedVolume(old *v1.PersistentVolume) {
 	}
 	handle := HandleOf(old)
 	exists := r.before.disk(handle) != nil
-	reclaimed := isDelete(read) || !exists && slices.Contains(r.before.Deleted, handle)
-	if !reclaimed || !storage.PhaseOf(read.Status.Phase).Released() || r.world.isBound(read) {
+	gone := !exists && slices.Contains(r.before.Deleted, handle)
+	released := storage.PhaseOf(read.Status.Phase).Released() || gone && refOf(read) == ""
+	if !isDelete(read) && !gone || !released || r.world.isBound(read) {
 		r.add(ObjectDeleted, nameOfVolume(old), "is deleted by %s with policy %s in phase %s", r.step.Actor,
 			read.Spec.PersistentVolumeReclaimPolicy, read.Status.Phase)
 	} else if exists && !r.before.isUsers(handle) {
