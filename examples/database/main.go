@@ -68,10 +68,15 @@ func serve(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	listener, err := net.FileListener(os.NewFile(listenerFD, "listener"))
+	file := os.NewFile(listenerFD, "listener")
+	listener, err := net.FileListener(file)
 	if err != nil {
 		return fmt.Errorf("find the listener: %w", err)
 	}
+	if err := file.Close(); err != nil { // as long as it is open, the kernel accepts connections
+		return err
+	}
+	fmt.Println("the server runs")
 	databases := server.New(listener)
 	go func() {
 		for received := range signals {
