@@ -64,9 +64,10 @@ func (c *Controller) pursue(ctx context.Context, s subject) (started bool, err e
 		case Report:
 			c.report(s, decision.Reason)
 			return false, nil
-		}
-		if s, err = c.execute(ctx, s, decision); err != nil {
-			return false, err
+		default:
+			if s, err = c.execute(ctx, s, decision); err != nil {
+				return false, err
+			}
 		}
 	}
 	return false, errors.New("the object changes too often")
