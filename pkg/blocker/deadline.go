@@ -56,7 +56,7 @@ func (d Deadline) Evidence() Evidence {
 	if d.Forced {
 		return Evidence{d.Source, fmt.Sprintf("%s: forced at %s, the object is to end at once", d.Where(), d.Requested)}
 	}
-	return Evidence{d.Source, fmt.Sprintf("%s: the object has until %s, %s", d.Where(), d.Time, d.Length())}
+	return Evidence{d.Source, fmt.Sprintf("%s: the object may end gracefully until %s, %s", d.Where(), d.Time, d.Length())}
 }
 
 // Length says how long the grace period is, and since when it counts.
