@@ -94,6 +94,23 @@ func TestDeadlineDecidesWhetherUnknownControllerIsExpected(t *testing.T) {
 	}
 }
 
+func TestGracePeriodCostsNoRequest(t *testing.T) {
+	requests := func(machine *unstructured.Unstructured) int {
+		e := serving(t, machine, false)
+		if _, err := e.Explain(t.Context(), machineRef()); err != nil {
+			t.Fatal(err)
+		}
+		return e.Reader().Requests()
+	}
+	plain := requests(newMachine(0, 0, guestFinalizer))
+	if got := requests(newMachine(5*time.Minute, 0, guestFinalizer)); got != plain {
+		t.Errorf("in grace by the fields: %d requests, without %d", got, plain)
+	}
+	if got := requests(newMachine(0, 5*time.Minute, guestFinalizer)); got != plain {
+		t.Errorf("in grace by the annotation: %d requests, without %d", got, plain)
+	}
+}
+
 func TestForcedDeletionIsToldApart(t *testing.T) {
 	machine := newMachine(0, 0, guestFinalizer)
 	requested := machine.GetDeletionTimestamp().Time
