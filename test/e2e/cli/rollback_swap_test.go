@@ -70,7 +70,7 @@ func (c rollbackCommand) rollBackBesideOurs() map[string]*v1.PersistentVolume {
 	if written := c.writes(); len(written) > 0 {
 		c.T.Errorf("a dry run has written: %q", written)
 	}
-	if got := c.states("--confirm"); got != "done blocked done blocked blocked blocked done blocked" {
+	if got := c.states("--confirm"); got != "done blocked done blocked blocked blocked done blocked done" {
 		c.T.Errorf("while a disk is to be deleted: %s", got)
 	}
 	c.DeleteClaim("late")
