@@ -2,6 +2,8 @@ package controller
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,6 +202,25 @@ func TestObjectWithoutRecordStays(t *testing.T) {
 	if live := w.get(); !slices.Equal(live.GetFinalizers(), []string{mine}) {
 		t.Errorf("finalizers %v", live.GetFinalizers())
 	}
+}
+
+func TestObjectStaysWhileEndIsUnproven(t *testing.T) {
+	w := newWorld(t, machine(stubborn))
+	w.start()
+	w.await("guest runs")
+	w.end()
+	file := filepath.Join(w.path, string(uid), "guest")
+	must(t, os.Rename(file, file+".away"))
+	now := time.Now()
+	w.update(deleted(w.get(), now, now))
+	w.start()
+	w.await("Warning GuestUnknown")
+	if live := w.get(); !slices.Equal(live.GetFinalizers(), []string{mine}) {
+		t.Errorf("finalizers %v", live.GetFinalizers())
+	}
+	must(t, os.Rename(file+".away", file))
+	w.await("Normal PoweredOff forced: the deletion is forced")
+	w.awaitGone()
 }
 
 func TestFinalizersOfOthersStay(t *testing.T) {

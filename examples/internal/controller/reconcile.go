@@ -31,9 +31,14 @@ type subject struct {
 	problem  error // why the guest is unknown
 }
 
+// requestLimit bounds the requests for one object: an API server that does not answer is asked again.
+const requestLimit = 10 * time.Second
+
 // reconcile brings the object of the key, and guests of objects that had this key, to their end. It reports whether a
 // guest was started.
 func (c *Controller) reconcile(ctx context.Context, key string) (started bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
 	object := c.cached(key)
 	for _, known := range c.dir.Records() {
 		if known.Key == key && (object == nil || known.UID != object.GetUID()) {

@@ -118,8 +118,13 @@ func (d *Dir) Save(record Record) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("save record: %w", err)
 	}
+	if _, known := d.Record(record.UID); !known { // else a file that is missing has to be missed
+		err = write(filepath.Join(folder, guestFile), nil, os.O_CREATE)
+	}
 	fresh := filepath.Join(folder, recordFile+".new")
-	err = errors.Join(write(filepath.Join(folder, guestFile), nil, os.O_CREATE), write(fresh, text, os.O_CREATE|os.O_TRUNC))
+	if err == nil {
+		err = write(fresh, text, os.O_CREATE|os.O_TRUNC)
+	}
 	if err == nil {
 		err = errors.Join(os.Rename(fresh, filepath.Join(folder, recordFile)), syncNames(folder), syncNames(d.path))
 	}

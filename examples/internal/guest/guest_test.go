@@ -239,6 +239,7 @@ func TestEndIsUnprovenWithoutFiles(t *testing.T) {
 		}
 	}
 	must(t, os.Remove(held))
+	must(t, dir.Save(Record{UID: uid, Key: "default/a", Reported: true}))
 	if found, err := dir.Find(uid); err == nil {
 		t.Errorf("without file: found %+v", found)
 	}
