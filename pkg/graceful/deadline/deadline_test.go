@@ -79,6 +79,16 @@ func TestOf(t *testing.T) {
 	}
 }
 
+func TestParseRefusesWhatIsNoWindow(t *testing.T) {
+	const noon, long = "2026-01-01T12:00:00Z", "2026-01-01T12:00:00.000000000Z"
+	for _, annotation := range []string{"", "/", noon, "x/" + noon, noon + "/x", long + "/" + noon, noon + "/" + long,
+		noon + "/2026-01-01T11:59:59Z", noon + "/" + noon + "/" + noon} {
+		if window, ok := Parse(annotation); ok {
+			t.Errorf("Parse(%q) = %v", annotation, window)
+		}
+	}
+}
+
 func TestRemainingAndForDependents(t *testing.T) {
 	plain, forced := Of(object(at(0), nil, "")), Read(at(0), Window{at(0), at(0)}.String())
 	graceful := Read(at(0), Window{at(0), at(300)}.String())

@@ -1,14 +1,17 @@
 package mutant
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
 
 // Equivalent returns why no test can kill the mutant, "" for other mutants.
-func (m Mutant) Equivalent() string { return equivalents[m.Key()] }
+func (m Mutant) Equivalent() string {
+	return cmp.Or(equivalents[m.Key()], gracefulEquivalents[m.Key()])
+}
 
-// Equivalents returns the keys of the mutants that no test can kill, in order.
+// Equivalents returns the keys of the mutants of the core that no test can kill, in order.
 func Equivalents() []string { return slices.Sorted(maps.Keys(equivalents)) }
 
 // equivalents are the mutants that differ from the program in no state that exists, by
@@ -26,4 +29,14 @@ var equivalents = map[string]string{
 
 	"pkg/pvcontroller/protection/controller.go Reconcile: action swapped: protection.DecideClaim(state) (place 2) becomes protection.UnprotectClaim": "only a " +
 		"deleted and protected claim is confirmed, and here no pod uses it: the decision is UnprotectClaim",
+}
+
+// gracefulEquivalents are those of graceful deletion, whose modules have sets of their own.
+var gracefulEquivalents = map[string]string{
+	"internal/gracestorage/write.go namesSeconds: condition dropped: !errors.As(err, &status) becomes false":     "an error that is Invalid has a status",
+	"internal/gracestorage/write.go request: condition dropped: w.before.kind == graceful.Live becomes false":    "Decide takes Earlier and NotEarlier of a live object alike",
+	"internal/gracestorage/write.go request: condition dropped: w.before.kind == graceful.Graceful becomes true": "only a deadline can be earlier: Decide takes both alike without one",
+	"internal/gracestorage/write.go seconds: case removed: seconds == nil becomes false":                         "only the seconds of a request that names them are read",
+	"internal/gracestorage/write.go seconds: bound moved: *seconds < 0 becomes *seconds <= 0":                    "0 is force, which has no deadline",
+	"internal/window/window.go Serve: case removed: !deleted becomes false":                                      "an absent time is no time, which parse refuses",
 }

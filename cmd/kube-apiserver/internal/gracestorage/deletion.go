@@ -104,10 +104,9 @@ func (d deletion) restore(metadata map[string]any) {
 			delete(metadata, window.Seconds)
 		}
 	}
-	switch {
-	case !d.hasWindow:
+	if !d.hasWindow {
 		window.RemoveAnnotation(metadata)
-	case window.Annotation(metadata) != d.window:
-		window.SetAnnotation(metadata, d.window)
+		return
 	}
+	window.SetAnnotation(metadata, d.window)
 }

@@ -20,6 +20,8 @@ type memory struct {
 	version int
 	// disturb runs before a removal, as another client.
 	disturb func()
+	// failure is the error of a removal.
+	failure error
 }
 
 var codec = window.NewCodec(runtime.NewCodec(unstructured.UnstructuredJSONScheme, unstructured.UnstructuredJSONScheme))
@@ -78,6 +80,9 @@ func (m *memory) Delete(_ context.Context, key string, out runtime.Object, preco
 		m.disturb = nil
 		disturb()
 	}
+	if m.failure != nil {
+		return m.failure
+	}
 	if m.data == nil {
 		return storage.NewKeyNotFoundError(key, 0)
 	}
@@ -90,8 +95,9 @@ func (m *memory) Delete(_ context.Context, key string, out runtime.Object, preco
 	if err := preconditions.Check(key, found); err != nil {
 		return err
 	}
-	result, _ := out.(*unstructured.Unstructured)
-	result.Object = found.Object
+	if result, ok := out.(*unstructured.Unstructured); ok {
+		result.Object = found.Object
+	}
 	m.data = nil
 	return nil
 }

@@ -3,6 +3,7 @@ package gracestorage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,6 +66,10 @@ func (s *Storage) GuaranteedUpdate(
 	ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cached runtime.Object,
 ) error {
+	response, ok := destination.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("update %s: the response is no custom resource, but %T", key, destination)
+	}
 	for {
 		write := &write{update: tryUpdate, holder: holderFrom(ctx), resource: s.resource, now: s.now}
 		err := s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, write.try, cached)
@@ -75,9 +80,10 @@ func (s *Storage) GuaranteedUpdate(
 		if !errors.Is(err, errLastFinalizer) {
 			return err
 		}
-		switch err := s.remove(ctx, key, destination, write); {
+		switch err := s.remove(ctx, key, write); {
 		case err == nil || storage.IsNotFound(err): // another client removed a finalizer, too
-			return copyInto(destination, write.after)
+			response.Object = write.after.Object // the object of the request, as at a stock API server
+			return nil
 		case !storage.IsInvalidObj(err):
 			return err
 		}
@@ -86,25 +92,11 @@ func (s *Storage) GuaranteedUpdate(
 }
 
 // remove removes an object that lost its last finalizer, as the write read it.
-func (s *Storage) remove(ctx context.Context, key string, destination runtime.Object, write *write) error {
-	removed, ok := destination.(runtime.Unstructured)
-	if !ok {
-		return errLastFinalizer
-	}
+func (s *Storage) remove(ctx context.Context, key string, write *write) error {
 	preconditions := &storage.Preconditions{UID: &write.before.uid, ResourceVersion: &write.before.version}
 	// Admission has passed for the update.
-	return s.Interface.Delete(ctx, key, removed.NewEmptyInstance(), preconditions, rest.ValidateAllObjectFunc, nil,
+	return s.Interface.Delete(ctx, key, &unstructured.Unstructured{}, preconditions, rest.ValidateAllObjectFunc, nil,
 		storage.DeleteOptions{})
-}
-
-// copyInto sets destination to the object of the response: that of the request, as at a stock API server.
-func copyInto(destination runtime.Object, object *unstructured.Unstructured) error {
-	response, ok := destination.(*unstructured.Unstructured)
-	if !ok {
-		return errLastFinalizer
-	}
-	response.Object = object.Object
-	return nil
 }
 
 // Delete removes an object that has no finalizers.

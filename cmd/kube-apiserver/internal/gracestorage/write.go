@@ -86,7 +86,7 @@ func (w *write) decide(metadata map[string]any) error {
 	if w.before.kind == graceful.Live && !isDeleting(metadata) {
 		return nil
 	}
-	now := w.now().Truncate(time.Second)
+	now := w.now()
 	w.state = w.observe(metadata, now)
 	w.decision = graceful.Decide(w.state)
 	switch w.decision.Action {

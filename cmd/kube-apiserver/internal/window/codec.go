@@ -21,7 +21,7 @@ func NewCodec(next runtime.Codec) runtime.Codec { return codec{next} }
 func (c codec) Decode(data []byte, defaults *schema.GroupVersionKind,
 	into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	object, kind, err := c.Codec.Decode(data, defaults, into)
-	if decoded, ok := object.(*unstructured.Unstructured); ok && decoded != nil {
+	if decoded, _ := object.(*unstructured.Unstructured); decoded != nil {
 		Serve(decoded)
 	}
 	return object, kind, err

@@ -29,9 +29,8 @@ func Serve(object *unstructured.Unstructured) {
 	if !present || seconds != 0 || !ok {
 		return
 	}
-	deletion := deadline.Read(requested, Annotation(metadata))
-	end := deletion.Deadline(0).UTC()
-	if deletion.Kind() != deadline.Graceful || !end.After(requested) || end.Year() > 9999 {
+	end := deadline.Read(requested, Annotation(metadata)).Deadline(0).UTC()
+	if !end.After(requested) || end.Year() > 9999 { // plain and forced deletions end at the request
 		return
 	}
 	metadata[Timestamp] = Format(end)
@@ -43,10 +42,10 @@ func Serve(object *unstructured.Unstructured) {
 func Stored(object *unstructured.Unstructured) *unstructured.Unstructured {
 	metadata, _ := object.Object["metadata"].(map[string]any)
 	seconds, _ := metadata[Seconds].(int64)
-	text, deleted := metadata[Timestamp].(string)
-	if !deleted || seconds <= 0 {
+	if seconds <= 0 {
 		return object
 	}
+	text, _ := metadata[Timestamp].(string)
 	end, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return object
@@ -71,14 +70,13 @@ func Stored(object *unstructured.Unstructured) *unstructured.Unstructured {
 // matches reports whether the annotation says that the deletion ends at end. Its text then stays, so that a change of
 // nothing is no write.
 func matches(annotation string, requested, end time.Time) bool {
-	read := deadline.Read(requested, annotation)
-	return read.Kind() == deadline.Graceful && read.Deadline(0).Equal(end)
+	return deadline.Read(requested, annotation).Deadline(0).Equal(end)
 }
 
 // parse reads a time that Format would write in the same way.
 func parse(text string) (time.Time, bool) {
-	parsed, err := time.Parse(time.RFC3339, text)
-	return parsed, err == nil && Format(parsed) == text
+	parsed, _ := time.Parse(time.RFC3339, text) // the zero time, which has another text, if it is no time
+	return parsed, Format(parsed) == text
 }
 
 // Format writes a time as API servers write it.
@@ -92,7 +90,7 @@ func Fits(metadata map[string]any, length int) bool {
 	size := len(deadline.Annotation) + length
 	annotations, _ := metadata[Annotations].(map[string]any)
 	for key, value := range annotations {
-		if text, ok := value.(string); ok && key != deadline.Annotation {
+		if text, _ := value.(string); key != deadline.Annotation {
 			size += len(key) + len(text)
 		}
 	}

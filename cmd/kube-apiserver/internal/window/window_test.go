@@ -66,6 +66,10 @@ func TestServeAndStored(t *testing.T) {
 			object("9999-12-31T23:59:00Z", int64(0), "9999-12-31T23:59:00Z/9999-12-31T23:59:30-01:00"),
 			object("9999-12-31T23:59:00Z", int64(0), "9999-12-31T23:59:00Z/9999-12-31T23:59:30-01:00"),
 		},
+		"deadline in the year 9999": {
+			object("9999-12-31T23:59:00Z", int64(0), "9999-12-31T23:59:00Z/9999-12-31T23:59:30Z"),
+			object("9999-12-31T23:59:30Z", int64(30), "9999-12-31T23:59:00Z/9999-12-31T23:59:30Z"),
+		},
 		"malformed": {object(Format(at(0)), int64(0), "x"), object(Format(at(0)), int64(0), "x")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestCoreTestsReachEveryMutant(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := t.TempDir()
-	if err := result.write(root, out); err != nil {
+	if err := result.write(root, "", out); err != nil {
 		t.Fatal(err)
 	}
 	var core []string

@@ -23,7 +23,10 @@ type result struct {
 
 // generate mutates the targets. The defects have the first IDs.
 func generate(root string, targets []target, defects []defect) (*result, error) {
-	folders := []string{mutantPath}
+	var folders []string
+	if len(defects) > 0 { // they import package mutant
+		folders = append(folders, mutantPath)
+	}
 	for _, t := range targets {
 		folders = append(folders, t.folder)
 	}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,7 +94,7 @@ func (l *loader) load(folder string, edit func(file string, text []byte) ([]byte
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := l.parse(p, folder+"/"+filepath.Base(name), edit)
+		file, err := l.parse(p, path.Join(folder, filepath.Base(name)), edit)
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 func main() {
 	root := flag.String("root", ".", "`folder` of the module")
 	out := flag.String("out", "bin/mutants", "`folder` to write the copies and overlay.json to")
-	set := flag.String("set", "storage", "the `programs` whose packages are mutated: storage or garbage")
+	set := flag.String("set", "storage", "the `programs` whose packages are mutated: storage, garbage, graceful or apiserver")
 	flag.Parse()
 	if err := run(*root, *out, *set); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
@@ -21,11 +21,21 @@ func main() {
 	}
 }
 
-// sets are the packages that are mutated together, by the name of their model.
-var sets = map[string]struct {
+// mutated are packages that are mutated together.
+type mutated struct {
+	// module is the folder of their module, "" for the main one.
+	module  string
 	targets []target
 	defects []defect
-}{"storage": {targets, defects}, "garbage": {garbageTargets, garbageDefects}}
+}
+
+// sets are the packages that are mutated together, by the name of their model or program.
+var sets = map[string]mutated{
+	"storage":   {"", targets, defects},
+	"garbage":   {"", garbageTargets, garbageDefects},
+	"graceful":  {"pkg/graceful", gracefulTargets, nil},
+	"apiserver": {"cmd/kube-apiserver", apiserverTargets, nil},
+}
 
 func run(root, out, set string) error {
 	chosen, known := sets[set]
@@ -40,11 +50,11 @@ func run(root, out, set string) error {
 	if err != nil {
 		return fmt.Errorf("find the folder to write to: %w", err)
 	}
-	result, err := generate(root, chosen.targets, chosen.defects)
+	result, err := generate(filepath.Join(root, chosen.module), chosen.targets, chosen.defects)
 	if err != nil {
 		return err
 	}
-	if err := result.write(root, out); err != nil {
+	if err := result.write(root, chosen.module, out); err != nil {
 		return err
 	}
 	fmt.Printf("mutants: %d in %d files, of them %d defects by name\n", len(result.mutants), len(result.files), len(chosen.defects))

@@ -36,3 +36,10 @@ var targets = []target{
 	{folder: "pkg/pvcontroller/pvwriter", shell: true},
 	{folder: "pkg/pvcontroller/volume", shell: true, functions: []string{"phaseState", "claimOfProtected", "needsNoWrite", "phaseChange", "enqueueProtection"}},
 }
+
+// The decisions on graceful deletion, and what reads and stores a deadline. Their modules have no model: the unit tests
+// have to kill every mutant.
+var (
+	gracefulTargets  = []target{{folder: "."}, {folder: "deadline"}}
+	apiserverTargets = []target{{folder: "internal/gracestorage"}, {folder: "internal/window"}}
+)

@@ -105,7 +105,7 @@ var listed = []Mutant{
 
 // write writes the mutated files, and overlay.json, which names them. Their names do not end
 // in .go, so that the go command finds no packages in the folder.
-func (r *result) write(root, out string) error {
+func (r *result) write(root, module, out string) error {
 	if err := os.RemoveAll(out); err != nil {
 		return fmt.Errorf("remove the old mutants: %w", err)
 	}
@@ -116,7 +116,12 @@ func (r *result) write(root, out string) error {
 		}
 	}
 	for path, text := range r.files {
-		files[path] = text
+		files[filepath.Join(module, path)] = text
+	}
+	if module != "" { // the module does not require this one: it gets a copy of package mutant
+		if err := copyMutantPackage(root, module, files); err != nil {
+			return err
+		}
 	}
 	replace := map[string]string{}
 	for path, text := range files {
@@ -136,6 +141,19 @@ func (r *result) write(root, out string) error {
 	if err := os.WriteFile(filepath.Join(out, "overlay.json"), overlay, 0o644); err != nil {
 		return fmt.Errorf("write the overlay: %w", err)
 	}
+	return nil
+}
+
+// copyMutantPackage adds the files of package mutant to those of another module.
+func copyMutantPackage(root, module string, files map[string][]byte) error {
+	for _, name := range []string{"mutant.go", "equivalent.go"} {
+		text, err := os.ReadFile(filepath.Join(root, mutantPath, name))
+		if err != nil {
+			return fmt.Errorf("read package mutant: %w", err)
+		}
+		files[filepath.Join(module, mutantPath, name)] = text
+	}
+	files[filepath.Join(module, mutantPath, "listed.go")] = files[mutantPath+"/listed.go"]
 	return nil
 }
 

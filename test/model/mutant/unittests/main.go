@@ -16,6 +16,7 @@ import (
 
 func main() {
 	overlay := flag.String("overlay", "bin/mutants/overlay.json", "overlay `file` of the command generate")
+	module := flag.String("module", ".", "`folder` of the module of the packages")
 	only := flag.String("packages", "", "`folders` to test, separated by commas; all mutated packages by default")
 	match := flag.String("match", "",
 		"run only mutants whose `text` has this in it, such as a file name or \"case removed\"")
@@ -27,6 +28,10 @@ func main() {
 	flag.Parse()
 	r := &runner{overlay: *overlay, binaries: filepath.Join(filepath.Dir(*overlay), "tests"), workers: *workers,
 		match: *match}
+	if err := r.enter(*module); err != nil {
+		fmt.Fprintln(os.Stderr, "unittests:", err)
+		os.Exit(1)
+	}
 	if err := r.readKilled(*killed); err != nil {
 		fmt.Fprintln(os.Stderr, "unittests:", err)
 		os.Exit(1)

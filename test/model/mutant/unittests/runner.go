@@ -26,6 +26,17 @@ type runner struct {
 	counts map[verdict]int
 }
 
+// enter changes into the folder of a module.
+func (r *runner) enter(module string) (err error) {
+	if r.overlay, err = filepath.Abs(r.overlay); err != nil {
+		return fmt.Errorf("find the overlay: %w", err)
+	}
+	if r.binaries, err = filepath.Abs(r.binaries); err != nil {
+		return fmt.Errorf("find the folder of test binaries: %w", err)
+	}
+	return os.Chdir(module)
+}
+
 // total returns the number of judged mutants.
 func (r *runner) total() (total int) {
 	for _, count := range r.counts {
@@ -86,7 +97,7 @@ func (r *runner) runPackage(folder string) (map[verdict]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("name the test binary: %w", err)
 	}
-	build := exec.Command("go", "test", "-c", "-overlay", r.overlay, "-o", binary, "./"+folder)
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", r.overlay, "-o", binary, "./"+folder)
 	if output, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compile the tests: %w: %s", err, output)
 	}
