@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	extensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -36,7 +37,7 @@ func Run(ctx context.Context, completed options.CompletedOptions) error {
 		return err
 	}
 	if utilfeature.DefaultFeatureGate.Enabled(CustomResourceGracefulDeletion) {
-		addGracefulDeletion(config)
+		AddGracefulDeletion(config.ApiExtensions, &config.Aggregator.GenericConfig.Config)
 	}
 	complete, err := config.Complete()
 	if err != nil {
@@ -53,13 +54,13 @@ func Run(ctx context.Context, completed options.CompletedOptions) error {
 	return prepared.Run(ctx)
 }
 
-// addGracefulDeletion puts the storage of package gracestorage around that of custom resources.
-func addGracefulDeletion(config *app.Config) {
+// AddGracefulDeletion puts the storage of package gracestorage around that of custom resources. Outer is the server
+// that clients reach.
+func AddGracefulDeletion(extensions *extensionsapiserver.Config, outer *genericapiserver.Config) {
 	gracestorage.RegisterMetrics()
-	extensions := config.ApiExtensions
-	extensions.ExtraConfig.CRDRESTOptionsGetter = gracestorage.RESTOptionsGetter{RESTOptionsGetter: extensions.ExtraConfig.CRDRESTOptionsGetter}
+	extra := &extensions.ExtraConfig
+	extra.CRDRESTOptionsGetter = gracestorage.RESTOptionsGetter{RESTOptionsGetter: extra.CRDRESTOptionsGetter}
 	extensions.GenericConfig.AdmissionControl = withAdmission(extensions.GenericConfig.AdmissionControl)
-	outer := config.Aggregator.GenericConfig
 	chain := outer.BuildHandlerChainFunc
 	outer.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return chain(gracestorage.Handler(handler), c)

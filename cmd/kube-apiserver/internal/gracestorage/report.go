@@ -3,6 +3,7 @@ package gracestorage
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/warning"
@@ -21,8 +22,8 @@ var deletions = metrics.NewCounterVec(&metrics.CounterOpts{
 	StabilityLevel: metrics.ALPHA,
 }, []string{"group", "resource", "outcome"})
 
-// RegisterMetrics registers the metrics of this package.
-func RegisterMetrics() { legacyregistry.MustRegister(deletions) }
+// RegisterMetrics registers the metrics of this package, once in a process.
+var RegisterMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(deletions) })
 
 // outcome is the label of a decision about a request that names a grace period.
 func outcome(decision graceful.Decision) string {
