@@ -61,7 +61,7 @@ func read(metadata map[string]any) deletion {
 	found.seconds = metadata[window.Seconds]
 	annotations, _ := metadata[window.Annotations].(map[string]any)
 	found.window, found.hasWindow = annotations[deadline.Annotation].(string)
-	found.full = found.inGrace() && !found.hasWindow && !window.Fits(metadata, window.Length)
+	found.full = !window.Fits(metadata, window.Length)
 	uid, _ := metadata["uid"].(string)
 	found.uid = types.UID(uid)
 	found.version, _ = metadata["resourceVersion"].(string)

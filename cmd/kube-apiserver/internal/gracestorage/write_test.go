@@ -107,9 +107,27 @@ func TestWriteKeepsDeletion(t *testing.T) {
 	}
 }
 
+// #17: while there is room for the window of a grace period that another program stored, no write may take it. A plain
+// deletion needs none.
+func TestWriteLeavesRoomForWindow(t *testing.T) {
+	for metadata, refused := range map[string]bool{
+		`"deletionTimestamp":"2026-01-01T12:05:00Z","deletionGracePeriodSeconds":300`: true, plainAtNoon: false} {
+		w := newWorld(t)
+		w.store(metadata)
+		_, err := w.update(t.Context(), func(object *unstructured.Unstructured) error {
+			object.SetAnnotations(map[string]string{"k": strings.Repeat("x", validation.TotalAnnotationSizeLimitB-10)})
+			return nil
+		})
+		if apierrors.IsInvalid(err) != refused || !refused && err != nil {
+			t.Errorf("%s: %v, in etcd %.300s", metadata, err, w.etcd.data)
+		}
+	}
+}
+
 func TestAbsentGracePeriodStaysAbsent(t *testing.T) {
 	w := newWorld(t)
-	w.store(`"deletionTimestamp":"2026-01-01T12:00:00Z"`)
+	w.store(`"deletionTimestamp":"2026-01-01T12:00:00Z","annotations":{"` + deadline.Annotation + `":"` +
+		deadline.Window{Start: noon, End: noon}.String() + `"}`)
 	if _, err := w.update(t.Context(), label); err != nil || strings.Contains(string(w.etcd.data), window.Seconds) {
 		t.Errorf("%v, in etcd %s", err, w.etcd.data)
 	}

@@ -3,8 +3,10 @@ package window_test
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -75,6 +77,24 @@ func TestServeLeavesGracePeriodOfOthers(t *testing.T) {
 				t.Errorf("served %s, want %s", text(t, served), text(t, value))
 			}
 		})
+	}
+}
+
+// The window of an object counts once, and one that is there needs no room.
+func TestWindowNeedsRoomOnce(t *testing.T) {
+	for room, want := range map[int]bool{len(deadline.Annotation) + Length: true, len(deadline.Annotation) + Length - 1: false} {
+		value := object(Format(at(300)), int64(300), span(0, 300))
+		size := validation.TotalAnnotationSizeLimitB - room - len("other") - len("1") - len("k")
+		annotations := value.GetAnnotations()
+		annotations["k"] = strings.Repeat("x", size)
+		value.SetAnnotations(annotations)
+		metadata, _ := value.Object["metadata"].(map[string]any)
+		if got := Fits(metadata, Length); got != want {
+			t.Errorf("room for %d bytes: %t", room, got)
+		}
+		if got := *Stored(value).GetDeletionGracePeriodSeconds(); got != 0 {
+			t.Errorf("room for %d bytes: %d seconds in etcd", room, got)
+		}
 	}
 }
 
