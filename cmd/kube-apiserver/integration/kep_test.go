@@ -19,7 +19,7 @@ func TestBasicGracefulDeletion(t *testing.T) {
 }
 
 func TestForceDeletion(t *testing.T) {
-	k := newKind(t, ours(t), "force.example.com")
+	k := newKind(t, ours(t), "forced.example.com")
 	k.create("a", finalizer)
 	got := k.delete("a", 0, nil)
 	k.expect(got, "a", forced)
