@@ -110,7 +110,7 @@ func TestGracePeriodIsEncryptedAtRest(t *testing.T) {
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := startAnother(t, "encrypted", "--extra-arg=encryption-provider-config="+file).server
+	s, _ := startAnother(t, "encrypted", "--extra-arg=encryption-provider-config="+file)
 	k := newKind(t, s, "encrypted.example.com")
 	transformer := secretbox.NewSecretboxTransformer(key)
 	k.decrypt = func(key, text string) (string, error) {

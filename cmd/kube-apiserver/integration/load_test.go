@@ -93,7 +93,8 @@ func (k kind) inGrace(seconds int64) map[string]deletion {
 // #20: one write per object, and none when nothing changes.
 func TestLoadOfFiveThousandDeletions(t *testing.T) {
 	const count = 5000
-	k := newKind(t, startAnother(t, "load", manyWorkers...).server, "load.example.com")
+	s, _ := startAnother(t, "load", manyWorkers...)
+	k := newKind(t, s, "load.example.com")
 	k.fill(count)
 	k.deleteAll(300)
 	if got := k.writes(); got != count {
@@ -114,8 +115,8 @@ func TestLoadOfFiveThousandDeletions(t *testing.T) {
 // same request again completes the rest, and moves no deadline.
 func TestLoadOfKillAmidDeletions(t *testing.T) {
 	const count, early = 2000, 200
-	first := startAnother(t, "killed", manyWorkers...)
-	k := newKind(t, first.server, "killed.example.com")
+	s, first := startAnother(t, "killed", manyWorkers...)
+	k := newKind(t, s, "killed.example.com")
 	k.fill(count)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -135,11 +136,12 @@ func TestLoadOfKillAmidDeletions(t *testing.T) {
 	for seen := 0; seen < early; {
 		seen += len((<-written).Events)
 	}
-	first.end(syscall.SIGKILL)
+	first.end(syscall.SIGKILL) // kube-apiserver is killed with its parent
 	if err := <-lost; err == nil {
 		t.Error("the request was answered before the server was killed")
 	}
-	k = k.at(startAnother(t, "killed", manyWorkers...).server).await()
+	s, _ = startAnother(t, "killed", manyWorkers...)
+	k = k.at(s).await()
 	completed := k.writes()
 	if completed < early || completed >= count {
 		t.Errorf("%d of %d objects were written, want some", completed, count)
