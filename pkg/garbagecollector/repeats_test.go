@@ -63,6 +63,38 @@ func TestWriteWithoutLastingEffectIsPaused(t *testing.T) {
 	}
 }
 
+// A webhook takes the change back, so that nothing is stored and no event follows: without a retry the dependent keeps its
+// reference, and the deleted owner its finalizer, for ever.
+func TestUndoneWriteWithoutEventIsRepeated(t *testing.T) {
+	for name, middle := range map[string]metav1.ObjectMeta{
+		"reference": configMap("middle", "10", "live", "absent"),
+		"finalizer": foreground(configMap("middle", "10")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t)
+			s.lack("absent")
+			c := connected(t, s, Config{})
+			c.observe(configMap("live", "1"), middle)
+			c.deleted("absent")
+			pass(c, "middle")
+			answer := middle
+			s.handle("PATCH "+configMapPath+"middle",
+				func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, partial(answer)) })
+			var reverted *controller.RevertedError
+			if err := c.worker.reconcile(t.Context(), "middle"); !errors.As(err, &reverted) {
+				t.Errorf("reconcile = %v, so that nothing judges the object again", err)
+			}
+			answer = configMap("middle", "11", "live")
+			if err := c.worker.reconcile(t.Context(), "middle"); err != nil {
+				t.Errorf("reconcile = %v once the write has its effect", err)
+			}
+			if sent := s.count("PATCH " + configMapPath + "middle"); sent != 2 {
+				t.Errorf("%d writes, want 2", sent)
+			}
+		})
+	}
+}
+
 // Owners go one after the other: the patches look the same, and are not.
 func TestReferencesOfManyOwnersAreRemovedWithoutPause(t *testing.T) {
 	s := newAPIServer(t)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
@@ -126,7 +127,19 @@ func (s *sender) patch(ctx context.Context, j graph.Judgement, r removal) error 
 	}
 	s.metrics.patched.WithLabelValues(r.verb).Inc()
 	s.recordWritten(j, written)
+	if s.isUndone(j, written) {
+		return &controller.RevertedError{}
+	}
 	return nil
+}
+
+// isUndone reports whether the API server has stored nothing of a patch, since an admission webhook took the change back:
+// no event follows, so that nothing else has the object judged again. The version of an aggregated API server proves
+// nothing.
+func (s *sender) isUndone(j graph.Judgement, written runtime.Object) bool {
+	partial, ok := written.(*metav1.PartialObjectMetadata)
+	return ok && partial.ResourceVersion == j.Version && !s.watches.mayIgnorePreconditions(j.Kind) &&
+		(partial.DeletionTimestamp == nil || len(partial.Finalizers) > 0)
 }
 
 // send sends a write of the object without retries, since the judgement would be older than it may be. The outcome of a

@@ -115,7 +115,7 @@ func (w *writer) write(ctx context.Context, j *graph.Judgement, a *attempt, r wr
 	if sent && err != nil {
 		next, err = w.recover(ctx, r.verb, j.Object, err)
 	}
-	if sent && (err == nil && next == done || isRefusal(err)) {
+	if sent && (err == nil && next == done || isRefusal(err) || errors.Is(err, controller.ErrTooManySteps)) {
 		w.recordRepeats(j.UID, r.effect)
 	}
 	return next, err
