@@ -154,18 +154,14 @@ func isAsked(object *unstructured.Unstructured) bool {
 
 // Finalizer returns the blocker of one finalizer.
 func (t *tree) Finalizer(ctx context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	return t.inGrace(object, t.blockerOf(ctx, object, finalizer))
-}
-
-func (t *tree) blockerOf(ctx context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	if explain, special := t.finalizers[finalizer]; special {
+	if explain, special := t.finalizers[finalizer]; special { // of Kubernetes, which reads no deadline
 		return explain(ctx, t, object, finalizer)
 	}
 	gvk := object.GroupVersionKind()
 	if family, known := families.Find(finalizer, gvk.Kind, gvk.Group); known {
-		return t.Holders().Judge(ctx, object, finalizer, family, "")
+		return t.inGrace(object, t.Holders().Judge(ctx, object, finalizer, family, ""))
 	}
-	return t.Holders().Attribute(ctx, object, finalizer)
+	return t.inGrace(object, t.Holders().Attribute(ctx, object, finalizer))
 }
 
 // Reader reads the cluster.

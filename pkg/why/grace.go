@@ -31,11 +31,7 @@ func (t *tree) inGrace(object *unstructured.Unstructured, b blocker.Blocker) blo
 	case !acts:
 		return b
 	}
-	who := b.Holder
-	if who == "" {
-		who = "the controller of " + b.Finalizer
-	}
-	b.Next = cluster.Steps("wait: "+who+" has until "+deadline.Time+" to end "+cluster.ObjectOf(object).String()+
+	b.Next = cluster.Steps("wait until "+deadline.Time+", the deadline of "+cluster.ObjectOf(object).String()+
 		". What follows is for an object that stays longer") + "\n" + b.Next
 	return b
 }

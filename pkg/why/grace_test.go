@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -83,7 +84,7 @@ func TestDeadlineDecidesWhetherUnknownControllerIsExpected(t *testing.T) {
 				t.Errorf("the deadline is %+v, want source %q", report.Deadline, tc.source)
 			}
 			first, _, _ := strings.Cut(report.Blockers[0].Next, "\n")
-			if waits := strings.HasPrefix(first, "# wait: "); waits != (tc.verdict == blocker.Waiting) ||
+			if waits := strings.HasPrefix(first, "# wait until "); waits != (tc.verdict == blocker.Waiting) ||
 				waits && !strings.Contains(first, report.Deadline.Time) {
 				t.Errorf("the next step is %q", report.Blockers[0].Next)
 			}
@@ -157,6 +158,40 @@ func TestLeftInGraceIsUnknownWithoutDefinition(t *testing.T) {
 	}
 }
 
+// listing returns an explorer of a cluster whose machines can be listed, too.
+func listing(t *testing.T, objects clustertest.Objects) *Explorer {
+	t.Helper()
+	list := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/machines") {
+			objects.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+			"metadata": map[string]any{}, "items": objects["machines"]})
+	})
+	served := clustertest.Discovery{Next: list, Served: map[string][]metav1.APIResource{
+		"v1":            {{Name: "bindings", Namespaced: true, Kind: "Binding"}},
+		"vm.example/v1": {{Name: machines.Resource, Namespaced: true, Kind: "Machine", Verbs: []string{"list", "delete"}}}}}
+	return NewExplorer(clustertest.NewReader(t, served.ServeHTTP), cluster.Commands{}, false)
+}
+
+// The garbage collector and the API server read no deadlines.
+func TestGarbageCollectorHasNoDeadline(t *testing.T) {
+	machine := newMachine(5*time.Minute, 0, metav1.FinalizerDeleteDependents)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-controller-manager"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("node_1"), LeaseDurationSeconds: ptr.To[int32](3600),
+			RenewTime: ptr.To(metav1.NowMicro())},
+	}
+	e := listing(t, clustertest.Objects{"machines": {machine}, "leases": {lease}})
+	report, err := e.Explain(t.Context(), machineRef())
+	if err != nil || len(report.Blockers) == 0 || report.Blockers[0].Reason != blocker.ControllerActs ||
+		strings.Contains(report.Blockers[0].Next, "the deadline of") {
+		t.Errorf("the report is %+v, %v; want ControllerActs without a deadline", report, err)
+	}
+}
+
 // The definition waits for its object, which has a deadline of its own.
 func TestDeadlineOfNestedObjectIsEvidence(t *testing.T) {
 	machine := newMachine(0, 5*time.Minute, guestFinalizer)
@@ -170,18 +205,7 @@ func TestDeadlineOfNestedObjectIsEvidence(t *testing.T) {
 	definition.SetFinalizers([]string{"customresourcecleanup.apiextensions.k8s.io"})
 	definition.SetDeletionTimestamp(ptr.To(metav1.Now()))
 	objects := clustertest.Objects{"machines": {machine}, "customresourcedefinitions": {definition}}
-	list := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, "/machines") {
-			objects.ServeHTTP(w, r)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-			"metadata": map[string]any{}, "items": []any{machine.Object}})
-	})
-	served := clustertest.Discovery{Next: list, Served: map[string][]metav1.APIResource{
-		"vm.example/v1": {{Name: machines.Resource, Namespaced: true, Kind: "Machine"}}}}
-	report, err := NewExplorer(clustertest.NewReader(t, served.ServeHTTP), cluster.Commands{}, false).Explain(t.Context(),
+	report, err := listing(t, objects).Explain(t.Context(),
 		cluster.Ref{Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 			Kind: "CustomResourceDefinition", Name: definition.GetName()})
 	if err != nil || report.Deadline != nil || report.Verdict != blocker.Waiting {

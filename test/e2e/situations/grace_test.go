@@ -31,7 +31,7 @@ var inGrace = []situation{
 		number: "80b", name: "a custom resource is in its grace period, and nobody knows its finalizer",
 		build:   func(r *place) []string { return widget.deleteWithin(r, time.Hour) },
 		verdict: blocker.Waiting, roots: []blocker.Reason{blocker.GracePeriod},
-		next: "the controller of cleanup.situations.example/widget has until ", printed: []string{"m left), 3600 s after "},
+		next: ", the deadline of Widget ", printed: []string{"m left), 3600 s after "},
 		step: widget.finish,
 	},
 	{
