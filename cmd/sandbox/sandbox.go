@@ -80,17 +80,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if flags.graceful {
-				return flags.runGraceful(command.Context(), streams)
-			}
-			if flags.node {
-				return flags.runNode(command.Context(), streams)
-			}
-			programs, err := flags.programs()
-			if err != nil {
-				return err
-			}
-			return flags.run(command.Context(), streams, programs)
+			return flags.runChosen(command.Context(), streams)
 		},
 	}
 	command.SetOut(streams.Out)
@@ -112,6 +102,21 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		"run kube-apiserver of Exeunt and the controllers of examples/virtual-machine and examples/database instead of volumes")
 	set.BoolVar(&flags.node, "node", false, "run a cluster with a real node (Linux, as root, after \"make node\")")
 	return command
+}
+
+// runChosen runs the cluster that the flags choose.
+func (f sandboxFlags) runChosen(ctx context.Context, streams genericiooptions.IOStreams) error {
+	switch {
+	case f.graceful:
+		return f.runGraceful(ctx, streams)
+	case f.node:
+		return f.runNode(ctx, streams)
+	}
+	programs, err := f.programs()
+	if err != nil {
+		return err
+	}
+	return f.run(ctx, streams, programs)
 }
 
 // honor checks the feature gates and returns HonorPVReclaimPolicy.

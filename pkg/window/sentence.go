@@ -60,12 +60,13 @@ func format(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // refusal is the error of a request that cannot be met.
 func refusal(ref cluster.Ref, reason graceful.Reason, before deadline.Deletion) error {
 	name := Name(ref)
-	switch {
-	case reason == graceful.OnlyForceShortens:
+	if reason == graceful.OnlyForceShortens {
 		return fmt.Errorf("%s is already being deleted without a grace period, which only --force changes", name)
-	case reason == graceful.AlreadyForced:
+	}
+	if reason == graceful.AlreadyForced {
 		return fmt.Errorf("%s is already being deleted by force, which no grace period changes", name)
-	case reason == FieldStays:
+	}
+	if reason == FieldStays {
 		return fmt.Errorf("the deadline of %s stays %s: it is in the field deletionGracePeriodSeconds, which this API "+
 			"server does not change", name, format(before.Deadline(0)))
 	}
