@@ -195,31 +195,37 @@ func (e *example) get(name string) *unstructured.Unstructured {
 }
 
 // delete deletes an object: as kubectl does at our API server, by the command that writes the annotation at a stock one.
-func (e *example) delete(name string, flags ...string) {
+// It returns the deadline of a graceful deletion.
+func (e *example) delete(name string, flags ...string) time.Time {
 	e.t.Helper()
 	if e.deletes == "ours" {
-		e.deleteAsKubectl(name, flags)
-		return
+		return e.deleteAsKubectl(name, flags)
 	}
 	args := append([]string{"delete", e.plural + ".example.exeunt.io/" + e.host + name, "-n", "default", "--wait=false",
 		"--kubeconfig=" + filepath.Join(shared.folder, e.deletes, "admin.kubeconfig")}, flags...)
 	command := exec.CommandContext(e.t.Context(), filepath.Join(binaries(), "exeunt"), args...)
-	if output, err := command.CombinedOutput(); err != nil {
+	output, err := command.CombinedOutput()
+	if err != nil {
 		e.t.Fatalf("exeunt %v: %v: %s", args, err, output)
 	}
+	_, text, _ := strings.Cut(strings.TrimSpace(string(output)), "its deadline is ")
+	end, _ := time.Parse(time.RFC3339, text) // the zero time without a deadline
+	return end
 }
 
 // deleteAsKubectl sends what kubectl delete sends: 0 for --force, nothing without flags.
-func (e *example) deleteAsKubectl(name string, flags []string) {
+func (e *example) deleteAsKubectl(name string, flags []string) time.Time {
 	e.t.Helper()
 	body := map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
 	for _, flag := range flags {
 		seconds, _ := strconv.Atoi(strings.TrimPrefix(flag, "--grace-period=")) // 0 for --force
 		body["gracePeriodSeconds"] = seconds
 	}
-	if got := e.server.do(e.t, http.MethodDelete, e.path(e.host+name), asJSON, body); got.code != http.StatusOK {
+	got := e.server.do(e.t, http.MethodDelete, e.path(e.host+name), asJSON, body)
+	if got.code != http.StatusOK {
 		e.t.Fatalf("delete %s: %d %s", name, got.code, got.text)
 	}
+	return deletionOf(got.body).end
 }
 
 // events returns the reasons and messages of the events of an object.

@@ -62,21 +62,14 @@ func TestControllerTellsPlainFromForced(t *testing.T) {
 // late returns by how much the object was gone after its deadline. It must not be before.
 func (e *example) late(name string, end time.Time) {
 	e.t.Helper()
+	if end.IsZero() {
+		e.t.Fatalf("%s got no deadline", name)
+	}
 	late := e.awaitGone(name).Sub(end)
 	e.t.Logf("%s is gone %v after its deadline: %q", name, late.Round(time.Millisecond), e.events(name))
 	if late < 0 || late > 10*time.Second { // a busy machine
 		e.t.Errorf("%s is gone %v after its deadline", name, late)
 	}
-}
-
-// end returns the deadline of an object.
-func (e *example) end(name string) time.Time {
-	e.t.Helper()
-	object := e.get(name)
-	if object == nil || deadline.Of(object).Kind() != deadline.Graceful {
-		e.t.Fatalf("%s has no deadline: %v", name, object)
-	}
-	return deadline.Of(object).Deadline(0)
 }
 
 func TestGuestIsOffAtDeadlineOfUser(t *testing.T) {
@@ -88,14 +81,12 @@ func TestGuestIsOffAtDeadlineOfUser(t *testing.T) {
 			}
 			e.create(name, spec)
 		}
-		e.delete("ignores", "--grace-period=4")
-		e.late("ignores", e.end("ignores"))
+		e.late("ignores", e.delete("ignores", "--grace-period=3"))
 		e.awaitEvent("ignores", "PoweredOff: forced: the guest ran until its deadline")
 
 		e.delete("shortened", "--grace-period=300")
 		e.awaitEvent("shortened", "ShutdownRequested: ")
-		e.delete("shortened", "--grace-period=4")
-		end := e.end("shortened")
+		end := e.delete("shortened", "--grace-period=3")
 		e.awaitEvent("shortened", "DeadlineMoved: ")
 		e.late("shortened", end)
 
@@ -105,8 +96,7 @@ func TestGuestIsOffAtDeadlineOfUser(t *testing.T) {
 
 		guest := e.pid("away")
 		e.kill()
-		e.delete("away", "--grace-period=1")
-		<-time.After(time.Until(e.end("away")))
+		<-time.After(time.Until(e.delete("away", "--grace-period=1")))
 		if !e.runs(guest) || e.get("away") == nil {
 			e.t.Error("the guest has ended without its controller")
 		}
@@ -197,8 +187,7 @@ func TestDatabaseDrainsUntilDeadline(t *testing.T) {
 		fast, slow := dial(e.t, port), dial(e.t, port)
 		fast.says("BEGIN", "OK")
 		slow.says("BEGIN", "OK")
-		e.delete("a", "--grace-period=6")
-		end := e.end("a")
+		end := e.delete("a", "--grace-period=6")
 		e.awaitEvent("a", "ShutdownRequested: ")
 		e.kill()
 		fast.says("SET key value", "OK")
