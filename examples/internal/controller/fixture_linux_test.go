@@ -3,8 +3,10 @@ package controller
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"os"
 	"os/signal"
@@ -195,12 +197,27 @@ func (w *world) endGuests() (count int) {
 	must(w.t, err)
 	defer func() { must(w.t, dir.Close()) }()
 	for _, known := range dir.Records() {
-		if process, err := dir.Find(known.UID); err == nil && process != nil {
+		if process := w.find(dir, known.UID); process != nil {
 			must(w.t, process.PowerOff(syscall.SIGKILL))
 			count++
 		}
 	}
 	return count
+}
+
+// find returns the guest of an object, nil if there is none. A guest that is starting cannot be found yet.
+func (w *world) find(dir *guest.Dir, uid types.UID) *guest.Process {
+	w.t.Helper()
+	for end := time.Now().Add(limit); ; {
+		process, err := dir.Find(uid)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return process
+		}
+		if time.Now().After(end) {
+			w.t.Fatal(err)
+		}
+		<-time.After(time.Millisecond)
+	}
 }
 
 // await waits until an event or a line of the log contains the text, returns it and forgets everything until then.
