@@ -88,9 +88,6 @@ func newCaches(clients *program.Clients) (informers.SharedInformerFactory, *pvca
 // lead registers event handlers and metrics, and runs the controllers.
 func (c *controllers) lead(ctx context.Context, o *options, caches *pvcache.Caches) error {
 	if err := c.watch(ctx, caches); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
 		return err
 	}
 	klog.FromContext(ctx).Info("Working", "claimWorkers", o.claimWorkers, "volumeWorkers", o.volumeWorkers)

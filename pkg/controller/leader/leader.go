@@ -64,10 +64,13 @@ type Election struct {
 // [ErrLeaseLost]; likewise if another process took the lease. If the lease is older than this process
 // knows, etcd was restored from a backup, and Lead returns [ErrRestored], on standby too. The watchdog
 // fails the health check of a process that leads with an expired lease.
+//
+// An error of the function after the end of the context is logged only: caches end with the same context, perhaps a
+// moment before the function.
 func Lead(ctx context.Context, config Election, client kubernetes.Interface, watchdog *leaderelection.HealthzAdaptor,
 	run func(context.Context, controller.Term) error) error {
 	if !config.LeaderElect {
-		return run(ctx, controller.UnlimitedTerm())
+		return failureOf(ctx, run(ctx, controller.UnlimitedTerm()))
 	}
 	name, err := controller.Identity()
 	if err != nil {
@@ -91,8 +94,17 @@ func Lead(ctx context.Context, config Election, client kubernetes.Interface, wat
 	return election.lead(ctx, func(leading context.Context) error {
 		stopWatching() // a leader waits for no release
 		defer config.Connection.guard(election.confirm)()
-		return run(leading, election)
+		return failureOf(ctx, run(leading, election))
 	})
+}
+
+// failureOf returns the error of the work, nil if the context has ended.
+func failureOf(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		klog.FromContext(ctx).Info("Work has ended with an error after it was to end", "err", err)
+		return nil
+	}
+	return err
 }
 
 // election acquires and renews a lease for this process.

@@ -36,6 +36,8 @@ type leader struct {
 	ended   chan error
 	// conflict: updates of the Lease fail.
 	conflict atomic.Bool
+	// failure is the error of the work.
+	failure error
 }
 
 func lead(t *testing.T, deadlines componentconfig.LeaderElectionConfiguration) *leader {
@@ -66,7 +68,7 @@ func lead(t *testing.T, deadlines componentconfig.LeaderElectionConfiguration) *
 				l.working, l.term = working, term.(*election).term
 				close(led)
 				<-l.end
-				return nil
+				return l.failure
 			})
 	}()
 	<-led
@@ -160,6 +162,26 @@ func TestLeaseIsReleasedAfterWorkEnded(t *testing.T) {
 				if holder := *l.lease().Spec.HolderIdentity; holder != "" {
 					t.Errorf("the lease names %q after the work has ended", holder)
 				}
+			})
+		})
+	}
+}
+
+// A handler that is registered while the program ends is refused by an informer that has ended.
+func TestErrorAfterTheEndIsNoFailure(t *testing.T) {
+	for name, stopped := range map[string]bool{"stopped": true, "not stopped": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := lead(t, lasting)
+				l.failure = errors.New("the informer has stopped")
+				if stopped {
+					l.stop()
+				}
+				close(l.end)
+				if err := <-l.ended; (err == nil) != stopped {
+					t.Errorf("Lead = %v", err)
+				}
+				l.stop()
 			})
 		})
 	}
