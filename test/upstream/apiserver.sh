@@ -16,8 +16,8 @@ suites='integration integration/conversion garbagecollector dryrun'
 copy() {
 	mkdir -p "$(dirname "$source/$2")"
 	cp -r --no-preserve=mode "$1" "$source/$2"
-	find "$source/$2" -name '*.go' -exec sed -i "s,\"k8s.io/apiextensions-apiserver/test/integration,\"$base/integration," {} +
-	[ "$side" = stock ] || find "$source/$2" -name '*.go' -exec sed -i \
+	find "$source/$2" -name '*.go' -exec sed -i \
+		-e "s,\"k8s.io/apiextensions-apiserver/test/integration,\"$base/integration," \
 		-e "s,\"k8s.io/apiextensions-apiserver/pkg/cmd/server/testing\",\"$base/extensions\"," \
 		-e "s,\"k8s.io/kubernetes/cmd/kube-apiserver/app/testing\",\"$base/server\"," {} +
 }
@@ -37,9 +37,9 @@ build() {
 	copy "$extensions/test/integration" integration
 	copy "$kubernetes/test/integration/garbagecollector" garbagecollector
 	copy "$kubernetes/test/integration/dryrun" dryrun
+	copy "$extensions/pkg/cmd/server/testing" extensions
+	copy "$kubernetes/cmd/kube-apiserver/app/testing" server
 	if [ "$side" != stock ]; then
-		copy "$extensions/pkg/cmd/server/testing" extensions
-		copy "$kubernetes/cmd/kube-apiserver/app/testing" server
 		compose extensions testserver.go '\tcompose.AddGracefulDeletion(config, \&config.GenericConfig.Config)'
 		compose server testserver.go '\tcompose.AddGracefulDeletion(config.ApiExtensions, \&config.Aggregator.GenericConfig.Config)'
 	fi
@@ -66,16 +66,15 @@ start_etcd() {
 	until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do kill -0 $! && sleep 0.1; done
 }
 
-# The tests find files of a module by TEST_SRCDIR and TEST_WORKSPACE, for they are built with -trimpath.
+# The servers find their certificates by TEST_SRCDIR and TEST_WORKSPACE, for they are built with -trimpath.
 run() {
-	local code=0 fixtures=$folder/src passed=0 all=0
-	[ "$side" != stock ] || fixtures=$(go env GOMODCACHE)
+	local code=0 passed=0 all=0
 	start_etcd
 	rm -f "$folder"/*.log.passed
 	for suite in $suites; do
 		local log=$folder/${suite//\//-}.log failed=0
 		cd "$source/$suite"
-		KUBE_INTEGRATION_ETCD_URL=$etcd TEST_SRCDIR=$fixtures TEST_WORKSPACE=. \
+		KUBE_INTEGRATION_ETCD_URL=$etcd TEST_SRCDIR=$folder/src TEST_WORKSPACE=. \
 			"./$(basename "$suite").test" -test.v -test.timeout 40m -test.run "$only" >"$log" 2>&1 || failed=1 code=1
 		grep -E '^--- FAIL' "$log" || [ "$failed" = 0 ] || tail "$log"
 		grep -oE '^--- PASS: \w+' "$log" >"$log.passed" || true
