@@ -37,11 +37,11 @@ type lab struct {
 	running  []*process
 	ours     func() (*server, error)
 	stock    func() (*server, error)
-	// stockAgain is another stock server, for the noise of a benchmark.
-	stockAgain func() (*server, error)
-	gateOff    func() (*server, error)
-	uncached   func() (*server, error)
-	cbor       func() (*server, error)
+	gateOff  func() (*server, error)
+	// gateOffAgain is another such server, for the noise of a benchmark.
+	gateOffAgain func() (*server, error)
+	uncached     func() (*server, error)
+	cbor         func() (*server, error)
 }
 
 var shared *lab
@@ -69,10 +69,11 @@ func runAll(m *testing.M) int {
 	shared.endpoint, shared.running = endpoint, []*process{etcd}
 	shared.ours = shared.serve("ours", "--kube-apiserver="+program())
 	shared.stock = shared.serve("stock")
-	shared.stockAgain = shared.serve("stock-again")
 	shared.uncached = shared.serve("uncached", "--kube-apiserver="+program(), "--extra-arg=watch-cache=false")
 	shared.cbor = shared.serve("cbor", "--kube-apiserver="+program(), "--feature-gates=CBORServingAndStorage=true")
 	shared.gateOff = shared.serve("gate-off", "--kube-apiserver="+program(),
+		"--feature-gates=CustomResourceGracefulDeletion=false")
+	shared.gateOffAgain = shared.serve("gate-off-again", "--kube-apiserver="+program(),
 		"--feature-gates=CustomResourceGracefulDeletion=false")
 	return m.Run()
 }
