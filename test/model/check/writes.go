@@ -96,13 +96,17 @@ func (r *report) deletedVolume(old *v1.PersistentVolume) {
 	handle := HandleOf(old)
 	exists := r.before.disk(handle) != nil
 	gone := !exists && slices.Contains(r.before.Deleted, handle)
-	released := storage.PhaseOf(read.Status.Phase).Released() || gone && refOf(read) == ""
-	if !isDelete(read) && !gone || !released || r.world.isBound(read) {
+	if !isDelete(read) && !gone || !isReleased(read, gone) || r.world.isBound(read) {
 		r.add(ObjectDeleted, nameOfVolume(old), "is deleted by %s with policy %s in phase %s", r.step.Actor,
 			read.Spec.PersistentVolumeReclaimPolicy, read.Status.Phase)
 	} else if exists && !r.before.isUsers(handle) {
 		r.add(ObjectDeleted, nameOfVolume(old), "is deleted by %s while disk %s exists", r.step.Actor, handle)
 	}
+}
+
+// isReleased reports whether the phase of the volume says so, or its disk is gone and it refers to no claim.
+func isReleased(volume *v1.PersistentVolume, gone bool) bool {
+	return storage.PhaseOf(volume.Status.Phase).Released() || gone && refOf(volume) == ""
 }
 
 // unreclaimed checks that a volume that loses the finalizer of its reclaimer has no disk. A
