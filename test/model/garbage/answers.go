@@ -106,14 +106,12 @@ func (w *world) faultsOf(s *State, call Call, number int) []func() ([]Step, erro
 			return Answer{Outcome: pathNotFound}
 		}),
 	}
-	for _, denial := range denials {
-		if call.writes() {
-			all = append(all, fault(s.faults.Denied, denial.says, func(after *State) Answer {
-				after.faults.Denied--
-				return Answer{Outcome: denial.outcome}
-			}))
-		}
-	}
+	all = append(all, w.webhooks(s, call, func(says string, answer Answer) func() ([]Step, error) {
+		return fault(s.faults.Denied, says, func(after *State) Answer {
+			after.faults.Denied--
+			return answer
+		})
+	})...)
 	if call.writes() {
 		return append(all, fault(s.faults.Lost, "the answer is lost: ", func(after *State) Answer {
 			after.faults.Lost--
@@ -122,6 +120,37 @@ func (w *world) faultsOf(s *State, call Call, number int) []func() ([]Step, erro
 		}))
 	}
 	return append(all, func() ([]Step, error) { return w.delayed(s, call), nil })
+}
+
+// webhooks returns the faults of admission webhooks that deny or undo a write.
+func (w *world) webhooks(s *State, call Call,
+	fault func(says string, answer Answer) func() ([]Step, error)) (all []func() ([]Step, error)) {
+	if !call.writes() {
+		return nil
+	}
+	for _, denial := range denials {
+		all = append(all, fault(denial.says, Answer{Outcome: denial.outcome}))
+	}
+	if kept := w.undone(s, call); kept != nil {
+		all = append(all, fault("a webhook undoes: ", Answer{Object: kept}))
+	}
+	return all
+}
+
+// undone returns the object with which a patch is answered whose change a mutating webhook takes back, nil if the call
+// is no patch or fails: no version is stored, and no event follows.
+func (w *world) undone(s *State, call Call) *Object {
+	if call.Verb != "patch" {
+		return nil
+	}
+	o, _ := w.at(s, call.Kind, call.Namespace, call.Name)
+	if o == nil {
+		return nil
+	}
+	if _, err := w.patched(o, call.Body); err != nil {
+		return nil
+	}
+	return o
 }
 
 // delayed serves a read whose answer arrives later.
