@@ -78,7 +78,7 @@ func (n bench) prepare() *clientv3.Client {
 	n.send("ours", http.MethodPost, definitions, asJSON, crdOf(group, `"versions":[`+plainVersion+`]`))
 	n.b.Cleanup(func() { n.attempt(http.MethodDelete, definitions+"/machines."+group, "") })
 	for _, side := range sides {
-		n.await(side, n.kinds[side].path(""))
+		n.await(side, n.kinds[side].path(""), http.StatusOK)
 	}
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{shared.endpoint}})
 	if err != nil {
@@ -100,20 +100,20 @@ func (n bench) attempt(method, path, body string) {
 	}
 }
 
-// await waits until a server serves a path.
-func (n bench) await(side, path string) {
+// await waits until a server answers the GET of a path with a code.
+func (n bench) await(side, path string, code int) {
 	n.b.Helper()
-	for began := time.Now(); time.Since(began) < patience; {
+	for began := time.Now(); time.Since(began) < patience; <-time.After(50 * time.Millisecond) {
 		response, err := n.kinds[side].s.client.Get(n.kinds[side].s.url + path)
 		if err != nil {
 			n.b.Fatal(err)
 		}
 		_ = response.Body.Close()
-		if response.StatusCode == http.StatusOK {
+		if response.StatusCode == code {
 			return
 		}
 	}
-	n.b.Fatalf("%s does not serve %s", side, path)
+	n.b.Fatalf("%s: GET %s is never %d", side, path, code)
 }
 
 // fill stores objects with a finalizer in etcd for each server, past the servers.
@@ -138,7 +138,7 @@ func (n bench) fill(etcd *clientv3.Client, round, count int) {
 		}
 	}
 	for _, side := range sides { // the watch cache has seen the last object
-		n.await(side, n.path(objectOf(sides[2], round, count-1)))
+		n.await(side, n.path(objectOf(sides[2], round, count-1)), http.StatusOK)
 	}
 }
 
@@ -264,9 +264,12 @@ func report(b *testing.B, all []times) {
 func BenchmarkChurnOfCRDs(b *testing.B) {
 	n := newBench(b, "churn.example.com")
 	for round := range rounds {
+		var groups []string
 		for i := range 50 {
-			n.kinds["ours"] = kind{group: fmt.Sprintf("c%d-%d-%d.example.com", b.N, round, i), s: n.kinds["ours"].s}
-			n.churn()
+			groups = append(groups, fmt.Sprintf("c%d-%d-%d.example.com", b.N, round, i))
+		}
+		for batch := range slices.Chunk(groups, 10) {
+			n.churn(batch)
 		}
 		for _, side := range sides[:2] {
 			goroutines, heap := n.usage(side)
@@ -275,21 +278,31 @@ func BenchmarkChurnOfCRDs(b *testing.B) {
 	}
 }
 
-// churn creates a CRD and an object, deletes both, and removes the finalizer.
-func (n bench) churn() {
+// churn creates CRDs and an object of each, deletes all, removes the finalizers, and waits until the CRDs are gone.
+func (n bench) churn(groups []string) {
 	n.b.Helper()
-	k := n.kinds["ours"]
-	crd := definitions + "/machines." + k.group
-	n.send("ours", http.MethodPost, definitions, asJSON, crdOf(k.group, `"versions":[`+plainVersion+`]`))
-	object := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Machine","metadata":{"name":"a","finalizers":[%q]}}`, k.group, finalizer)
-	for _, side := range sides[:2] {
-		n.await(side, k.path(""))
+	for _, group := range groups {
+		n.send("ours", http.MethodPost, definitions, asJSON, crdOf(group, `"versions":[`+plainVersion+`]`))
 	}
-	n.send("ours", http.MethodPost, k.path(""), asJSON, object)
-	n.send("ours", http.MethodDelete, k.path("a")+"?gracePeriodSeconds=300", asJSON, "")
-	n.await("stock", k.path("a"))
-	n.send("ours", http.MethodDelete, crd, asJSON, "")
-	n.send("ours", http.MethodPatch, k.path("a"), asMerge, withoutFinalizers)
+	for _, group := range groups {
+		k := kind{group: group}
+		for _, side := range sides[:2] {
+			n.await(side, k.path(""), http.StatusOK)
+		}
+		object := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Machine","metadata":{"name":"a","finalizers":[%q]}}`, group, finalizer)
+		n.send("ours", http.MethodPost, k.path(""), asJSON, object)
+		n.send("ours", http.MethodDelete, k.path("a")+"?gracePeriodSeconds=300", asJSON, "")
+		n.await("stock", k.path("a"), http.StatusOK)
+	}
+	for _, group := range groups {
+		n.send("ours", http.MethodDelete, definitions+"/machines."+group, asJSON, "")
+		n.send("ours", http.MethodPatch, kind{group: group}.path("a"), asMerge, withoutFinalizers)
+	}
+	for _, group := range groups {
+		for _, side := range sides[:2] {
+			n.await(side, kind{group: group}.path(""), http.StatusNotFound)
+		}
+	}
 }
 
 // usage returns the goroutines and the bytes of heap of a server after a garbage collection.
