@@ -31,8 +31,8 @@ type bench struct {
 // sides are the servers in the order of the table.
 var sides = []string{"ours", "stock", "stock again"}
 
-// newBench starts the servers. The stock ones are the same program with the gate off, because the one that is built into
-// controlplane has other versions of upstream's modules.
+// newBench starts the servers. The stock ones are the same program with the gate off, because the one that is built
+// into controlplane has other versions of upstream's modules.
 func newBench(b *testing.B, group string) bench {
 	b.Helper()
 	starts := map[string]func() (*server, error){"ours": shared.ours, "stock": shared.gateOff,
@@ -90,7 +90,8 @@ func (n bench) prepare() *clientv3.Client {
 
 // attempt sends a request whose answer does not matter, also after the benchmark.
 func (n bench) attempt(method, path, body string) {
-	request, err := http.NewRequestWithContext(context.Background(), method, n.kinds["ours"].s.url+path, strings.NewReader(body))
+	url := n.kinds["ours"].s.url + path
+	request, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 	if err != nil {
 		return
 	}
@@ -120,10 +121,12 @@ func (n bench) await(side, path string, code int) {
 func (n bench) fill(etcd *clientv3.Client, round, count int) {
 	n.b.Helper()
 	k := n.kinds["ours"]
-	pattern := `{"apiVersion":"` + k.group + `/v1","kind":"Machine","metadata":{"creationTimestamp":"2026-01-01T00:00:00Z",` +
-		`"finalizers":["` + finalizer + `"],"generation":1,"name":%q,"namespace":%q,"uid":"00000000-0000-4000-8000-%02d%02d%08d"},"spec":{"a":"b"}}` + "\n"
+	pattern := `{"apiVersion":"` + k.group + `/v1","kind":"Machine","metadata":{` +
+		`"creationTimestamp":"2026-01-01T00:00:00Z","finalizers":["` + finalizer + `"],"generation":1,"name":%q,` +
+		`"namespace":%q,"uid":"00000000-0000-4000-8000-%02d%02d%08d"},"spec":{"a":"b"}}` + "\n"
 	for number, side := range sides {
-		n.attempt(http.MethodPost, "/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, path.Dir(objectOf(side, round, 0))))
+		space := path.Dir(objectOf(side, round, 0))
+		n.attempt(http.MethodPost, "/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, space))
 		var puts []clientv3.Op
 		for i := range count {
 			name := objectOf(side, round, i)
@@ -289,7 +292,8 @@ func (n bench) churn(groups []string) {
 		for _, side := range sides[:2] {
 			n.await(side, k.path(""), http.StatusOK)
 		}
-		object := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Machine","metadata":{"name":"a","finalizers":[%q]}}`, group, finalizer)
+		object := fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Machine","metadata":{"name":"a","finalizers":[%q]}}`, group,
+			finalizer)
 		n.send("ours", http.MethodPost, k.path(""), asJSON, object)
 		n.send("ours", http.MethodDelete, k.path("a")+"?gracePeriodSeconds=300", asJSON, "")
 		n.await("stock", k.path("a"), http.StatusOK)
