@@ -10,9 +10,6 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
 
-// deadlineOfAnswer stands for the deadline in the answer.
-var deadlineOfAnswer time.Time
-
 // in returns the kind for a subtest.
 func (k kind) in(t *testing.T) kind {
 	k.t = t
