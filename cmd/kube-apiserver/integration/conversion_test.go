@@ -40,8 +40,9 @@ func dropAnnotations(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(asked)
 }
 
-// #40: through such a version a grace period survives; a forced deletion becomes a plain one.
-func TestConversionWithoutAnnotationsKeepsDeadline(t *testing.T) {
+// newConvertedKind creates a CRD with a second version, v2, whose conversion drops annotations.
+func newConvertedKind(t *testing.T, group string) kind {
+	t.Helper()
 	webhook := httptest.NewTLSServer(http.HandlerFunc(dropAnnotations))
 	t.Cleanup(webhook.Close)
 	conversion, err := json.Marshal(map[string]any{"strategy": "Webhook", "webhook": map[string]any{
@@ -51,8 +52,12 @@ func TestConversionWithoutAnnotationsKeepsDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := strings.NewReplacer(`"name":"v1"`, `"name":"v2"`, `"storage":true`, `"storage":false`).Replace(plainVersion)
-	k := newKindWith(t, ours(t), "converted.example.com",
-		fmt.Sprintf(`"conversion":%s,"versions":[%s,%s]`, conversion, plainVersion, second))
+	return newKindWith(t, ours(t), group, fmt.Sprintf(`"conversion":%s,"versions":[%s,%s]`, conversion, plainVersion, second))
+}
+
+// #40: through such a version a grace period survives; a forced deletion becomes a plain one.
+func TestConversionWithoutAnnotationsKeepsDeadline(t *testing.T) {
+	k := newConvertedKind(t, "converted.example.com")
 	v2 := func(method, name, contentType string, body any) answer {
 		return k.s.do(t, method, strings.Replace(k.path(name), "/v1/", "/v2/", 1), contentType, body)
 	}

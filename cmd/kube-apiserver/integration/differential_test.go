@@ -88,32 +88,36 @@ func (k kind) record(version string) <-chan map[string][]string {
 	if err != nil {
 		k.t.Fatal(err)
 	}
+	done := make(chan map[string][]string, 1)
+	go func() { done <- k.eventsOf(request) }()
+	return done
+}
+
+// eventsOf returns the events of a watch by namespace, until the sentinel was created.
+func (k kind) eventsOf(request *http.Request) map[string][]string {
 	response, err := k.s.client.Do(request)
 	if err != nil {
-		k.t.Fatal(err)
+		k.t.Error(err)
+		return nil
 	}
-	done := make(chan map[string][]string, 1)
-	go func() {
-		defer func() { _ = response.Body.Close() }()
-		found := map[string][]string{}
-		defer func() { done <- found }()
-		scanner := bufio.NewScanner(response.Body)
-		scanner.Buffer(nil, 1<<20)
-		for scanner.Scan() {
-			event := &unstructured.Unstructured{}
-			if err := json.Unmarshal(scanner.Bytes(), &event.Object); err != nil {
-				k.t.Error(err)
-				return
-			}
-			changed := object(event)
-			if changed.GetName() == sentinel {
-				return
-			}
-			space := changed.GetNamespace()
-			found[space] = append(found[space], canonical(k.t, scanner.Text(), space))
+	defer func() { _ = response.Body.Close() }()
+	found := map[string][]string{}
+	scanner := bufio.NewScanner(response.Body)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		event := &unstructured.Unstructured{}
+		if err := json.Unmarshal(scanner.Bytes(), &event.Object); err != nil {
+			k.t.Error(err)
+			break
 		}
-	}()
-	return done
+		changed := object(event)
+		if changed.GetName() == sentinel {
+			break
+		}
+		space := changed.GetNamespace()
+		found[space] = append(found[space], canonical(k.t, scanner.Text(), space))
+	}
+	return found
 }
 
 // play runs the requests in a namespace, and returns of each what the client sees and what is in etcd then.

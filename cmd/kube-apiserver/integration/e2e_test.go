@@ -45,11 +45,14 @@ func (c *stopper) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	response, err := c.k.s.client.Do(request)
-	if err != nil {
-		return err
-	}
 	go func() {
+		response, err := c.k.s.client.Do(request)
+		if err != nil {
+			if ctx.Err() == nil {
+				c.k.t.Error(err)
+			}
+			return
+		}
 		defer func() { _ = response.Body.Close() }()
 		for scanner := bufio.NewScanner(response.Body); scanner.Scan(); {
 			event := &unstructured.Unstructured{}
@@ -136,19 +139,26 @@ func kubectl(t *testing.T, command func(cmdutil.Factory, genericiooptions.IOStre
 	return out.String(), errs.String()
 }
 
+// removed runs kubectl delete for the object a, and returns its errors.
+func (k kind) removed(flags ...string) string {
+	k.t.Helper()
+	args := append([]string{"machines." + k.group + "/a", "--wait=false"}, flags...)
+	_, errs := kubectl(k.t, kubectldelete.NewCmdDelete, args...)
+	return errs
+}
+
+// described returns what kubectl describe prints of the object a, with single spaces.
+func (k kind) described() string {
+	k.t.Helper()
+	text, _ := kubectl(k.t, func(factory cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+		return kubectldescribe.NewCmdDescribe("kubectl", factory, streams)
+	}, "machines."+k.group+"/a")
+	return strings.Join(strings.Fields(text), " ")
+}
+
 func TestKubectlIntegration(t *testing.T) {
 	k := newKind(t, ours(t), "kubectl.example.com")
 	k.create("a", finalizer)
-	resource := "machines." + k.group + "/a"
-	remove := func(flags ...string) (string, string) {
-		return kubectl(t, kubectldelete.NewCmdDelete, append([]string{resource, "--wait=false"}, flags...)...)
-	}
-	describe := func() string {
-		text, _ := kubectl(t, func(factory cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-			return kubectldescribe.NewCmdDescribe("kubectl", factory, streams)
-		}, resource)
-		return strings.Join(strings.Fields(text), " ")
-	}
 	for _, step := range []struct {
 		flags   []string
 		warning string
@@ -159,7 +169,7 @@ func TestKubectlIntegration(t *testing.T) {
 		{[]string{"--grace-period=60"}, "", 60},
 		{[]string{"--grace-period=90"}, "a deadline can only move earlier", 60},
 	} {
-		_, errs := remove(step.flags...)
+		errs := k.removed(step.flags...)
 		if (step.warning == "") != (errs == "") || !strings.Contains(errs, step.warning) {
 			t.Errorf("%q: %s", step.flags, errs)
 		}
@@ -170,16 +180,16 @@ func TestKubectlIntegration(t *testing.T) {
 		end := got.GetDeletionTimestamp().UTC().Format(time.RFC3339)
 		for _, want := range []string{fmt.Sprintf("Deletion Grace Period Seconds: %d", step.field),
 			"Deletion Timestamp: " + end} {
-			if text := describe(); !strings.Contains(text, want) {
+			if text := k.described(); !strings.Contains(text, want) {
 				t.Errorf("kubectl describe has no %q: %s", want, text)
 			}
 		}
 	}
-	if _, errs := remove("--grace-period=0", "--force"); !strings.Contains(errs, "Immediate deletion") {
+	if errs := k.removed("--grace-period=0", "--force"); !strings.Contains(errs, "Immediate deletion") {
 		t.Errorf("%s", errs)
 	}
 	k.expect(k.get("a"), "a", forced)
-	if text := describe(); !strings.Contains(text, "Deletion Grace Period Seconds: 0") {
+	if text := k.described(); !strings.Contains(text, "Deletion Grace Period Seconds: 0") {
 		t.Errorf("kubectl describe: %s", text)
 	}
 }

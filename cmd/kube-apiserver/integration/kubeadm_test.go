@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"k8s.io/client-go/util/cert"
@@ -24,26 +23,14 @@ var etcdKeys = regexp.MustCompile(`^--etcd-(cafile|certfile|keyfile)=`)
 
 // The program takes the place of upstream's in the static pod that kubeadm writes: the pod calls it by its name.
 func TestProgramStartsWithFlagsOfKubeadm(t *testing.T) {
-	manifest, err := os.ReadFile("testdata/kube-apiserver.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	pki := keysOfKubeadm(t)
 	port, listener := freePort(t)
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	here := strings.NewReplacer("192.0.2.1", "127.0.0.1", "/etc/kubernetes/pki", pki, "6443", fmt.Sprint(port),
-		"https://127.0.0.1:2379", shared.endpoint)
-	var args []string
-	for _, found := range regexp.MustCompile(`(?m)^    - (\S+)$`).FindAllStringSubmatch(string(manifest), -1) {
-		if arg := here.Replace(found[1]); !etcdKeys.MatchString(arg) {
-			args = append(args, arg)
-		}
-	}
+	args := commandOfKubeadm(t, pki, port)
 	t.Setenv("PATH", binaries()+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	command := exec.CommandContext(t.Context(), args[0], args[1:]...)
-	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.Err = nil // EXEUNT_BIN may be a relative folder
 	var log strings.Builder
 	command.Stderr = &log
@@ -51,8 +38,7 @@ func TestProgramStartsWithFlagsOfKubeadm(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = command.Process.Signal(syscall.SIGTERM)
-		_ = command.Wait()
+		_ = command.Wait() // the context of the test has ended, and the program with it
 		if t.Failed() {
 			t.Log(log.String())
 		}
@@ -73,6 +59,24 @@ func TestProgramStartsWithFlagsOfKubeadm(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// commandOfKubeadm returns the command of the manifest, with the keys, the port and the etcd of the test.
+func commandOfKubeadm(t *testing.T, pki string, port int) []string {
+	t.Helper()
+	manifest, err := os.ReadFile("testdata/kube-apiserver.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := strings.NewReplacer("192.0.2.1", "127.0.0.1", "/etc/kubernetes/pki", pki, "6443", fmt.Sprint(port),
+		"https://127.0.0.1:2379", shared.endpoint)
+	var args []string
+	for _, found := range regexp.MustCompile(`(?m)^    - (\S+)$`).FindAllStringSubmatch(string(manifest), -1) {
+		if arg := here.Replace(found[1]); !etcdKeys.MatchString(arg) {
+			args = append(args, arg)
+		}
+	}
+	return args
 }
 
 // keysOfKubeadm makes the files of /etc/kubernetes/pki.

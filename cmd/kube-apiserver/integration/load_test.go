@@ -111,19 +111,15 @@ func TestLoadOfFiveThousandDeletions(t *testing.T) {
 	}
 }
 
-// The server is killed in the middle of a request for all objects. Each object is as before or in its grace period; the
-// same request again completes the rest, and moves no deadline.
-func TestLoadOfKillAmidDeletions(t *testing.T) {
-	const count, early = 2000, 200
-	s, first := startAnother(t, "killed", manyWorkers...)
-	k := newKind(t, s, "killed.example.com")
-	k.fill(count)
-	ctx, cancel := context.WithCancel(t.Context())
+// killAmidDeletion deletes all objects, and kills the server once that many were written.
+func (k kind) killAmidDeletion(server *process, early int) {
+	k.t.Helper()
+	ctx, cancel := context.WithCancel(k.t.Context())
 	defer cancel()
 	written := k.etcd.Watch(ctx, k.prefix(), clientv3.WithPrefix())
 	request, err := http.NewRequestWithContext(ctx, http.MethodDelete, k.s.url+k.path("")+"?gracePeriodSeconds=300", nil)
 	if err != nil {
-		t.Fatal(err)
+		k.t.Fatal(err)
 	}
 	lost := make(chan error)
 	go func() {
@@ -136,10 +132,20 @@ func TestLoadOfKillAmidDeletions(t *testing.T) {
 	for seen := 0; seen < early; {
 		seen += len((<-written).Events)
 	}
-	first.end(syscall.SIGKILL) // kube-apiserver is killed with its parent
+	server.end(syscall.SIGKILL) // kube-apiserver is killed with its parent
 	if err := <-lost; err == nil {
-		t.Error("the request was answered before the server was killed")
+		k.t.Error("the request was answered before the server was killed")
 	}
+}
+
+// The server is killed in the middle of a request for all objects. Each object is as before or in its grace period; the
+// same request again completes the rest, and moves no deadline.
+func TestLoadOfKillAmidDeletions(t *testing.T) {
+	const count, early = 2000, 200
+	s, first := startAnother(t, "killed", manyWorkers...)
+	k := newKind(t, s, "killed.example.com")
+	k.fill(count)
+	k.killAmidDeletion(first, early)
 	s, _ = startAnother(t, "killed", manyWorkers...)
 	k = k.at(s).await()
 	completed := k.writes()

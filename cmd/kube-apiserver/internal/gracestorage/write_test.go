@@ -212,7 +212,7 @@ func TestFinalizersInBothForms(t *testing.T) {
 // What is no custom resource goes through as it is.
 func TestOtherObjectsAreNotDecidedOn(t *testing.T) {
 	other := &metav1.Status{}
-	w := &write{update: func(existing runtime.Object, _ storage.ResponseMeta) (runtime.Object, *uint64, error) {
+	w := &write{update: func(runtime.Object, storage.ResponseMeta) (runtime.Object, *uint64, error) {
 		return other, nil, nil
 	}}
 	for _, existing := range []runtime.Object{other, &unstructured.Unstructured{Object: map[string]any{}}} {
