@@ -50,8 +50,7 @@ programs:
 
 .PHONY: apiserver
 apiserver: ## Build bin/kube-apiserver: upstream's, with graceful deletion of custom resources (the first time 10 minutes or more); KUBE=1.34 or 1.35; apiserver-image packs it
-	@$(build_apiserver)
-	@$(GO_BUILD) -o $(KUBE_BIN)/ ./examples/virtual-machine ./examples/database
+	@($(build_apiserver)) && $(GO_BUILD) -o $(KUBE_BIN)/ ./examples/virtual-machine ./examples/database
 
 .PHONY: demo
 demo: build ## Build, then show the product at work on a real API server
