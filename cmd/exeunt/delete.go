@@ -131,17 +131,16 @@ func (f *deleteFlags) run(ctx context.Context, streams genericiooptions.IOStream
 	var deleted []window.Result
 	for _, ref := range refs {
 		result, err := deleter.Delete(ctx, ref)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		if err != nil {
 			errs = append(errs, errors.New(oneLine(err)))
-			continue
-		}
-		if _, err := fmt.Fprintln(streams.Out, terminal.Printable(result.String())); err != nil {
+		} else if _, err := fmt.Fprintln(streams.Out, terminal.Printable(result.String())); err != nil {
 			return err
+		} else {
+			deleted = append(deleted, result)
 		}
-		deleted = append(deleted, result)
+		if ctx.Err() != nil { // Ctrl-C: what was deleted is said
+			return errors.Join(append(errs, context.Cause(ctx))...)
+		}
 	}
 	if f.wait {
 		errs = append(errs, f.await(ctx, deleter, deleted))

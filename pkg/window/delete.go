@@ -76,7 +76,12 @@ func (d *Deleter) Delete(ctx context.Context, ref cluster.Ref) (Result, error) {
 			return Result{}, err
 		}
 		if stale = one.execute(ctx); stale == nil {
-			return one.result(ctx)
+			result, err := one.result(ctx)
+			if !one.isOutdone() {
+				return result, err
+			}
+			stale = fmt.Errorf("another client wrote a later deadline of %s", Name(ref))
+			continue
 		}
 		if !isStale(stale) {
 			return Result{}, stale
@@ -142,18 +147,34 @@ func (d *deletion) execute(ctx context.Context) error {
 		if err := d.delete(ctx); err != nil {
 			return err
 		}
-		_, err := d.annotate(ctx)
+		return d.annotate(ctx)
+	}
+	err := d.annotate(ctx)
+	if answer.IsDefinite(err) { // nothing was written
 		return err
 	}
-	written, err := d.annotate(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = d.delete(ctx)
 	}
-	if err = d.delete(ctx); answer.IsDefinite(err) && d.decision.Action == Annotate {
-		// If this fails, the annotation has no effect after a minute.
-		_, _ = d.patch(ctx, patch.ForVersion(written).Remove(path))
+	if err != nil && d.decision.Action == Annotate {
+		return d.takeBack(ctx, err)
 	}
 	return err
+}
+
+// takeBack removes the annotation after an error that says that no DELETE was executed: for a minute any other deletion
+// of the object would get the deadline. That of force is removed after every error. It would cut off a deletion that nobody forced,
+// and whoever forces again loses nothing.
+func (d *deletion) takeBack(ctx context.Context, failure error) error {
+	if !answer.IsDefinite(failure) && d.window.Start != d.window.End {
+		return failure
+	}
+	change := patch.For(d.object).Test(path, d.window.String()).Remove(path)
+	// Ctrl-C may be why the DELETE failed.
+	if _, err := d.patch(context.WithoutCancel(ctx), change); err != nil && !isStale(err) {
+		return fmt.Errorf("%w; the annotation %s may be there, and has no effect after a minute", failure, deadline.Annotation)
+	}
+	return failure
 }
 
 func (d *deletion) delete(ctx context.Context) error {
@@ -167,21 +188,33 @@ func (d *deletion) delete(ctx context.Context) error {
 	return fmt.Errorf("delete %s: %w; whether it was deleted is not known", Name(d.ref), err)
 }
 
-// annotate writes the annotation, or removes it.
-func (d *deletion) annotate(ctx context.Context) (*unstructured.Unstructured, error) {
-	change := patch.ForVersion(d.object)
+// annotate writes the annotation, or removes it. An answer without the change is an error: a webhook may have undone it,
+// and a DELETE would be one without the deadline.
+func (d *deletion) annotate(ctx context.Context) error {
+	change, want := patch.ForVersion(d.object), d.window.String()
 	if d.decision.Action == Unannotate {
+		want = ""
 		change.Remove(path)
 	} else {
-		change.Annotate(d.object, map[string]string{deadline.Annotation: d.window.String()})
+		change.Annotate(d.object, map[string]string{deadline.Annotation: want})
 	}
 	written, err := d.patch(ctx, change)
-	if err != nil {
-		return nil, fmt.Errorf("write the annotation %s of %s, which holds the deadline: %w; %s", deadline.Annotation,
-			Name(d.ref), err, d.unchanged())
+	if err == nil && written.GetAnnotations()[deadline.Annotation] != want {
+		err = &answer.Refusal{Answer: errUndone}
 	}
-	return written, nil
+	if err == nil {
+		return nil
+	}
+	outcome := d.unchanged()
+	if !answer.IsDefinite(err) && d.object.GetDeletionTimestamp() != nil {
+		outcome = "whether the deadline was moved is not known"
+	}
+	return fmt.Errorf("write the annotation %s of %s, which holds the deadline: %w; %s", deadline.Annotation, Name(d.ref), err,
+		outcome)
 }
+
+var errUndone = errors.New("the API server accepted the change and did not store it, as a webhook or the conversion of " +
+	"another version can do")
 
 // unchanged says what a request has done that was refused.
 func (d *deletion) unchanged() string {
@@ -238,4 +271,14 @@ func (d *deletion) result(ctx context.Context) (Result, error) {
 		return result, notInForce(d.ref)
 	}
 	return result, nil
+}
+
+// isOutdone reports whether the object has a later deadline than the annotation that was written: another client wrote
+// its own between the annotation and the DELETE of this one.
+func (d *deletion) isOutdone() bool {
+	if d.decision.Action != Annotate || d.object == nil {
+		return false
+	}
+	now := deadline.Of(d.object)
+	return now.Kind() == deadline.Graceful && now.Deadline(0).After(d.window.End)
 }

@@ -32,6 +32,8 @@ type apiServer struct {
 	ours bool
 	// answer returns an answer to a request instead of that of the server.
 	answer func(*http.Request) *metav1.Status
+	// patched is called after the next PATCH.
+	patched func()
 	// before is called before each request with its number.
 	before   func(number int)
 	requests []string
@@ -125,6 +127,9 @@ func (s *apiServer) patch(body []byte) *metav1.Status {
 		s.t.Error(err)
 	}
 	s.object.SetResourceVersion(s.object.GetResourceVersion() + "1")
+	if s.patched != nil {
+		s.patched()
+	}
 	return nil
 }
 
