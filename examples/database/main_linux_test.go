@@ -99,8 +99,11 @@ func awaitRefusal(t *testing.T, port int) {
 	t.Helper()
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if errors.Is(err, syscall.ECONNREFUSED) {
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED):
 			return
+		case errors.Is(err, syscall.ECONNRESET): // the port was closed meanwhile
+			continue
 		}
 		must(t, err)
 		_ = connection.Close()

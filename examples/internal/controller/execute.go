@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -98,7 +99,14 @@ func (c *Controller) edit(ctx context.Context, s subject, after []string) (subje
 	return s, nil
 }
 
+// start begins with an empty record: with that of an earlier deletion, which a restored etcd took back, the guest would not
+// be asked to shut down in the next one.
 func (c *Controller) start(s subject) error {
+	if fresh := (guest.Record{UID: s.uid, Key: s.key}); s.record != fresh {
+		if err := c.dir.Save(fresh); err != nil {
+			return err
+		}
+	}
 	command, err := c.kind.Command(s.object)
 	var process *guest.Process
 	if err == nil {
@@ -144,10 +152,8 @@ func (c *Controller) powerOff(s subject, reason Reason) error {
 	if reason == ForceRequested {
 		s.record.Forced = "the deletion is forced"
 	}
-	err := c.dir.Save(s.record)
-	if err == nil {
-		err = s.process.PowerOff(c.kind.PowerOff...)
-	}
+	// A full disk must not keep the guest that has filled it.
+	err := errors.Join(c.dir.Save(s.record), s.process.PowerOff(c.kind.PowerOff...))
 	if err != nil {
 		c.warn(s, "PowerOffFailed", err)
 	}

@@ -28,13 +28,12 @@ const GuestCommand = "guest"
 
 // Main runs the program of an example, a guest or the controller, and returns its exit code.
 func Main(kind Kind, runGuest func(args []string) error) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	var err error
-	if len(os.Args) > 1 && os.Args[1] == GuestCommand {
-		stop() // a guest has its own use for signals
+	if len(os.Args) > 1 && os.Args[1] == GuestCommand { // which has its own use for signals
 		err = runGuest(os.Args[2:])
 	} else {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop) // a second signal ends the process at once
 		err = run(ctx, kind, os.Args[1:])
 	}
 	if err != nil {

@@ -54,6 +54,9 @@ func (c *Controller) reconcile(ctx context.Context, key string) (started bool, e
 	return started, errors.Join(err, more)
 }
 
+// reportAgain is how often an administrator is told of an object that waits for nobody else.
+const reportAgain = 30 * time.Minute
+
 // steps bounds the actions for one object in a row.
 const steps = 10
 
@@ -66,8 +69,9 @@ func (c *Controller) pursue(ctx context.Context, s subject) (started bool, err e
 			return false, nil
 		case Start: // the end of the guest brings the key back, later each time
 			return true, c.start(s)
-		case Report:
+		case Report: // again later: events are dropped after an hour
 			c.report(s, decision.Reason)
+			c.queue.AddAfter(s.key, reportAgain)
 			return false, nil
 		default:
 			if s, err = c.execute(ctx, s, decision); err != nil {
@@ -164,6 +168,11 @@ func (c *Controller) confirm(ctx context.Context, s subject) (subject, error) {
 	s.confirmed, s.object = true, nil
 	if exists && live.GetUID() == s.uid {
 		s.object = live
+		if c.elsewhere(live) {
+			// The directory was copied from another host, or the host was renamed. The guest may run there: a second
+			// one would write to its disk, and without the finalizer the first one would be left behind.
+			return s, fmt.Errorf("the state directory has a guest of it, and the object belongs to another host than %q", c.host)
+		}
 	}
 	return s, nil
 }

@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/examples/internal/guest"
+)
+
+// etcd was restored to a time before the deletion, and the guest of the deletion has ended.
+func TestGuestOfRestoredObjectIsAskedAgain(t *testing.T) {
+	w := newWorld(t, machine(""))
+	w.start()
+	w.await("guest runs")
+	w.end()
+	w.endGuests()
+	dir, err := guest.Open(w.path)
+	must(t, err)
+	must(t, dir.Save(guest.Record{UID: uid, Key: "default/a", Deadline: time.Now().Truncate(time.Second), Reported: true}))
+	must(t, dir.Close())
+	w.start()
+	w.await("guest runs")
+	now := time.Now()
+	w.update(deleted(w.get(), now, now.Add(time.Hour)))
+	w.await("Normal ShutdownRequested")
+	w.await("Normal PoweredOff clean")
+	w.awaitGone()
+}
+
+// The state directory was copied to another host, or the host was renamed.
+func TestGuestOfOtherHostIsNotStarted(t *testing.T) {
+	w := newWorld(t, machine(""))
+	w.start()
+	w.await("guest runs")
+	w.end()
+	w.endGuests()
+	moved := w.get()
+	must(t, unstructured.SetNestedField(moved.Object, "other", "spec", "host"))
+	w.update(deleted(moved, time.Now(), time.Time{}))
+	w.start()
+	w.await("the object belongs to another host")
+	w.end()
+	if count := w.endGuests(); count > 0 || len(w.get().GetFinalizers()) != 1 {
+		t.Errorf("%d guests, finalizers %v", count, w.get().GetFinalizers())
+	}
+}
+
+// A guest that has filled the disk is ended, too.
+func TestFullDiskKeepsNoGuest(t *testing.T) {
+	w := newWorld(t, machine(stubborn))
+	w.start()
+	w.await("guest runs")
+	blocked := filepath.Join(w.path, string(uid), "record.json.new")
+	must(t, os.Mkdir(blocked, 0o700))
+	now := time.Now()
+	w.update(deleted(w.get(), now, now))
+	w.await("Warning PowerOffFailed")
+	w.end()
+	if count := w.endGuests(); count > 0 {
+		t.Error("the guest runs on")
+	}
+	must(t, os.Remove(blocked))
+	w.start()
+	w.awaitGone()
+}
