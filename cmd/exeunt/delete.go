@@ -25,8 +25,9 @@ deletion (KEP-5673) end the object until the deadline; others see a plain deleti
 
 At an API server of upstream it writes the annotation exeunt.io/deletion-window, then deletes
 the object: that needs the rights to get, patch and delete it. At that of Exeunt it deletes.
-A deadline can only move earlier. An object without finalizers is gone at once: no
-controller waits for a deadline. The clock of this machine does not matter.
+To wait until the object is gone (--wait) it watches the object. A deadline can only move
+earlier. An object without finalizers is gone at once: no controller waits for a deadline.
+The clock of this machine does not matter.
 
 --grace-period and --force mean what they mean to kubectl: 0 without --force is 1 second,
 --force alone is 0, a negative grace period is none.

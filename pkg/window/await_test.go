@@ -1,10 +1,12 @@
 package window
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +40,35 @@ func await(t *testing.T, found *metav1.ObjectMeta, watch string) error {
 	}
 	deleter := &Deleter{reader: reader}
 	return deleter.AwaitGone(t.Context(), Result{Ref: machine, UID: "u"})
+}
+
+// transport answers requests without a network.
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) { return t(request) }
+
+// The API server starts again while the object is awaited.
+func TestWaitSurvivesRestartOfServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, requests := newAPIServer(t, nil), 0
+		reader, err := cluster.NewReader(&rest.Config{Host: "http://api", Transport: transport(
+			func(request *http.Request) (*http.Response, error) {
+				if requests++; requests < 4 {
+					return nil, errors.New("connection refused")
+				}
+				recorder := httptest.NewRecorder()
+				request.Body = http.NoBody
+				s.ServeHTTP(recorder, request)
+				return recorder.Result(), nil
+			})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		deleter := &Deleter{reader: reader}
+		if err := deleter.AwaitGone(t.Context(), Result{Ref: machine, UID: "u"}); err != nil || requests != 4 {
+			t.Errorf("error %v after %d requests", err, requests)
+		}
+	})
 }
 
 func TestWaitEndsWithObject(t *testing.T) {

@@ -38,7 +38,7 @@ func TestAnnotationIsTakenBackIfDeleteFails(t *testing.T) {
 		seconds int64
 		kept    bool
 	}{
-		"refused, and a controller wrote the object":   {http.MethodDelete, denied, 30, false},
+		"refused, and a controller wrote the object": {http.MethodDelete, denied, 30, false},
 		"force, refused":                               {http.MethodDelete, denied, 0, false},
 		"force, outcome unknown":                       {http.MethodDelete, webhook, 0, false},
 		"force, outcome of the write unknown":          {http.MethodPatch, webhook, 0, false},
