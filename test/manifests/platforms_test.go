@@ -140,8 +140,14 @@ func platformFiles() map[string]any {
 	kyverno.Exclude.Any = append(kyverno.Exclude.Any, struct {
 		Subjects []subject `json:"subjects"`
 	}{[]subject{{"ServiceAccount", "pv-controller", "exeunt-system"}}})
+	// A patch of a static pod: kubeadm merges it by the name of the container.
+	type container struct{ Name, Image string }
+	var patch struct {
+		Spec struct{ Containers []container }
+	}
+	patch.Spec.Containers = []container{{"kube-apiserver", "registry.example.com/kube-apiserver:v1.36.3-exeunt.0.1.0"}}
 	return map[string]any{
-		"kubeadm v1beta4": list, "kubeadm v1beta3": object, "Talos": talos,
+		"patch of kubeadm": patch, "kubeadm v1beta4": list, "kubeadm v1beta3": object, "Talos": talos,
 		"k3s and RKE2": config, "Rancher": cluster, "Kyverno": kyverno,
 	}
 }
