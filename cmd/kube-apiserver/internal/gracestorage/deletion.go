@@ -110,3 +110,11 @@ func (d deletion) restore(metadata map[string]any) {
 	}
 	window.SetAnnotation(metadata, d.window)
 }
+
+// keepPlain puts the timestamp of a plain deletion back if at the moved one an annotation would be in force that has had no
+// effect: the annotation is of another deletion, or of a server with another clock, and nobody asked this request for it.
+func (d deletion) keepPlain(metadata map[string]any) {
+	if d.kind == graceful.Plain && d.hasWindow && isDeleting(metadata) && read(metadata).kind != graceful.Plain {
+		metadata[window.Timestamp] = d.timestamp
+	}
+}

@@ -236,33 +236,6 @@ func TestWriteWithoutHolderIsNoRequest(t *testing.T) {
 	}
 }
 
-// #21: a server whose clock was ahead wrote the deletion timestamp. A plain deletion has no deadline to keep, and a stock
-// API server moves the timestamp to its own time.
-func TestPlainDeletionAheadOfClockIsThatOfStock(t *testing.T) {
-	for name, inert := range map[string]string{"no window": "", "inert window": "x"} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, "f")
-			w.now = noon.Add(30 * time.Second)
-			w.delete(nil)
-			if inert != "" { // set at another API server
-				object := w.etcd.read(t)
-				object.SetAnnotations(map[string]string{deadline.Annotation: inert})
-				if err := w.etcd.write(object); err != nil {
-					t.Fatal(err)
-				}
-			}
-			w.now = noon
-			if _, err := w.update(t.Context(), w.markAsDeleting); err != nil {
-				t.Fatal(err)
-			}
-			got := w.etcd.read(t)
-			if !got.GetDeletionTimestamp().Time.Equal(noon) || got.GetAnnotations()[deadline.Annotation] != inert {
-				t.Errorf("in etcd %s, want %v", w.etcd.data, noon)
-			}
-		})
-	}
-}
-
 // annotate writes an annotation, and no DELETE.
 func (w *world) annotate(key, value string) {
 	w.t.Helper()

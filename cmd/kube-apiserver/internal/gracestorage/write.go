@@ -92,6 +92,7 @@ func (w *write) decide(metadata map[string]any) error {
 	switch w.decision.Action {
 	case graceful.Keep:
 		w.before.restore(metadata)
+		w.before.keepPlain(metadata)
 	case graceful.SetPlain:
 		window.RemoveAnnotation(metadata)
 	case graceful.SetForced:
@@ -103,6 +104,7 @@ func (w *write) decide(metadata map[string]any) error {
 	case graceful.Reject:
 		return w.noRoom()
 	case graceful.Leave:
+		w.before.keepPlain(metadata)
 	}
 	return nil
 }
@@ -158,10 +160,10 @@ func (w *write) fits(metadata map[string]any, request graceful.Request) bool {
 	switch {
 	case request != graceful.OtherWrite:
 		return window.Fits(metadata, window.Length)
+	case w.before.inGrace() && !w.before.full: // an annotation without effect is replaced by a longer one
+		return window.Fits(metadata, max(len(w.before.window), window.Length))
 	case w.before.hasWindow:
 		return window.Fits(metadata, len(w.before.window))
-	case w.before.inGrace() && !w.before.full:
-		return window.Fits(metadata, window.Length)
 	}
 	return true // none is added
 }
