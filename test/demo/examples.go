@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,11 +59,13 @@ func (c *Cluster) endGuests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, resource := range []schema.GroupVersionResource{VirtualMachines, databases} {
+		var last error
 		err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return false, err
+			if last = err; err != nil { // the API server may answer again
+				return false, nil
 			}
 			for _, object := range list.Items {
 				zero := int64(0)
@@ -72,10 +75,10 @@ func (c *Cluster) endGuests(ctx context.Context) error {
 			return len(list.Items) == 0, nil
 		})
 		if err != nil {
-			return fmt.Errorf("end the guests of %s: %w", resource.Resource, err)
+			errs = append(errs, fmt.Errorf("end the guests of %s: %w", resource.Resource, cmp.Or(last, err)))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // ExamplePrograms returns an error if a program of the examples is missing, or the path of kube-apiserver.
