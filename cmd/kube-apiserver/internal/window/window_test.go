@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -148,6 +149,9 @@ func FuzzRoundTrip(f *testing.F) {
 		value := object("", nil, annotation)
 		if deleted {
 			value = object(Format(time.Unix(timestamp%253402300800, 0)), int64(0), annotation)
+		}
+		if !utf8.ValidString(annotation) {
+			return // no value of stock, which decodes and encodes what clients send
 		}
 		before := text(t, value) + "\n"
 		decoded, _, err := codec.Decode([]byte(before), nil, nil)
