@@ -31,8 +31,8 @@ type bench struct {
 // sides are the servers in the order of the table.
 var sides = []string{"ours", "stock", "stock again"}
 
-// newBench starts the servers. The stock ones are the same program with the gate off, because the one that is built
-// into controlplane has other versions of upstream's modules.
+// newBench starts the servers. The stock servers are the same program with the gate off: the server inside controlplane
+// has other versions of upstream's modules.
 func newBench(b *testing.B, group string) bench {
 	b.Helper()
 	starts := map[string]func() (*server, error){"ours": shared.ours, "stock": shared.gateOff,

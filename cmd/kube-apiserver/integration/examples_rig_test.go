@@ -27,7 +27,7 @@ type example struct {
 	plural  string // virtualmachines
 	// host is spec.host of its objects: all tests share one etcd.
 	host string
-	// watches is the API server that the controller is a client of, deletes the one that objects are deleted at.
+	// watches is the API server of the controller, deletes the API server of the user.
 	watches, deletes string
 	server           *server
 	stateDir         string

@@ -20,7 +20,7 @@ func TestDecide(t *testing.T) {
 		"finalizer without record stays":                    {State{Deletion: Forced, Finalizer: true, Confirmed: true}, Decision{Report, RecordMissing}},
 		"guest is asked once":                               {State{InGrace, true, Running, NotAsked, false}, Decision{RequestShutdown, DeadlineAhead}},
 		"guest that was asked has time":                     {State{InGrace, true, Running, Asked, false}, Decision{Wait, DeadlineAhead}},
-		"deadline that has moved is told":                   {State{InGrace, true, Running, AskedForOther, false}, Decision{NoteDeadline, DeadlineMoved}},
+		"moved deadline is reported":                        {State{InGrace, true, Running, AskedForOther, false}, Decision{NoteDeadline, DeadlineMoved}},
 		"object is read before power off":                   {State{Passed, true, Running, Asked, false}, Decision{Confirm, DeadlinePassed}},
 		"guest is off at the deadline":                      {State{Passed, true, Running, Asked, true}, Decision{PowerOff, DeadlinePassed}},
 		"deadline passed while the controller was away":     {State{Passed, true, Running, NotAsked, true}, Decision{PowerOff, DeadlinePassed}},

@@ -54,7 +54,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) (started bool, e
 	return started, errors.Join(err, more)
 }
 
-// reportAgain is how often an administrator is told of an object that waits for nobody else.
+// reportAgain is the time between two events about an object that only an administrator can help.
 const reportAgain = 30 * time.Minute
 
 // steps bounds the actions for one object in a row.

@@ -111,8 +111,8 @@ func (d deletion) restore(metadata map[string]any) {
 	window.SetAnnotation(metadata, d.window)
 }
 
-// keepPlain puts the timestamp of a plain deletion back if at the moved one an annotation would be in force that has had no
-// effect: the annotation is of another deletion, or of a server with another clock, and nobody asked this request for it.
+// keepPlain restores the timestamp of a plain deletion if an inert annotation would bind to the moved timestamp. The
+// annotation belongs to another deletion or was written with another clock: the object would be forced by a plain request.
 func (d deletion) keepPlain(metadata map[string]any) {
 	if d.kind == graceful.Plain && d.hasWindow && isDeleting(metadata) && read(metadata).kind != graceful.Plain {
 		metadata[window.Timestamp] = d.timestamp
