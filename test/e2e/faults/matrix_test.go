@@ -277,7 +277,8 @@ func TestCloneAndSourceDeletedTogetherDoNotDeadlock(t *testing.T) {
 	r.AwaitClaimGone("clone")
 	r.AwaitClaimGone("origin")
 	r.AwaitVolumeGone(origin.Name)
-	r.awaitNoDifference()
+	r.awaitNoDifference() // from here on the clone has a PersistentVolume, or had one
+	r.AwaitVolumeGone(begun.Volume)
 	if left := r.driver.Volumes(); len(left) > 0 {
 		t.Errorf("the driver has %v", left)
 	}
