@@ -1,0 +1,117 @@
+package node
+
+// Decide returns the next step for one node. It is total and pure. The machine is stopped by one case only, and deleted
+// by two.
+func Decide(s State) Decision {
+	switch {
+	case s.Owner == Others:
+		return Decision{Wait, OwnedByOthers}
+	case !s.Deleting:
+		return decideLive(s)
+	case !s.Protected && s.Begun:
+		return Decision{Abandon, FinalizerStripped}
+	case !s.Protected:
+		return Decision{Wait, NotServed}
+	case s.Owner == Unserved && !s.Begun:
+		return Decision{Release, NotServed}
+	case s.Proof == Revoked && s.Marked:
+		return Decision{Unmark, InstanceCameBack}
+	case s.Proof == Given:
+		return decideOff(s)
+	case !s.Begun && s.Provider == NoProvider && s.Silent:
+		return Decision{HandOver, KubeletSilent}
+	case !s.Begun:
+		return Decision{Taint, DeletionRequested}
+	case s.drained() && s.Volumes == Detached:
+		return decideDrained(s)
+	case s.Proof == Begun:
+		return Decision{Confirm, ProofIncomplete}
+	case s.Ended, s.drained():
+		return decideEnded(s)
+	case s.Pods == Awaited:
+		return Decision{Wait, Draining}
+	case s.Volumes != Detached:
+		return Decision{Wait, AwaitingVolumeDetachment}
+	}
+	return Decision{Wait, Settling}
+}
+
+func decideLive(s State) Decision {
+	switch {
+	case s.Owner == Ours && !s.Protected:
+		return Decision{Protect, LabelSet}
+	case s.Owner == Unserved && s.Protected:
+		return Decision{Release, LabelRemoved}
+	case s.Owner == Ours:
+		return Decision{Wait, NotDeleted}
+	}
+	return Decision{Wait, NotServed}
+}
+
+// decideDrained ends a node without awaited pods and without any attached volume.
+func decideDrained(s State) Decision {
+	switch {
+	case s.Provider == NoProvider:
+		return Decision{HandOver, Drained}
+	case s.Provider == Manual, s.unidentified():
+		return Decision{Release, MachineRuns}
+	case s.Instance == Gone, s.Deleted:
+		return Decision{Release, Drained}
+	case s.Instance == Unknown:
+		return Decision{Wait, InstanceUnreadable}
+	}
+	return Decision{DeleteInstance, Drained}
+}
+
+// decideEnded ends the machine of a node that may still write to its volumes. Its pods and its attachments stay until
+// the proof: a second node would write to the same disk.
+func decideEnded(s State) Decision {
+	switch {
+	case s.Provider == NoProvider:
+		return Decision{HandOver, DeadlineReached}
+	case s.Provider == Manual:
+		return Decision{Wait, AwaitingPowerOff}
+	case s.unidentified():
+		return Decision{Wait, s.Instance.reason()}
+	case s.Instance == Stopping:
+		return Decision{Wait, InstanceStops}
+	case !s.NoStop:
+		return Decision{Stop, DeadlineReached}
+	case s.Volumes != Detached:
+		return Decision{Wait, DisksAttached}
+	case s.Deleted:
+		return Decision{Wait, InstanceStops}
+	}
+	return Decision{DeleteInstance, DeadlineReached}
+}
+
+// decideOff frees what the machine held. The finalizer stays until each detachment began: without the Node the
+// attach-detach controller would wait for six minutes.
+func decideOff(s State) Decision {
+	switch {
+	case s.Pods == Awaited, s.Pods == Unawaited:
+		return Decision{Clean, MachineOff}
+	case !s.Marked && (s.Volumes == Attached || s.Volumes == Stranded):
+		return Decision{MarkOutOfService, MachineOff}
+	case s.Volumes == Attached, s.Volumes == Stranded:
+		return Decision{Wait, DetachNotStarted}
+	case s.Provider != Socket, s.Instance == Gone:
+		return Decision{Release, MachineOff}
+	case s.Volumes == Detaching:
+		return Decision{Wait, AwaitingVolumeDetachment}
+	case s.Deleted, s.unidentified():
+		return Decision{Release, MachineOff}
+	}
+	return Decision{DeleteInstance, MachineOff}
+}
+
+func (i Instance) reason() Reason {
+	switch i {
+	case Foreign:
+		return InstanceForeign
+	case Shared:
+		return InstanceShared
+	default:
+		return InstanceUnknown
+	}
+}

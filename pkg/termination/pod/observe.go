@@ -1,0 +1,245 @@
+package pod
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/deadline"
+	"github.com/exeunt-io/exeunt/pkg/termination"
+)
+
+const (
+	// DoNotDisruptAnnotation keeps a pod until L: "true", or a duration from the start of the pod.
+	DoNotDisruptAnnotation = "karpenter.sh/do-not-disrupt"
+	// overdue is how long after its deletion time a pod counts as stuck.
+	overdue = time.Minute
+	// overdueSilent is the same while the kubelet is silent: it may be restarting for an upgrade.
+	overdueSilent = 5 * time.Minute
+	// systemPriority is the lowest priority of the system's own pods.
+	systemPriority = 2_000_000_000
+)
+
+// View is what a termination says of all its pods.
+type View struct {
+	Now time.Time
+	// Times are those of the node.
+	Times deadline.Times
+	// Tainted is when our taint was added: younger pods that tolerate the taint come back for ever.
+	Tainted time.Time
+	// Silent: the kubelet has not renewed its Lease for the duration of the Lease.
+	Silent bool
+	// Proven: the machine is off.
+	Proven bool
+}
+
+// KindOf returns what the pod is to its node.
+func KindOf(p *v1.Pod) Kind {
+	owner := metav1.GetControllerOf(p)
+	switch {
+	case p.Annotations[v1.MirrorPodAnnotationKey] != "":
+		return Mirror
+	case owner != nil && owner.Kind == "DaemonSet":
+		return Daemon
+	case p.Spec.Priority != nil && *p.Spec.Priority >= systemPriority:
+		return Critical
+	}
+	return Ordinary
+}
+
+// GraceOf returns the grace period of the pod.
+func GraceOf(p *v1.Pod) time.Duration {
+	if p.Spec.TerminationGracePeriodSeconds == nil {
+		return v1.DefaultTerminationGracePeriodSeconds * time.Second
+	}
+	return deadline.Seconds(*p.Spec.TerminationGracePeriodSeconds)
+}
+
+// Returns reports whether the owner of the pod would create it on the node again: it tolerates the taint, and is a
+// DaemonSet's or younger than the taint.
+func (v View) Returns(p *v1.Pod) bool {
+	if !tolerates(p) {
+		return false
+	}
+	return KindOf(p) == Daemon || !v.Tainted.IsZero() && p.CreationTimestamp.After(v.Tainted)
+}
+
+func tolerates(p *v1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Tolerations, func(t v1.Toleration) bool {
+		return (t.Key == termination.DisruptedTaint || t.Key == "" && t.Operator == v1.TolerationOpExists) &&
+			(t.Effect == "" || t.Effect == v1.TaintEffectNoSchedule) && (t.Operator == v1.TolerationOpExists || t.Value == "")
+	})
+}
+
+// ends returns until when the pod may run: P, and E for a DaemonSet's pod and after a late first action.
+func (v View) ends(p *v1.Pod) time.Time {
+	if KindOf(p) == Daemon || v.Times.Late {
+		return v.Times.Stop
+	}
+	return v.Times.GraceEnds
+}
+
+// EndOf returns how far the pod has ended.
+func (v View) EndOf(p *v1.Pod) End {
+	finished := p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
+	switch {
+	case p.DeletionTimestamp == nil && finished:
+		return Finished
+	case p.DeletionTimestamp == nil:
+		return Running
+	case len(p.Finalizers) > 0 && (finished || containersEnded(p)):
+		return ContainersEnded
+	}
+	end, readable := deletionEnds(p)
+	switch {
+	case readable && !v.Now.Before(v.overdueAt(end)):
+		return Overdue
+	case readable && (v.Times.None() || !end.After(v.ends(p))):
+		return InTime
+	}
+	return BeyondP
+}
+
+// overdueAt returns when a pod counts as stuck whose grace period ends at this time. While the kubelet is silent that
+// is 5 minutes later, or P if that is earlier, but never sooner than with a kubelet that answers.
+func (v View) overdueAt(end time.Time) time.Time {
+	usual := end.Add(overdue)
+	if !v.Silent {
+		return usual
+	}
+	silent := end.Add(overdueSilent)
+	if !v.Times.None() && v.Times.GraceEnds.Before(silent) {
+		silent = v.Times.GraceEnds
+	}
+	if silent.Before(usual) {
+		return usual
+	}
+	return silent
+}
+
+// deletionEnds returns when the grace period of a Terminating pod ends. A grace period of 292 years has an end in the
+// past, year 1734: such a time cannot be used.
+func deletionEnds(p *v1.Pod) (time.Time, bool) {
+	end := p.DeletionTimestamp.Time
+	return end, !end.Before(p.CreationTimestamp.Time)
+}
+
+func containersEnded(p *v1.Pod) bool {
+	ended := func(c v1.ContainerStatus) bool { return c.State.Terminated != nil }
+	return len(p.Status.ContainerStatuses) > 0 && !slices.ContainsFunc(p.Status.ContainerStatuses,
+		func(c v1.ContainerStatus) bool { return !ended(c) })
+}
+
+// MomentOf returns how far the termination of the node has come for the pod.
+func (v View) MomentOf(p *v1.Pod) Moment {
+	switch {
+	case v.Proven:
+		return Proven
+	case v.Times.None():
+		return Early
+	case p.DeletionTimestamp != nil && deadline.Due(v.Times.GraceEnds.Add(-deadline.Shortening), v.Now):
+		return FromShortening
+	case deadline.Due(v.ForcedAt(p), v.Now):
+		return FromL
+	}
+	return Early
+}
+
+// ForcedAt returns L of the pod, the zero time without a deadline. For a DaemonSet's pod L is P.
+func (v View) ForcedAt(p *v1.Pod) time.Time {
+	if v.Times.None() || KindOf(p) == Daemon {
+		return v.Times.GraceEnds
+	}
+	return v.Times.Forced(GraceOf(p))
+}
+
+// GraceLeft returns the seconds that the pod gets if it is deleted now.
+func (v View) GraceLeft(p *v1.Pod) int64 {
+	times := v.Times
+	times.GraceEnds = v.ends(p)
+	return times.Grace(GraceOf(p), v.Now)
+}
+
+// Next returns the next time at which the state of the pod changes by itself, the zero time if none does.
+func (v View) Next(p *v1.Pod) time.Time {
+	var next time.Time
+	consider := func(at time.Time) {
+		if !at.IsZero() && at.After(v.Now) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	if until, _ := DisruptableFrom(p); p.DeletionTimestamp == nil {
+		consider(until)
+	}
+	if !v.Times.None() {
+		consider(v.ForcedAt(p))
+		consider(v.Times.GraceEnds.Add(-deadline.Shortening))
+	}
+	if p.DeletionTimestamp != nil {
+		if end, readable := deletionEnds(p); readable {
+			consider(v.overdueAt(end))
+		}
+	}
+	return next
+}
+
+// Disruptability is what the annotation do-not-disrupt of a pod says.
+type Disruptability int
+
+const (
+	// Disruptable: the pod has no such annotation, or its time has passed.
+	Disruptable Disruptability = iota
+	// Protected: for ever, or until a time.
+	Protected
+	// Unreadable: the annotation is neither "true", "false" nor a duration. It is ignored.
+	Unreadable
+)
+
+// DisruptableFrom returns from when the pod may be evicted, and what its annotation says. The zero time is never, if the pod
+// is protected.
+func DisruptableFrom(p *v1.Pod) (time.Time, Disruptability) {
+	text, exists := p.Annotations[DoNotDisruptAnnotation]
+	switch {
+	case !exists, text == "false":
+		return time.Time{}, Disruptable
+	case text == "true":
+		return time.Time{}, Protected
+	}
+	length, err := time.ParseDuration(text)
+	if err != nil || length < 0 {
+		return time.Time{}, Unreadable
+	}
+	started := p.CreationTimestamp.Time
+	if p.Status.StartTime != nil {
+		started = p.Status.StartTime.Time
+	}
+	return started.Add(length), Protected
+}
+
+// Tiers is what of a node is still awaited before its next pods may be evicted.
+type Tiers struct {
+	// Ordinary, Critical: pods of the kind are awaited.
+	Ordinary, Critical bool
+	// Volumes of ordinary and critical pods are attached.
+	Volumes bool
+}
+
+// GateOf returns what keeps the pod from being evicted, as far as pod and node say.
+func (v View) GateOf(p *v1.Pod, t Tiers) Gate {
+	kind := KindOf(p)
+	until, disruptability := DisruptableFrom(p)
+	switch {
+	case disruptability == Protected && !deadline.Due(until, v.Now):
+		return ByAnnotation
+	case kind != Ordinary && t.Ordinary, kind == Daemon && (t.Critical || t.Volumes):
+		return ByOrder
+	}
+	return Open
+}
+
+// Observe returns the state of the pod. Gates and answers that the pod does not show are the caller's to fill in.
+func (v View) Observe(p *v1.Pod, t Tiers) State {
+	return State{Kind: KindOf(p), End: v.EndOf(p), Moment: v.MomentOf(p), Gate: v.GateOf(p, t), Returns: v.Returns(p)}
+}
