@@ -58,7 +58,7 @@ func malformation(body []byte, into *answer) error {
 		return errors.New("answered with an empty body")
 	case text[0] == '<':
 		return errors.New("answered with HTML")
-	case text[0] != '{' || json.Unmarshal(text, into) != nil:
+	case json.Unmarshal(text, into) != nil:
 		return errors.New("answered with other text than the JSON of the protocol")
 	}
 	return nil

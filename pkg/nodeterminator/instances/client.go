@@ -109,8 +109,8 @@ func wrap(verb string, i Instance, err error) error {
 
 // ended returns why a call was given up: its caller ended, or the program did not do in time what it should.
 func (c *Client) ended(caller, limited context.Context, what string) error {
-	if err := caller.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if errors.Is(caller.Err(), context.Canceled) {
+		return caller.Err()
 	}
 	return &failure{fmt.Sprintf("the program behind socket %s %s in time: read its log, or restart it", c.socket, what),
 		limited.Err()}

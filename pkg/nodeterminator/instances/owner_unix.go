@@ -14,7 +14,7 @@ func isTrusted(info fs.FileInfo) bool {
 	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
-// restrict gives a socket mode 0600 before it has a name. Only Linux can; Listen changes the mode of the file, too.
+// restrict gives a socket mode 0600 before it has a name. Other systems than Linux refuse.
 func restrict(_, _ string, connection syscall.RawConn) error {
 	return connection.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) })
 }

@@ -22,19 +22,16 @@ const (
 	probeTimeout = 5 * time.Second
 )
 
-// Listen creates the socket with mode 0600. A socket file that nobody serves is replaced.
+// Listen creates the socket with mode 0600, on other systems than Linux with that of the umask. A socket file that nobody serves is replaced.
 func Listen(path string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	// The socket has its mode before it has a name, so nobody else can connect in between.
+	// The socket has its mode before it has a name: nobody else can connect in between.
 	config := net.ListenConfig{Control: restrict}
 	listener, err := config.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listen on socket %s: %w", path, rootOf(err))
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("restrict socket: %w", err), listener.Close())
 	}
 	return listener, nil
 }
@@ -83,7 +80,8 @@ func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // check refuses a socket that others may write, or replace by their own.
 func check(path string) error {
-	err := checkPath(path, maxLinks)
+	w := walk{trusted: isTrusted, links: maxLinks}
+	err := w.check(path)
 	switch known := (*failure)(nil); {
 	case err == nil || errors.As(err, &known):
 		return err
@@ -94,36 +92,43 @@ func check(path string) error {
 	return &failure{fmt.Sprintf("check socket %s: %v", path, err), err}
 }
 
-// checkPath checks each directory on the way to the socket, and the socket.
-func checkPath(path string, links int) error {
+// walk checks a path as the kernel resolves it.
+type walk struct {
+	trusted func(fs.FileInfo) bool
+	links   int // symbolic links that may still follow
+}
+
+// check checks each directory on the way to the socket, and the socket.
+func (w *walk) check(path string) error {
 	at := string(filepath.Separator)
 	names := strings.Split(strings.Trim(path, at), at)
 	for n, name := range names {
 		entry := filepath.Join(at, name)
-		info, err := checkEntry(at, entry)
+		info, err := w.checkEntry(at, entry)
 		if err != nil {
 			return err
 		}
-		if info.Mode().Type() == fs.ModeSymlink {
-			target, err := os.Readlink(entry)
-			if err != nil {
-				return err
-			}
-			if links == 0 {
-				return fmt.Errorf("%s is one of too many symbolic links", entry)
-			}
-			if !filepath.IsAbs(target) {
-				target = filepath.Join(at, target)
-			}
-			return checkPath(filepath.Join(append([]string{target}, names[n+1:]...)...), links-1)
+		if info.Mode().Type() != fs.ModeSymlink {
+			at = entry
+			continue
 		}
-		at = entry
+		target, err := os.Readlink(entry)
+		if err != nil {
+			return err
+		}
+		if w.links--; w.links < 0 {
+			return fmt.Errorf("%s is one of too many symbolic links", entry)
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(at, target)
+		}
+		return w.check(filepath.Join(append([]string{target}, names[n+1:]...)...))
 	}
 	return checkSocket(at)
 }
 
 // checkEntry checks that others cannot replace the entry of the directory, and returns what the entry is.
-func checkEntry(directory, entry string) (fs.FileInfo, error) {
+func (w *walk) checkEntry(directory, entry string) (fs.FileInfo, error) {
 	parent, err := os.Lstat(directory)
 	if err != nil {
 		return nil, err
@@ -132,11 +137,11 @@ func checkEntry(directory, entry string) (fs.FileInfo, error) {
 	switch {
 	case parent.Mode()&writableByOthers == 0:
 	case parent.Mode()&fs.ModeSticky == 0:
-		return nil, &failure{fmt.Sprintf("others may replace the socket, directory %s has mode %v: use one with mode 0700 "+
-			"(in a pod an emptyDir with medium: Memory, whose sticky bit is enough)", directory, parent.Mode()), fs.ErrPermission}
-	case err == nil && !isTrusted(info):
-		return nil, &failure{fmt.Sprintf("%s belongs to another user, in directory %s that all may write: "+
-			"use a directory with mode 0700", entry, directory), fs.ErrPermission}
+		return nil, refuse("others may replace the socket, directory %s has mode %v: use one with mode 0700 "+
+			"(in a pod an emptyDir with medium: Memory, whose sticky bit is enough)", directory, parent.Mode())
+	case err == nil && !w.trusted(info):
+		return nil, refuse("%s belongs to another user, in directory %s that others may write: "+
+			"use a directory with mode 0700", entry, directory)
 	}
 	return info, err
 }
@@ -148,10 +153,14 @@ func checkSocket(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return &failure{path + " is no socket: name the socket of the program that turns machines off", fs.ErrInvalid}
+		return refuse("%s is no socket: name the socket of the program that turns machines off", path)
 	case info.Mode()&writableByOthers != 0:
-		return &failure{fmt.Sprintf("others may write to socket %s, its mode is %v: run chmod 0600 on it", path, info.Mode()),
-			fs.ErrPermission}
+		return refuse("others may write to socket %s, its mode is %v: run chmod 0600 on it", path, info.Mode())
 	}
 	return nil
+}
+
+// refuse returns the sentence about a path that is not to be used.
+func refuse(format string, args ...any) error {
+	return &failure{fmt.Sprintf(format, args...), fs.ErrPermission}
 }
