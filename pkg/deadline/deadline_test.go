@@ -2,6 +2,7 @@ package deadline_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,49 @@ func TestEarlierDeletionCounts(t *testing.T) {
 	}
 	if got := Earlier(Of(requested, Period{}), node); got != want {
 		t.Errorf("Earlier of no deadline = %v, want %v", got, want)
+	}
+}
+
+func TestEarlierOfNoDeadline(t *testing.T) {
+	never, short, long := Of(requested, Period{}), Of(requested, Limited(time.Minute)), Of(requested, Limited(time.Hour))
+	for _, tc := range []struct{ a, b, want Deadline }{
+		{short, never, short}, {never, short, short}, {short, long, short}, {long, short, short}, {never, never, never},
+	} {
+		if got := Earlier(tc.a, tc.b); got != tc.want {
+			t.Errorf("Earlier(%v, %v) = %v", tc.a, tc.b, got)
+		}
+	}
+}
+
+func TestAnnotation(t *testing.T) {
+	if got := Of(requested.In(time.FixedZone("", 7200)), Limited(time.Minute)).Annotation(); got != "2026-11-29T12:01:00Z" {
+		t.Errorf("the annotation is %q", got)
+	}
+	if got := Of(requested, Period{}).Annotation(); got != "" {
+		t.Errorf("without a deadline the annotation is %q", got)
+	}
+}
+
+func TestDue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		at   time.Time
+		want bool
+	}{
+		"before": {requested.Add(1), false}, "at": {requested, true}, "after": {requested.Add(-1), true}, "never": {time.Time{}, false},
+	} {
+		if got := Due(tc.at, requested); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestLongLabelIsCutInMessage(t *testing.T) {
+	exact := strings.Repeat("x", 40)
+	if _, err := ParsePeriod(exact); !strings.Contains(err.Error(), `"`+exact+`"`) {
+		t.Error(err)
+	}
+	if _, err := ParsePeriod(exact + "y"); !strings.Contains(err.Error(), `"`+exact+`..."`) {
+		t.Error(err)
 	}
 }
 

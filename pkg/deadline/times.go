@@ -61,9 +61,6 @@ func (t Times) Forced(grace time.Duration) time.Time {
 // Grace returns the whole seconds that a pod gets of its grace period if it is deleted now: all of it if it ends by
 // P. It is never 0, because 0 removes a pod whose containers run.
 func (t Times) Grace(grace time.Duration, now time.Time) int64 {
-	if t.Late {
-		return 1
-	}
 	if !t.None() {
 		grace = min(grace, t.GraceEnds.Sub(now))
 	}

@@ -61,9 +61,6 @@ func PeriodOf(node metav1.Object) (period deadline.Period, served bool, err erro
 
 // Requested returns when the object was deleted, the zero time if it was not.
 func Requested(object metav1.Object) time.Time {
-	if object.GetDeletionTimestamp() == nil {
-		return time.Time{}
-	}
 	return graceful.Of(object).Requested()
 }
 
@@ -91,13 +88,14 @@ func FirstAction(node *v1.Node, seen time.Time) time.Time {
 	return time.Time{}
 }
 
-// OutOfService returns whether the node has the taint out-of-service, and whether it is ours.
-func OutOfService(node *v1.Node) (marked, ours bool) {
+// OutOfService returns whether the node has our taint out-of-service, and whether it has one that others set.
+func OutOfService(node *v1.Node) (ours, others bool) {
 	for _, taint := range node.Spec.Taints {
-		if taint.Key == v1.TaintNodeOutOfService {
-			marked = true
-			ours = ours || taint.Value == OutOfServiceValue
+		if taint.Key == v1.TaintNodeOutOfService && taint.Value == OutOfServiceValue {
+			ours = true
+		} else if taint.Key == v1.TaintNodeOutOfService {
+			others = true
 		}
 	}
-	return marked, ours
+	return ours, others
 }

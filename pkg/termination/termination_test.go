@@ -45,27 +45,45 @@ func TestRequestedIsWithoutGracePeriod(t *testing.T) {
 func TestTaintsOfNode(t *testing.T) {
 	added := time.Date(2026, 11, 29, 12, 0, 30, 0, time.UTC)
 	node := &v1.Node{}
-	if marked, ours := OutOfService(node); marked || ours || !FirstAction(node, added).IsZero() {
+	if ours, others := OutOfService(node); ours || others || !FirstAction(node, added).IsZero() {
 		t.Error("a node without taints")
 	}
-	node.Spec.Taints = []v1.Taint{{Key: DisruptedTaint, Effect: v1.TaintEffectNoExecute}}
+	node.Spec.Taints = []v1.Taint{{Key: DisruptedTaint, Effect: v1.TaintEffectNoExecute},
+		{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}}
 	if at := FirstAction(node, added); !at.IsZero() {
 		t.Errorf("another effect is the first action at %v", at)
 	}
 	node.Spec.Taints = []v1.Taint{{Key: DisruptedTaint, Effect: v1.TaintEffectNoSchedule},
-		{Key: v1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: v1.TaintEffectNoExecute}}
+		{Key: v1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: v1.TaintEffectNoExecute}, {Key: "other", Value: OutOfServiceValue}}
 	if at := FirstAction(node, added); !at.Equal(added) {
 		t.Errorf("a taint without a time is of %v", at)
 	}
-	if marked, ours := OutOfService(node); !marked || ours {
-		t.Errorf("an administrator's taint: %v, %v", marked, ours)
+	if ours, others := OutOfService(node); ours || !others {
+		t.Errorf("an administrator's taint: %v, %v", ours, others)
 	}
 	node.Spec.Taints[0].TimeAdded = &metav1.Time{Time: added.Add(-time.Hour)}
 	node.Spec.Taints[1].Value = OutOfServiceValue
 	if at := FirstAction(node, added); !at.Equal(added.Add(-time.Hour)) {
 		t.Errorf("the first action was at %v", at)
 	}
-	if marked, ours := OutOfService(node); !marked || !ours {
-		t.Errorf("our taint: %v, %v", marked, ours)
+	if ours, others := OutOfService(node); !ours || others {
+		t.Errorf("our taint: %v, %v", ours, others)
+	}
+	node.Spec.Taints = append(node.Spec.Taints, v1.Taint{Key: v1.TaintNodeOutOfService, Effect: v1.TaintEffectNoSchedule},
+		v1.Taint{Key: v1.TaintNodeOutOfService, Value: OutOfServiceValue, Effect: v1.TaintEffectNoSchedule},
+		v1.Taint{Key: v1.TaintNodeOutOfService, Value: "later", Effect: v1.TaintEffectPreferNoSchedule})
+	if ours, others := OutOfService(node); !ours || !others {
+		t.Errorf("both taints: %v, %v", ours, others)
+	}
+}
+
+func TestProtected(t *testing.T) {
+	for _, tc := range []struct {
+		finalizers []string
+		want       bool
+	}{{nil, false}, {[]string{"other"}, false}, {[]string{"other", Finalizer}, true}} {
+		if got := Protected(&metav1.ObjectMeta{Finalizers: tc.finalizers}); got != tc.want {
+			t.Errorf("finalizers %v: %v", tc.finalizers, got)
+		}
 	}
 }

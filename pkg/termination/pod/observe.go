@@ -66,10 +66,11 @@ func (v View) Returns(p *v1.Pod) bool {
 	return KindOf(p) == Daemon || !v.Tainted.IsZero() && p.CreationTimestamp.After(v.Tainted)
 }
 
+// tolerates reports whether the pod tolerates our taint, which has no value. An empty key is all taints.
 func tolerates(p *v1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(t v1.Toleration) bool {
-		return (t.Key == termination.DisruptedTaint || t.Key == "" && t.Operator == v1.TolerationOpExists) &&
-			(t.Effect == "" || t.Effect == v1.TaintEffectNoSchedule) && (t.Operator == v1.TolerationOpExists || t.Value == "")
+		return (t.Key == termination.DisruptedTaint || t.Key == "") && t.Value == "" &&
+			(t.Effect == "" || t.Effect == v1.TaintEffectNoSchedule)
 	})
 }
 
@@ -127,9 +128,8 @@ func deletionEnds(p *v1.Pod) (time.Time, bool) {
 }
 
 func containersEnded(p *v1.Pod) bool {
-	ended := func(c v1.ContainerStatus) bool { return c.State.Terminated != nil }
-	return len(p.Status.ContainerStatuses) > 0 && !slices.ContainsFunc(p.Status.ContainerStatuses,
-		func(c v1.ContainerStatus) bool { return !ended(c) })
+	runs := func(c v1.ContainerStatus) bool { return c.State.Terminated == nil }
+	return len(p.Status.ContainerStatuses) > 0 && !slices.ContainsFunc(p.Status.ContainerStatuses, runs)
 }
 
 // MomentOf returns how far the termination of the node has come for the pod.
@@ -149,7 +149,7 @@ func (v View) MomentOf(p *v1.Pod) Moment {
 
 // ForcedAt returns L of the pod, the zero time without a deadline. For a DaemonSet's pod L is P.
 func (v View) ForcedAt(p *v1.Pod) time.Time {
-	if v.Times.None() || KindOf(p) == Daemon {
+	if KindOf(p) == Daemon {
 		return v.Times.GraceEnds
 	}
 	return v.Times.Forced(GraceOf(p))
@@ -158,29 +158,26 @@ func (v View) ForcedAt(p *v1.Pod) time.Time {
 // GraceLeft returns the seconds that the pod gets if it is deleted now.
 func (v View) GraceLeft(p *v1.Pod) int64 {
 	times := v.Times
-	times.GraceEnds = v.ends(p)
+	if KindOf(p) == Daemon && !times.Late {
+		times.GraceEnds = times.Stop
+	}
 	return times.Grace(GraceOf(p), v.Now)
 }
 
-// Next returns the next time at which the state of the pod changes by itself, the zero time if none does.
+// Next returns the next time at which the state of the pod may change by itself, the zero time if none does.
 func (v View) Next(p *v1.Pod) time.Time {
 	var next time.Time
 	consider := func(at time.Time) {
-		if !at.IsZero() && at.After(v.Now) && (next.IsZero() || at.Before(next)) {
+		if at.After(v.Now) && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
-	if until, _ := DisruptableFrom(p); p.DeletionTimestamp == nil {
-		consider(until)
-	}
-	if !v.Times.None() {
-		consider(v.ForcedAt(p))
-		consider(v.Times.GraceEnds.Add(-deadline.Shortening))
-	}
+	until, _ := DisruptableFrom(p)
+	consider(until)
+	consider(v.ForcedAt(p))
+	consider(v.Times.GraceEnds.Add(-deadline.Shortening))
 	if p.DeletionTimestamp != nil {
-		if end, readable := deletionEnds(p); readable {
-			consider(v.overdueAt(end))
-		}
+		consider(v.overdueAt(p.DeletionTimestamp.Time))
 	}
 	return next
 }

@@ -62,8 +62,14 @@ func prioritized(priority int32) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.Spec.Priority = &priority }
 }
 
+func finalized(p *v1.Pod) { p.Finalizers = []string{"batch.kubernetes.io/job-tracking"} }
+
+func oneRuns(p *v1.Pod) {
+	p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, v1.ContainerStatus{})
+}
+
 func containersEnded(p *v1.Pod) {
-	p.Finalizers = []string{"batch.kubernetes.io/job-tracking"}
+	finalized(p)
 	p.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}}
 }
 
@@ -108,6 +114,11 @@ func TestEndOf(t *testing.T) {
 		"before P, silent kubelet":                 {silent(view(894)), pod(30, deleted(at(700))), InTime},
 		"no deadline, silent kubelet":              {silent(View{Now: at(399)}), pod(30, deleted(at(100))), InTime},
 		"containers ended, and a finalizer":        {view(0), pod(30, deleted(at(10)), containersEnded), ContainersEnded},
+		"failed, and a finalizer":                  {view(0), pod(30, deleted(at(10)), inPhase(v1.PodFailed), finalized), ContainersEnded},
+		"a container runs, and a finalizer":        {view(0), pod(30, deleted(at(10)), containersEnded, oneRuns), InTime},
+		"never started, and a finalizer":           {view(0), pod(30, deleted(at(10)), finalized), InTime},
+		"a failed job":                             {view(0), pod(30, inPhase(v1.PodFailed)), Finished},
+		"P before a minute passed, silent kubelet": {silent(view(900)), pod(30, deleted(at(880))), InTime},
 		"failed, no finalizer":                     {view(0), pod(30, deleted(at(10)), inPhase(v1.PodFailed)), InTime},
 		"late: ends by Stop":                       {late(0), pod(30, deleted(at(2))), InTime},
 		"late: ends after Stop":                    {late(0), pod(30, deleted(at(30))), BeyondP},
@@ -136,6 +147,7 @@ func TestMomentOf(t *testing.T) {
 		"short grace period, L":          {view(893), pod(2), FromL},
 		"terminating, P - 5 s":           {view(890), pod(2, deleted(at(1000))), FromShortening},
 		"terminating, before P - 5 s":    {view(889), pod(600, deleted(at(1000))), FromL},
+		"no deadline, terminating":       {View{Now: at(86400)}, pod(600, deleted(at(90000))), Early},
 		"no deadline":                    {View{Now: at(86400)}, pod(600), Early},
 		"a DaemonSet's pod before P":     {view(894), pod(3600, ownedBy("DaemonSet")), Early},
 		"a DaemonSet's pod at P":         {view(895), pod(0, ownedBy("DaemonSet")), FromL},
@@ -158,6 +170,7 @@ func TestGraceLeft(t *testing.T) {
 		"at L":                          {view(295), pod(600), 600},
 		"more than is left":             {view(0), pod(3600), 895},
 		"none":                          {view(0), pod(0), 1},
+		"unnamed":                       {view(0), &v1.Pod{}, 30},
 		"292 years":                     {view(0), pod(math.MaxInt64), 895},
 		"a DaemonSet's pod has until E": {view(895), pod(30, ownedBy("DaemonSet")), 5},
 		"late":                          {late(0), pod(600), 1},
@@ -187,9 +200,37 @@ func TestReturns(t *testing.T) {
 			tolerating(v1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: v1.TolerationOpExists})), false},
 		"another value": {pod(30, ownedBy("DaemonSet"), tolerating(v1.Toleration{Key: termination.DisruptedTaint, Value: "x"})), false},
 	} {
-		if got := view(0).Returns(tc.pod); got != tc.want {
+		if got := view(0).Observe(tc.pod, Tiers{}).Returns; got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
+	}
+}
+
+func TestNothingIsYoungerThanTaintToCome(t *testing.T) {
+	p := pod(30, tolerating(v1.Toleration{Operator: v1.TolerationOpExists}))
+	if (View{Now: at(0)}).Returns(p) {
+		t.Error("a pod is younger than a taint that was not added")
+	}
+}
+
+func TestDisruptableFrom(t *testing.T) {
+	started := func(p *v1.Pod) { p.Status.StartTime = &metav1.Time{Time: at(-60)} }
+	for text, want := range map[string]struct {
+		from time.Time
+		says Disruptability
+	}{
+		"true": {time.Time{}, Protected}, "false": {time.Time{}, Disruptable}, "": {time.Time{}, Unreadable},
+		"yes": {time.Time{}, Unreadable}, "-1h": {time.Time{}, Unreadable}, "0s": {at(-60), Protected}, "1h": {at(3540), Protected},
+	} {
+		if from, says := DisruptableFrom(pod(30, annotated(DoNotDisruptAnnotation, text), started)); !from.Equal(want.from) || says != want.says {
+			t.Errorf("%q: from %v, %v, want %v", text, from, says, want)
+		}
+	}
+	if _, says := DisruptableFrom(pod(30)); says != Disruptable {
+		t.Errorf("no annotation: %v", says)
+	}
+	if from, _ := DisruptableFrom(pod(30, annotated(DoNotDisruptAnnotation, "1h"))); !from.Equal(at(0)) {
+		t.Errorf("a pod that has not started may be evicted from %v", from)
 	}
 }
 

@@ -31,8 +31,9 @@ var equivalents = map[string]string{
 		"deleted and protected claim is confirmed, and here no pod uses it: the decision is UnprotectClaim",
 }
 
-// gracefulEquivalents are those of graceful deletion, whose modules have sets of their own.
+// gracefulEquivalents are those of graceful deletion and of node termination, which have sets of their own.
 var gracefulEquivalents = map[string]string{
+	"pkg/deadline/deadline.go Tighten: condition dropped: err != nil becomes false":                              "a text that is no time reads as the year 1, which is stale",
 	"internal/gracestorage/write.go namesSeconds: condition dropped: !errors.As(err, &status) becomes false":     "an error that is Invalid has a status",
 	"internal/gracestorage/write.go request: condition dropped: w.before.kind == graceful.Live becomes false":    "Decide takes Earlier and NotEarlier of a live object alike",
 	"internal/gracestorage/write.go request: condition dropped: w.before.kind == graceful.Graceful becomes true": "only a deadline can be earlier: Decide takes both alike without one",
