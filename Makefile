@@ -69,7 +69,7 @@ test-all: ## Run everything: race detector, models, upstream's programs and suit
 	@test/parts.sh $(ALL_PARTS)
 
 .PHONY: e2e
-e2e: build build-upstream $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs,controlplanes) ## Run all end-to-end tests; PACKAGES=./test/e2e/storage chooses, KUBE=1.34 or 1.35 runs them on an older API server
+e2e: build build-upstream cloudmock $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs,controlplanes) ## Run all end-to-end tests; PACKAGES=./test/e2e/storage chooses, KUBE=1.34 or 1.35 runs them on an older API server
 	@echo "running the end-to-end tests on Kubernetes $(KUBE_VERSION)"
 	@$(E2E) $(PACKAGES) && cat $(wildcard $(TABLES)) </dev/null
 

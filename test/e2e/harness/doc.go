@@ -17,6 +17,7 @@
 //   - library: provisioners on the public library, beside those on upstream's
 //   - faults: every CSI fault in every call, with crashes in between
 //   - differential: scenarios as data, compared with kube-controller-manager
+//   - nodes: machines of test/cloudmock as nodes, with all loops of kube-controller-manager
 //   - modelserver: the API server of the models, compared with a real one
 //   - upstream: our programs beside upstream's, and the way there and back
 //
