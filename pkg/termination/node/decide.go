@@ -16,12 +16,12 @@ func Decide(s State) Decision {
 		return Decision{Release, NotServed}
 	case s.Proof == Revoked && s.Marked:
 		return Decision{Unmark, InstanceCameBack}
-	case s.Proof == Given:
-		return decideOff(s)
 	case !s.Begun && s.Provider == NoProvider && s.Silent:
 		return Decision{HandOver, KubeletSilent}
-	case !s.Begun:
+	case !s.Begun: // no pod may be bound to the node from here on, also if its machine is off
 		return Decision{Taint, DeletionRequested}
+	case s.Proof == Given:
+		return decideOff(s)
 	case s.drained() && s.Volumes == Detached:
 		return decideDrained(s)
 	case s.Proof == Begun:

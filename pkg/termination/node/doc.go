@@ -10,13 +10,13 @@
 //	58     any        yes       begun, no finalizer                      Abandon
 //	07,05  unserved   yes       not begun                                Release, NotServed
 //	53     ours       yes       proof revoked, our taint                 Unmark, InstanceCameBack
+//	55     ours       yes       not begun, no provider, silent           HandOver, KubeletSilent
+//	01     ours       yes       not begun                                Taint
 //	42     ours       yes       proof, pods                              Clean
 //	42     ours       yes       proof, volumes attached                  MarkOutOfService; then Wait, DetachNotStarted (#45)
 //	44,56  ours       yes       proof, detaching; Gone or no socket      Release
 //	44     ours       yes       proof, detaching; Off                    Wait, AwaitingVolumeDetachment
 //	42     ours       yes       proof, detached; Off                     DeleteInstance, then Release
-//	55     ours       yes       not begun, no provider, silent           HandOver, KubeletSilent
-//	01     ours       yes       not begun                                Taint
 //	50     ours       yes       drained, detached; socket                DeleteInstance, then Release
 //	55,56  ours       yes       drained, detached; none, manual          HandOver; Release, MachineRuns
 //	51     ours       yes       Off or Gone                              Confirm
