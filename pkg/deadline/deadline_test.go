@@ -150,7 +150,8 @@ func TestGrace(t *testing.T) {
 	}{
 		"whole grace":           {times, 10 * time.Minute, 0, 600},
 		"what is left until P":  {times, 10 * time.Minute, 300 * time.Second, 595},
-		"a part of a second":    {times, 10 * time.Minute, 300*time.Second + 1, 594},
+		"just after L":          {times, 10 * time.Minute, 295*time.Second + 499*time.Millisecond, 600},
+		"half a second after L": {times, 10 * time.Minute, 295*time.Second + 501*time.Millisecond, 599},
 		"nothing left":          {times, 10 * time.Minute, time.Hour, 1},
 		"a pod without grace":   {times, 0, 0, 1},
 		"a late first action":   {late, 10 * time.Minute, 0, 1},

@@ -14,6 +14,9 @@ const (
 	LateStop = 10 * time.Second
 	// Shortening is how long before P the grace period of a Terminating pod is cut.
 	Shortening = 5 * time.Second
+	// Tolerance is how long after P the grace period of a pod may end: the API server counts from when it stores the
+	// deletion, and grace periods are whole seconds.
+	Tolerance = time.Second
 )
 
 // Times are the times of one termination. Without a deadline they are zero.
@@ -58,13 +61,14 @@ func (t Times) Forced(grace time.Duration) time.Time {
 	return t.GraceEnds.Add(-grace)
 }
 
-// Grace returns the whole seconds that a pod gets of its grace period if it is deleted now: all of it if it ends by
-// P. It is never 0, because 0 removes a pod whose containers run.
+// Grace returns the seconds that a pod gets of its grace period if it is deleted now: all of it if it ends by P, to the
+// nearest second, so that a timer that fires just after L takes nothing. It is never 0, because 0 removes a pod whose
+// containers run.
 func (t Times) Grace(grace time.Duration, now time.Time) int64 {
 	if !t.None() {
 		grace = min(grace, t.GraceEnds.Sub(now))
 	}
-	return max(1, int64(grace/time.Second))
+	return max(1, int64(grace.Round(time.Second)/time.Second))
 }
 
 // Seconds returns a number of seconds as a duration of at most 292 years, at least 0.

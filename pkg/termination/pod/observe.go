@@ -97,7 +97,7 @@ func (v View) EndOf(p *v1.Pod) End {
 	switch {
 	case readable && !v.Now.Before(v.overdueAt(end)):
 		return Overdue
-	case readable && (v.Times.None() || !end.After(v.ends(p))):
+	case readable && (v.Times.None() || !end.After(v.ends(p).Add(deadline.Tolerance))):
 		return InTime
 	}
 	return BeyondP

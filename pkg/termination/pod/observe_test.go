@@ -103,7 +103,8 @@ func TestEndOf(t *testing.T) {
 		"running":                                  {view(0), pod(30), Running},
 		"a finished job":                           {view(0), pod(30, inPhase(v1.PodSucceeded)), Finished},
 		"ends at P":                                {view(0), pod(30, deleted(at(895))), InTime},
-		"ends after P":                             {view(0), pod(30, deleted(at(896))), BeyondP},
+		"ends a second after P":                    {view(0), pod(30, deleted(at(896))), InTime},
+		"ends after P":                             {view(0), pod(30, deleted(at(897))), BeyondP},
 		"no deadline":                              {never, pod(30, deleted(at(86400))), InTime},
 		"a grace period of 292 years":              {view(0), pod(math.MaxInt64, deleted(time.Date(1734, 1, 1, 0, 0, 0, 0, time.UTC))), BeyondP},
 		"59 s after its end":                       {view(159), pod(30, deleted(at(100))), InTime},
@@ -123,7 +124,7 @@ func TestEndOf(t *testing.T) {
 		"late: ends by Stop":                       {late(0), pod(30, deleted(at(2))), InTime},
 		"late: ends after Stop":                    {late(0), pod(30, deleted(at(30))), BeyondP},
 		"a DaemonSet's pod ends between P and E":   {view(0), pod(30, deleted(at(899)), ownedBy("DaemonSet")), InTime},
-		"a DaemonSet's pod ends after the machine": {view(0), pod(30, deleted(at(901)), ownedBy("DaemonSet")), BeyondP},
+		"a DaemonSet's pod ends after the machine": {view(0), pod(30, deleted(at(902)), ownedBy("DaemonSet")), BeyondP},
 	} {
 		if got := tc.view.EndOf(tc.pod); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)

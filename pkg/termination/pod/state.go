@@ -27,9 +27,9 @@ const (
 	Running End = iota
 	// Finished: the pod is not being deleted, and its containers ended for good.
 	Finished
-	// InTime: Terminating, and its grace period ends by P.
+	// InTime: Terminating, and its grace period ends by P, or within the second after it.
 	InTime
-	// BeyondP: Terminating, and its grace period ends after P, or at a time that cannot be read.
+	// BeyondP: Terminating, and its grace period ends later, or at a time that cannot be read.
 	BeyondP
 	// Overdue: Terminating, and the kubelet should have ended it a while ago.
 	Overdue
