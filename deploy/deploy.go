@@ -32,6 +32,14 @@ var GarbageCollector embed.FS
 // GarbageCollectorAccount is the service account of the garbage collector.
 const GarbageCollectorAccount = "garbage-collector"
 
+// NodeTerminator are the manifests of node-terminator, which is optional, and of the NodeClaims.
+//
+//go:embed node-terminator/rbac.yaml node-terminator/serving-rbac.yaml node-terminator/deployment.yaml node-terminator/priority.yaml node-terminator/nodeclaim/crd.yaml
+var NodeTerminator embed.FS
+
+// NodeTerminatorAccount is the service account of node-terminator.
+const NodeTerminatorAccount = "node-terminator"
+
 // Viewer are the optional rights to read what "exeunt why" reads.
 //
 //go:embed viewer/rbac.yaml

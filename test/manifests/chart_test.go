@@ -158,12 +158,15 @@ func TestChartInstallsMonitoring(t *testing.T) {
 // collectorOn installs garbage-collector.
 var collectorOn = values{"garbageCollector": values{"enabled": true}}
 
+// terminatorOn installs node-terminator.
+var terminatorOn = values{"nodeTerminator": values{"enabled": true}}
+
 // A release in another namespace has the priority as well.
 func TestChartInstallsPriority(t *testing.T) {
-	objects := templated(t, collectorOn)
-	command := []string{"kubectl", "apply", "-f", "deploy/pv-controller/priority.yaml"}
-	for _, original := range append(applied(t, command), applied(t,
-		[]string{"kubectl", "apply", "-f", "deploy/garbage-collector/priority.yaml"})...) {
+	objects := templated(t, values{"garbageCollector": values{"enabled": true}, "nodeTerminator": values{"enabled": true}})
+	command := []string{"kubectl", "apply", "-f", "deploy/pv-controller/priority.yaml",
+		"-f", "deploy/garbage-collector/priority.yaml", "-f", "deploy/node-terminator/priority.yaml"}
+	for _, original := range applied(t, command) {
 		if diff := cmp.Diff(original.Object["spec"], find(t, objects, "FlowSchema", original.GetName()).
 			Object["spec"]); diff != "" {
 			t.Errorf("%s in deploy (-) and in the chart (+):\n%s", original.GetName(), diff)
@@ -174,7 +177,7 @@ func TestChartInstallsPriority(t *testing.T) {
 // Without values the chart installs nothing that an administrator did not ask for.
 func TestChartInstallsNoExtrasByDefault(t *testing.T) {
 	for _, object := range templated(t, values{}) {
-		if strings.Contains(object.GetName(), "garbage-collector") {
+		if strings.Contains(object.GetName(), "garbage-collector") || strings.Contains(object.GetName(), "node-terminator") {
 			t.Errorf("the chart installs %s", nameOf(object))
 		}
 		if kind := object.GetKind(); slices.Contains([]string{"MutatingAdmissionPolicy", "ConfigMap", "PrometheusRule"},
@@ -197,9 +200,10 @@ func TestChartSetsWhatPodsNeed(t *testing.T) {
 		"pvController":     pod(values{"image": values{"digest": digest}}),
 		"provisioner":      values{"image": values{"digest": digest}, "deployment": pod(values{"enabled": true})},
 		"garbageCollector": pod(values{"enabled": true, "image": values{"digest": digest}}),
+		"nodeTerminator":   pod(values{"enabled": true, "image": values{"digest": digest}}),
 	})
 	for name, image := range map[string]string{"pv-controller": "pv-controller", "csimock": "provisioner",
-		"garbage-collector": "garbage-collector"} {
+		"garbage-collector": "garbage-collector", "node-terminator": "node-terminator"} {
 		object := find(t, objects, "Deployment", name)
 		annotations, _, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "annotations")
 		if annotations["example.com/scrape"] != "yes" {

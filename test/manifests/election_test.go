@@ -14,7 +14,7 @@ import (
 
 // electing has the leader election flag of each program, by container name.
 var electing = map[string]string{"pv-controller": "--leader-elect", "garbage-collector": "--leader-elect",
-	"csi-provisioner": "--leader-election"}
+	"node-terminator": "--leader-elect", "csi-provisioner": "--leader-election"}
 
 func TestUpdatesNeverRunTwoLeaders(t *testing.T) {
 	for name, objects := range renderings(t) {
@@ -42,7 +42,7 @@ func TestElectionFlagsComeWithLeaseRights(t *testing.T) {
 			for _, deployment := range deploymentsIn(t, objects) {
 				pod := deployment.Spec.Template.Spec
 				lease := deployment.Namespace
-				if name := pod.Containers[0].Name; name == "pv-controller" || name == "garbage-collector" {
+				if electing[pod.Containers[0].Name] == "--leader-elect" {
 					lease = "kube-system"
 				}
 				granted := grantedIn(t, objects, lease, pod.ServiceAccountName)
@@ -65,6 +65,7 @@ func TestChartFlagsKeepLeaderElectionOn(t *testing.T) {
 		"provisioner":   {"provisioner": values{"deployment": off}},
 		"pv-controller": {"pvController": values{"extraArgs": []any{"--leader-elect=false"}}},
 		"collector":     {"garbageCollector": values{"extraArgs": []any{"--leader-elect=false"}}},
+		"terminator":    {"nodeTerminator": values{"extraArgs": []any{"--leader-elect=false"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(loaded(t), given); err == nil || !strings.Contains(err.Error(), "extraArgs/0") {

@@ -11,12 +11,12 @@ import (
 // Pods that are not ready, such as those of a wrong image, must not stop a drain of their node.
 func TestDisruptionBudgetsLetUnreadyPodsBeEvicted(t *testing.T) {
 	for name, objects := range map[string][]*unstructured.Unstructured{
-		"manifests": slices.Concat(kustomized(t, "pv-controller"), kustomized(t, "garbage-collector")),
+		"manifests": slices.Concat(kustomized(t, "pv-controller"), kustomized(t, "garbage-collector"), kustomized(t, "node-terminator")),
 		"chart":     templated(t, everything()),
 	} {
 		budgets := slices.DeleteFunc(objects,
 			func(object *unstructured.Unstructured) bool { return object.GetKind() != "PodDisruptionBudget" })
-		if len(budgets) < 2 {
+		if len(budgets) < 3 {
 			t.Errorf("%s: %d budgets", name, len(budgets))
 		}
 		for _, budget := range budgets {
@@ -31,7 +31,7 @@ func TestDisruptionBudgetsLetUnreadyPodsBeEvicted(t *testing.T) {
 // An overlay is removed again by "kubectl delete -k": the namespace has other programs, too.
 func TestOverlaysLeaveTheNamespaceAlone(t *testing.T) {
 	for _, overlay := range []string{"overlays/csimock", "overlays/example", "pv-controller", "garbage-collector",
-		"provisioner"} {
+		"node-terminator", "provisioner"} {
 		for _, object := range kustomized(t, overlay) {
 			if object.GetKind() == "Namespace" {
 				t.Errorf("%s contains the namespace %s", overlay, object.GetName())

@@ -15,6 +15,10 @@ import (
 func invalidValues() map[string]invalidValue {
 	provisioner := func(v values) values { return values{"provisioner": v} }
 	sidecar := func(v values) values { return provisioner(values{"deployment": v}) }
+	terminator := func(v values) values {
+		v["enabled"] = true
+		return values{"nodeTerminator": v}
+	}
 	off := func(v values) values {
 		v["enabled"] = false
 		return provisioner(v)
@@ -47,6 +51,10 @@ func invalidValues() map[string]invalidValue {
 		"driver as a map":               {values{"admissionPolicy": values{"drivers": values{"a": ""}}}, []string{"/admissionPolicy/drivers", "want array"}},
 		"gates of the collector":        {values{"garbageCollector": values{"featureGates": values{}}}, []string{"/garbageCollector", "'featureGates'", "not allowed"}},
 		"dry run in quotes":             {values{"garbageCollector": values{"dryRun": "true"}}, []string{"/garbageCollector/dryRun", "want boolean"}},
+		"unknown instances":             {terminator(values{"instances": "cloud"}), []string{"/nodeTerminator/instances", "'socket'"}},
+		"sidecar without image":         {terminator(values{"instances": "socket", "sidecar": values{"name": "a"}}), []string{"/nodeTerminator/sidecar", "'image'"}},
+		"socket without a sidecar":      {terminator(values{"instances": "socket"}), []string{"set nodeTerminator.sidecar"}},
+		"sidecar without a socket":      {terminator(values{"instances": "manual", "sidecar": values{"name": "a", "image": "b"}}), []string{"nodeTerminator.instances is manual", "leave out nodeTerminator.sidecar"}},
 		"misspelled monitoring":         {values{"monitoring": values{"rules": true}}, []string{"/monitoring", "'rules'", "not allowed"}},
 		"accounts and a deployment": {provisioner(values{
 			"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}, "deployment": values{"enabled": true},

@@ -61,11 +61,12 @@ var servedBy = map[string][]string{
 	"exeunt_provisioning_journal_":  {"csi-provisioner"},
 	"exeunt_orphaned_volumes":       {"csi-provisioner"},
 	"garbage_collector_":            {"garbage-collector"},
-	"leader_election_master_status": {"pv-controller", "csi-provisioner", "garbage-collector"},
+	"node_terminator_":              {"node-terminator"},
+	"leader_election_master_status": {"pv-controller", "csi-provisioner", "garbage-collector", "node-terminator"},
 	"workqueue_depth":               {"pv-controller", "csi-provisioner", "garbage-collector"},
 }
 
-var metricName = regexp.MustCompile(`\b(?:exeunt|garbage_collector|leader_election|workqueue)_[a-z_]+`)
+var metricName = regexp.MustCompile(`\b(?:exeunt|garbage_collector|node_terminator|leader_election|workqueue)_[a-z_]+`)
 
 // programsOfAlerts returns the containers whose metrics the alerts read.
 func programsOfAlerts(t *testing.T) []string {
@@ -92,10 +93,10 @@ func programsOfAlerts(t *testing.T) []string {
 func monitored(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	manifests := slices.Concat(kustomized(t, "."), kustomized(t, "overlays/csimock"), kustomized(t, "garbage-collector"),
-		kustomized(t, "monitoring/podmonitor"))
+		kustomized(t, "node-terminator"), kustomized(t, "monitoring/podmonitor"))
 	chart := templated(t, values{
 		"provisioner":      values{"deployment": values{"enabled": true, "driver": values{"name": "driver", "image": "driver:v1"}}},
-		"garbageCollector": values{"enabled": true}, "monitoring": values{"podMonitor": true},
+		"garbageCollector": values{"enabled": true}, "nodeTerminator": values{"enabled": true}, "monitoring": values{"podMonitor": true},
 	})
 	return map[string][]*unstructured.Unstructured{"manifests": manifests, "chart": chart}
 }
@@ -204,6 +205,7 @@ func TestChartScrapesInstalledProgramsOnly(t *testing.T) {
 		"pv-controller":     {"monitoring": on},
 		"provisioner":       {"monitoring": on, "pvController": off, "provisioner": sidecar},
 		"garbage-collector": {"monitoring": on, "pvController": off, "garbageCollector": values{"enabled": true}},
+		"node-terminator":   {"monitoring": on, "pvController": off, "nodeTerminator": values{"enabled": true}},
 		"":                  {"pvController": off, "provisioner": sidecar},
 	} {
 		var names []string
@@ -216,7 +218,7 @@ func TestChartScrapesInstalledProgramsOnly(t *testing.T) {
 				readers++
 			}
 		}
-		needsReader := want == "pv-controller" || want == "garbage-collector"
+		needsReader := want != "provisioner" && want != ""
 		if got := strings.Join(names, " "); got != want || (readers == 4) != needsReader {
 			t.Errorf("scraped: %q, want %q; %d objects of the reader", got, want, readers)
 		}

@@ -41,6 +41,10 @@ func renderings(t *testing.T) map[string][]*unstructured.Unstructured {
 		"component for audits":     kustomized(t, "provisioner/audit"),
 		"component for recycling":  kustomized(t, "pv-controller/recycler"),
 		"garbage collector":        kustomized(t, "garbage-collector"),
+		"node terminator":          kustomized(t, "node-terminator"),
+		"terminator, by hand":      terminatorWith(t, "manual"),
+		"terminator, by socket":    terminatorWith(t, "socket"),
+		"NodeClaims":               kustomized(t, "node-terminator/nodeclaim"),
 		"swap for csi-provisioner": kustomized(t, "overlays/example"),
 		"chart":                    templated(t, values{}),
 		"chart with a driver":      templated(t, values{"provisioner": values{"deployment": values{"enabled": true}}}),
@@ -78,6 +82,11 @@ func everything() values {
 			"extraArgs": []any{"--concurrent-claim-syncs=20"}}),
 		"garbageCollector": without(place(values{
 			"enabled": true, "replicas": 3, "dryRun": true, "priorityClassName": "", "extraArgs": []any{"--concurrent-gc-syncs=10"},
+		}), "featureGates"),
+		"nodeTerminator": without(place(values{
+			"enabled": true, "replicas": 3, "priorityClassName": "", "extraArgs": []any{"--max-disrupted=2"}, "instances": "socket",
+			"sidecar": values{"name": "machines", "image": "machines:v1", "volumeMounts": []any{values{"name": "keys", "mountPath": "/keys"}}},
+			"volumes": []any{values{"name": "keys", "emptyDir": values{}}},
 		}), "featureGates"),
 		"provisioner": values{"secrets": true, "audit": true, "deployment": place(values{
 			"enabled": true, "replicas": 2, "extraArgs": []any{"--strict-topology"},
