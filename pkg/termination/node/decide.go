@@ -14,12 +14,19 @@ func Decide(s State) Decision {
 		return Decision{Wait, NotServed}
 	case s.Owner == Unserved && !s.Begun:
 		return Decision{Release, NotServed}
-	case s.Proof == Revoked && s.Marked:
-		return Decision{Unmark, InstanceCameBack}
 	case !s.Begun && s.Provider == NoProvider && s.Silent:
 		return Decision{HandOver, KubeletSilent}
 	case !s.Begun: // no pod may be bound to the node from here on, also if its machine is off
 		return Decision{Taint, DeletionRequested}
+	}
+	return decideBegun(s)
+}
+
+// decideBegun ends a node that drains.
+func decideBegun(s State) Decision {
+	switch {
+	case s.Proof == Revoked && s.Marked:
+		return Decision{Unmark, InstanceCameBack}
 	case s.Proof == Given:
 		return decideOff(s)
 	case s.drained() && s.Volumes == Detached:

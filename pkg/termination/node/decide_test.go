@@ -30,19 +30,36 @@ func deleting(provider Provider, change func(*State)) State {
 
 func drained(s *State) { s.Pods, s.Settled = NoPods, true }
 
-func TestDecide(t *testing.T) {
-	off := func(instance Instance, volumes Volumes, marked bool) func(*State) {
-		return func(s *State) {
-			s.Pods, s.Proof, s.Instance, s.Volumes, s.Marked = NoPods, Given, instance, volumes, marked
-		}
+type cases map[string]struct {
+	state State
+	want  Decision
+}
+
+func (c cases) run(t *testing.T) {
+	t.Helper()
+	for name, tc := range c {
+		t.Run(name, func(t *testing.T) {
+			if got := Decide(tc.state); got != tc.want {
+				t.Errorf("Decide(%+v) = %v, want %v", tc.state, got, tc.want)
+			}
+		})
 	}
-	ended := func(instance Instance, volumes Volumes) func(*State) {
-		return func(s *State) { s.Ended, s.Instance, s.Volumes = true, instance, volumes }
+}
+
+// off is a machine that is proven to be off.
+func off(instance Instance, volumes Volumes, marked bool) func(*State) {
+	return func(s *State) {
+		s.Pods, s.Proof, s.Instance, s.Volumes, s.Marked = NoPods, Given, instance, volumes, marked
 	}
-	for name, tc := range map[string]struct {
-		state State
-		want  Decision
-	}{
+}
+
+// ended is a node whose time E has come.
+func ended(instance Instance, volumes Volumes) func(*State) {
+	return func(s *State) { s.Ended, s.Instance, s.Volumes = true, instance, volumes }
+}
+
+func TestDecideBeforeAndDuringDrain(t *testing.T) {
+	cases{
 		"a node without a label":       {State{}, Decision{Wait, NotServed}},
 		"a node with the label":        {State{Owner: Ours}, Decision{Protect, LabelSet}},
 		"a protected node":             {State{Owner: Ours, Protected: true}, Decision{Wait, NotDeleted}},
@@ -56,17 +73,29 @@ func TestDecide(t *testing.T) {
 		"#01 the first action":            {deleting(Socket, func(s *State) { s.Begun = false }), Decision{Taint, DeletionRequested}},
 		"#55 a silent kubelet at the DELETE": {deleting(NoProvider, func(s *State) { s.Begun, s.Silent = false, true }),
 			Decision{HandOver, KubeletSilent}},
-		"a silent kubelet, manual":   {deleting(Manual, func(s *State) { s.Begun, s.Silent = false, true }), Decision{Taint, DeletionRequested}},
-		"pods are left":              {deleting(Socket, func(*State) {}), Decision{Wait, Draining}},
-		"#40 a volume is attached":   {deleting(Socket, func(s *State) { drained(s); s.Volumes = Attached }), Decision{Wait, AwaitingVolumeDetachment}},
-		"#28 a pod may arrive late":  {deleting(Socket, func(s *State) { drained(s); s.Settled = false }), Decision{Wait, Settling}},
-		"#50 drained":                {deleting(Socket, drained), Decision{DeleteInstance, Drained}},
-		"#50 drained, deleted":       {deleting(Socket, func(s *State) { drained(s); s.Deleted = true }), Decision{Release, Drained}},
-		"#50 drained, gone":          {deleting(Socket, func(s *State) { drained(s); s.Instance = Gone }), Decision{Release, Drained}},
-		"#50 drained, foreign":       {deleting(Socket, func(s *State) { drained(s); s.Instance = Foreign }), Decision{Release, MachineRuns}},
-		"#54 drained, no answer":     {deleting(Socket, func(s *State) { drained(s); s.Instance = Unknown }), Decision{Wait, InstanceUnreadable}},
-		"#55 drained, none":          {deleting(NoProvider, drained), Decision{HandOver, Drained}},
-		"#56 drained, manual":        {deleting(Manual, drained), Decision{Release, MachineRuns}},
+		"a silent kubelet, manual":             {deleting(Manual, func(s *State) { s.Begun, s.Silent = false, true }), Decision{Taint, DeletionRequested}},
+		"pods are left":                        {deleting(Socket, func(*State) {}), Decision{Wait, Draining}},
+		"none, the kubelet falls silent later": {deleting(NoProvider, func(s *State) { s.Silent = true }), Decision{Wait, Draining}},
+		"none, the kubelet answers":            {deleting(NoProvider, func(s *State) { s.Begun = false }), Decision{Taint, DeletionRequested}},
+	}.run(t)
+}
+
+func TestDecideDrained(t *testing.T) {
+	cases{
+		"#40 a volume is attached":  {deleting(Socket, func(s *State) { drained(s); s.Volumes = Attached }), Decision{Wait, AwaitingVolumeDetachment}},
+		"#28 a pod may arrive late": {deleting(Socket, func(s *State) { drained(s); s.Settled = false }), Decision{Wait, Settling}},
+		"#50 drained":               {deleting(Socket, drained), Decision{DeleteInstance, Drained}},
+		"#50 drained, deleted":      {deleting(Socket, func(s *State) { drained(s); s.Deleted = true }), Decision{Release, Drained}},
+		"#50 drained, gone":         {deleting(Socket, func(s *State) { drained(s); s.Instance = Gone }), Decision{Release, Drained}},
+		"#50 drained, foreign":      {deleting(Socket, func(s *State) { drained(s); s.Instance = Foreign }), Decision{Release, MachineRuns}},
+		"#54 drained, no answer":    {deleting(Socket, func(s *State) { drained(s); s.Instance = Unknown }), Decision{Wait, InstanceUnreadable}},
+		"#55 drained, none":         {deleting(NoProvider, drained), Decision{HandOver, Drained}},
+		"#56 drained, manual":       {deleting(Manual, drained), Decision{Release, MachineRuns}},
+	}.run(t)
+}
+
+func TestDecideEnded(t *testing.T) {
+	cases{
 		"#41 stranded volumes":       {deleting(Socket, func(s *State) { drained(s); s.Volumes = Stranded }), Decision{Stop, DeadlineReached}},
 		"#42 E":                      {deleting(Socket, ended(Running, Attached)), Decision{Stop, DeadlineReached}},
 		"#54 E, provider unreadable": {deleting(Socket, ended(Unknown, Attached)), Decision{Stop, DeadlineReached}},
@@ -75,11 +104,18 @@ func TestDecide(t *testing.T) {
 			Decision{Wait, DisksAttached}},
 		"#43 E, Stop is unsupported, nothing attached": {deleting(Socket, func(s *State) { ended(Running, Detached)(s); s.NoStop = true }),
 			Decision{DeleteInstance, DeadlineReached}},
-		"#52 E, never seen":     {deleting(Socket, ended(Unseen, Attached)), Decision{Wait, InstanceUnknown}},
-		"#57 E, foreign":        {deleting(Socket, ended(Foreign, Attached)), Decision{Wait, InstanceForeign}},
-		"#57 E, shared":         {deleting(Socket, ended(Shared, Detached)), Decision{Wait, InstanceShared}},
-		"#55 E, none":           {deleting(NoProvider, ended(Unknown, Attached)), Decision{HandOver, DeadlineReached}},
-		"#56 E, manual":         {deleting(Manual, ended(Unknown, Attached)), Decision{Wait, AwaitingPowerOff}},
+		"#52 E, never seen": {deleting(Socket, ended(Unseen, Attached)), Decision{Wait, InstanceUnknown}},
+		"#57 E, foreign":    {deleting(Socket, ended(Foreign, Attached)), Decision{Wait, InstanceForeign}},
+		"#57 E, shared":     {deleting(Socket, ended(Shared, Detached)), Decision{Wait, InstanceShared}},
+		"#55 E, none":       {deleting(NoProvider, ended(Unknown, Attached)), Decision{HandOver, DeadlineReached}},
+		"#56 E, manual":     {deleting(Manual, ended(Unknown, Attached)), Decision{Wait, AwaitingPowerOff}},
+		"#43 E, deleted": {deleting(Socket, func(s *State) { ended(Running, Detached)(s); s.NoStop, s.Deleted = true, true }),
+			Decision{Wait, InstanceStops}},
+	}.run(t)
+}
+
+func TestDecideOff(t *testing.T) {
+	cases{
 		"#51 off at any time":   {deleting(Socket, func(s *State) { s.Instance, s.Proof = Off, Begun }), Decision{Confirm, ProofIncomplete}},
 		"#51 before the DELETE": {State{Owner: Ours, Protected: true, Instance: Gone, Proof: Given}, Decision{Wait, NotDeleted}},
 		"#51 off before the first action": {deleting(Socket, func(s *State) { off(Off, Attached, false)(s); s.Begun = false }),
@@ -95,23 +131,13 @@ func TestDecide(t *testing.T) {
 		"#42 awaited pods":            {deleting(Socket, func(s *State) { off(Off, Detached, true)(s); s.Pods = Awaited }), Decision{Clean, MachineOff}},
 		"#41 proof, stranded":         {deleting(Socket, off(Off, Stranded, false)), Decision{MarkOutOfService, MachineOff}},
 		"#41 proof, stranded, marked": {deleting(Socket, off(Off, Stranded, true)), Decision{Wait, DetachNotStarted}},
-		"#43 E, deleted": {deleting(Socket, func(s *State) { ended(Running, Detached)(s); s.NoStop, s.Deleted = true, true }),
-			Decision{Wait, InstanceStops}},
-		"none, the kubelet falls silent later": {deleting(NoProvider, func(s *State) { s.Silent = true }), Decision{Wait, Draining}},
-		"none, the kubelet answers":            {deleting(NoProvider, func(s *State) { s.Begun = false }), Decision{Taint, DeletionRequested}},
-		"#56 manual, detaching":                {deleting(Manual, off(Unknown, Detaching, false)), Decision{Release, MachineOff}},
-		"#56 manual, attached":                 {deleting(Manual, off(Unknown, Attached, true)), Decision{Wait, DetachNotStarted}},
+		"#56 manual, detaching":       {deleting(Manual, off(Unknown, Detaching, false)), Decision{Release, MachineOff}},
+		"#56 manual, attached":        {deleting(Manual, off(Unknown, Attached, true)), Decision{Wait, DetachNotStarted}},
 		"#53 the machine runs again": {deleting(Socket, func(s *State) { off(Running, Detaching, true)(s); s.Proof = Revoked }),
 			Decision{Unmark, InstanceCameBack}},
 		"#53 stopped again": {deleting(Socket, func(s *State) { off(Running, Attached, false)(s); s.Proof, s.Ended = Revoked, true }),
 			Decision{Stop, DeadlineReached}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := Decide(tc.state); got != tc.want {
-				t.Errorf("Decide(%+v) = %v, want %v", tc.state, got, tc.want)
-			}
-		})
-	}
+	}.run(t)
 }
 
 // states calls yield for every state: 3.5 million.

@@ -20,7 +20,8 @@ func (w World) others(s State) []step {
 	}
 	w.time(s, add)
 	w.kubelet(s, add)
-	w.controllers(s, add)
+	w.disk(s, add)
+	w.podgc(s, add)
 	w.faults(s, add)
 	w.users(s, add)
 	return steps
@@ -60,16 +61,13 @@ func (w World) kubelet(s State, add adder) {
 	})
 }
 
-// controllers are those of kube-controller-manager, and the API server.
-func (w World) controllers(s State, add adder) {
-	marked := s.Exists && (s.Marked || s.AdminMarked)
-	add(true, "the API server removes the Node", func(after *State) {
-		if s.Deleting && !s.Protected {
-			after.Exists = false
-		}
-	})
+// outOfService reports whether the Node has the taint.
+func (s State) outOfService() bool { return s.Exists && (s.Marked || s.AdminMarked) }
+
+// disk is what becomes of the disk: the attach-detach controller, the driver, and the replacement.
+func (w World) disk(s State, add adder) {
 	add(!w.NoDetach, "the attach-detach controller begins to detach", func(after *State) {
-		if s.Disk == Attached && !s.Pods[db].Exists && (!s.Mounted || marked) {
+		if s.Disk == Attached && !s.Pods[db].Exists && (!s.Mounted || s.outOfService()) {
 			after.Disk = Detaching
 		}
 	})
@@ -83,9 +81,18 @@ func (w World) controllers(s State, add adder) {
 			after.Moved = true
 		}
 	})
+}
+
+// podgc removes the pods of a Node that is gone or out of service.
+func (w World) podgc(s State, add adder) {
+	add(true, "the API server removes the Node", func(after *State) {
+		if s.Deleting && !s.Protected {
+			after.Exists = false
+		}
+	})
 	for i, p := range s.Pods {
 		add(true, "podgc removes a pod", func(after *State) {
-			if p.Exists && (!s.Exists || marked && p.Terminating && !s.renews()) {
+			if p.Exists && (!s.Exists || s.outOfService() && p.Terminating && !s.renews()) {
 				after.Pods[i].Exists, after.Pods[i].Terminating = p.Held, true
 			}
 		})
@@ -110,6 +117,11 @@ func (w World) faults(s State, add adder) {
 		}
 	})
 	add(true, "the provider ends to lie", func(after *State) { after.Lying = false })
+	w.machine(s, add)
+}
+
+// machine is what happens to the machine, and to node-terminator.
+func (w World) machine(s State, add adder) {
 	add(false, "the machine comes back", func(after *State) {
 		if s.Power == Off && s.Left.ComesBack > 0 {
 			after.Power, after.Left.ComesBack = On, s.Left.ComesBack-1

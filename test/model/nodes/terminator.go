@@ -124,6 +124,7 @@ func (w World) terminate(s State) (State, node.Decision, []string) {
 		}
 		s.stop(Gone)
 		s.Answered, s.Answers, s.Deleted = node.Gone, 1, true
+	case node.Wait, node.Clean, node.Abandon: // pods are removed by their own decisions
 	case node.Release, node.HandOver:
 		if s.Disk == Attached && s.Power != On && w.Provider != node.NoProvider {
 			broken = append(broken, ReleasedEarly)
@@ -173,6 +174,7 @@ func (w World) end(s State, i int) (State, pod.Decision, []string) {
 			broken = append(broken, BudgetBroken)
 		}
 		p.Terminating = true
+	case pod.Leave, pod.Wait:
 	case pod.Shorten:
 		p.Long = false
 	case pod.Remove:

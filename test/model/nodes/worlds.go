@@ -75,22 +75,27 @@ func (w World) Steps(s State) ([]explore.Step[State], error) {
 		steps = append(steps, found)
 	}
 	if s.Exists {
-		after, d, broken := w.terminate(s)
-		add("node: "+d.String(), after, true, broken)
-		for i := range s.Pods {
-			if s.Pods[i].Exists {
-				after, d, broken := w.end(s, i)
-				add(fmt.Sprintf("pod %d: %v", i, d), after, true, broken)
-			}
-		}
-		if w.Provider == node.Socket && s.Begun && s.Protected {
-			add("node-terminator asks the provider", w.ask(s), true, nil)
-		}
+		w.ours(s, add)
 	}
 	for _, other := range w.others(s) {
 		add(other.says, other.after, other.free, nil)
 	}
 	return steps, nil
+}
+
+// ours are the steps of node-terminator.
+func (w World) ours(s State, add func(string, State, bool, []string)) {
+	after, d, broken := w.terminate(s)
+	add("node: "+d.String(), after, true, broken)
+	for i := range s.Pods {
+		if s.Pods[i].Exists {
+			after, d, broken := w.end(s, i)
+			add(fmt.Sprintf("pod %d: %v", i, d), after, true, broken)
+		}
+	}
+	if w.Provider == node.Socket && s.Begun && s.Protected {
+		add("node-terminator asks the provider", w.ask(s), true, nil)
+	}
 }
 
 // AtRest returns what is wrong with a state in which nothing happens any more.
