@@ -64,7 +64,8 @@ func TestUnsupportedIsSaidInJSONOnly(t *testing.T) {
 
 // An answer is a known state that its JSON has, or a short error in one printable line.
 func FuzzParseAnswer(f *testing.F) {
-	for _, body := range []string{`{"state":"Running"}`, `{"state":"Off"} `, `{"state":"Gone","error":"e"}`, `{"STATE":"Off"}`,
+	for _, body := range []string{`{"state":"Running"}`, `{"state":"Off"} `, `{"state":"Gone","error":"e"}`,
+		`{"STATE":"Off"}`,
 		`{"error":"no\u001b[2J","unsupported":true,"retryAfterSeconds":1e999}`, "", "<html>", "null", `[]`, "\xff{",
 		`{"state":"Off","retryAfterSeconds":-1e300}`, strings.Repeat("ü\n", 2000)} {
 		f.Add(200, "", "", []byte(body))
@@ -80,11 +81,13 @@ func FuzzParseAnswer(f *testing.F) {
 			}
 			return
 		}
-		if text := err.Error(); state != "" || text == "" || len(text) > maxMessage+100 || text != terminal.Printable(text) {
+		text := err.Error()
+		if state != "" || text == "" || len(text) > maxMessage+100 || text != terminal.Printable(text) {
 			t.Errorf("state %q, error %q", state, text)
 		}
 		var said *Error
-		if errors.As(err, &said) && (len(said.Message) > maxMessage || said.RetryAfter < 0 || said.RetryAfter > maxRetryAfter) {
+		if errors.As(err, &said) &&
+			(len(said.Message) > maxMessage || said.RetryAfter < 0 || said.RetryAfter > maxRetryAfter) {
 			t.Errorf("the error is %+v", said)
 		}
 	})

@@ -22,8 +22,8 @@ const (
 
 // Client calls the program behind a socket. It is a [Provider].
 //
-// At most 64 calls are in flight. Get and Delete share one lane of 32. A Stop takes whichever lane has room, so it never
-// waits behind a Get or Delete: hanging ones leave it the other lane.
+// At most 64 calls are in flight. Get and Delete share one lane of 32. A Stop takes whichever lane has room: it never
+// waits behind a Get or Delete, since they leave the other lane to Stops.
 type Client struct {
 	socket        string
 	timeout       time.Duration
@@ -33,8 +33,8 @@ type Client struct {
 
 var _ Provider = (*Client)(nil)
 
-// Open returns a client of the program behind the socket. It refuses a socket that others may write or replace. One that
-// does not exist yet is no error: the program may start later, and until then each call says so.
+// Open returns a client of the program behind the socket. It refuses a socket that others may write or replace. A
+// socket that does not exist yet is no error: the program may start later, and until then each call says so.
 func Open(socket string) (*Client, error) {
 	if socket == "" {
 		return nil, errors.New("the path of the socket is empty")

@@ -49,9 +49,11 @@ func TestProvidersErrorReachesCaller(t *testing.T) {
 		err  error
 		want Error
 	}{
-		"plain":       {errors.New("no credentials"), Error{Message: "no credentials"}},
-		"unsupported": {&Error{Message: "disks would go", Unsupported: true}, Error{Message: "disks would go", Unsupported: true}},
-		"throttled":   {&Error{Message: "slow down", RetryAfter: 7 * time.Second}, Error{Message: "slow down", RetryAfter: 7 * time.Second}},
+		"plain": {errors.New("no credentials"), Error{Message: "no credentials"}},
+		"unsupported": {&Error{Message: "disks would go", Unsupported: true},
+			Error{Message: "disks would go", Unsupported: true}},
+		"throttled": {&Error{Message: "slow down", RetryAfter: 7 * time.Second},
+			Error{Message: "slow down", RetryAfter: 7 * time.Second}},
 		"wrapped": {fmt.Errorf("call: %w", &Error{Message: "slow down", RetryAfter: 1500 * time.Millisecond}),
 			Error{Message: "call: slow down", RetryAfter: 2 * time.Second}},
 		"many lines": {errors.New("\x1b[2Jone\ntwo\u202e"), Error{Message: "[2Jone two"}},

@@ -7,9 +7,13 @@ import (
 	"testing"
 )
 
+// noNode begins the answer to a request without a node or UID.
+const noNode = `"error":"the request names no node`
+
 const request = `{"providerID":"p","node":"n","nodeUID":"u","addresses":["10.0.0.1"]}`
 
 func TestHandlerAnswersAsDocumented(t *testing.T) {
+	huge := strings.Repeat(" ", maxBody) + request
 	for name, tc := range map[string]struct {
 		provider    Provider
 		method      string
@@ -25,10 +29,10 @@ func TestHandlerAnswersAsDocumented(t *testing.T) {
 			`{"error":"no","retryAfterSeconds":5}`, "5"},
 		"no such call":       {always(Off, nil), "POST", "/v1/start", request, 404, "", ""},
 		"reading":            {always(Off, nil), "GET", "/v1/stop", request, 405, "", ""},
-		"no JSON":            {always(Off, nil), "POST", "/v1/stop", "stop", 400, `"error":"the request is no instance`, ""},
-		"no node":            {always(Off, nil), "POST", "/v1/stop", `{"nodeUID":"u"}`, 400, `"error":"the request names no node`, ""},
-		"no UID":             {always(Off, nil), "POST", "/v1/stop", `{"node":"n"}`, 400, `"error":"the request names no node`, ""},
-		"huge request":       {always(Off, nil), "POST", "/v1/stop", strings.Repeat(" ", maxBody) + request, 400, `"error"`, ""},
+		"no JSON":            {always(Off, nil), "POST", "/v1/stop", "stop", 400, `the request is no instance`, ""},
+		"no node":            {always(Off, nil), "POST", "/v1/stop", `{"nodeUID":"u"}`, 400, noNode, ""},
+		"no UID":             {always(Off, nil), "POST", "/v1/stop", `{"node":"n"}`, 400, noNode, ""},
+		"huge request":       {always(Off, nil), "POST", "/v1/stop", huge, 400, `"error"`, ""},
 		"provider's nothing": {always("", nil), "POST", "/v1/get", request, 500, `unknown state`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

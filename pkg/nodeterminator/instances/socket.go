@@ -22,7 +22,8 @@ const (
 	probeTimeout = 5 * time.Second
 )
 
-// Listen creates the socket with mode 0600, on other systems than Linux with that of the umask. A socket file that nobody serves is replaced.
+// Listen creates the socket with mode 0600, on other systems than Linux with that of the umask. A socket file that
+// nobody serves is replaced.
 func Listen(path string) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
