@@ -16,8 +16,9 @@ var generators = map[string]func(t *testing.T) string{
 	"finalizers.md": finalizersPage,
 	"reasons.md":    reasonsPage,
 
-	"schemas/audit.schema.json": auditSchema,
-	"schemas/why.schema.json":   whySchema,
+	"schemas/audit.schema.json":    auditSchema,
+	"schemas/forecast.schema.json": forecastSchema,
+	"schemas/why.schema.json":      whySchema,
 }
 
 func TestGeneratedDocuments(t *testing.T) {

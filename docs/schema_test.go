@@ -10,6 +10,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/audit"
 	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/forecast"
 )
 
 // node is a JSON schema, or a part of one.
@@ -52,6 +53,16 @@ func auditSchema(t *testing.T) string {
 	return s.text("exeunt audit -o json", s.of(reflect.TypeFor[audit.Report]()))
 }
 
+// forecastSchema returns docs/schemas/forecast.schema.json.
+func forecastSchema(t *testing.T) string {
+	var firsts []string
+	for _, first := range forecast.Firsts {
+		firsts = append(firsts, string(first))
+	}
+	s := schema{t: t, definitions: node{}, enums: map[reflect.Type][]string{reflect.TypeFor[forecast.First](): firsts}}
+	return s.text("exeunt forecast -o json", s.of(reflect.TypeFor[forecast.Report]()))
+}
+
 // text returns the schema of a document.
 func (s schema) text(title string, root node) string {
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -76,6 +87,8 @@ func (s schema) of(typ reflect.Type) node {
 		return node{"type": "string"}
 	case reflect.Bool:
 		return node{"type": "boolean"}
+	case reflect.Int, reflect.Int64:
+		return node{"type": "integer"}
 	case reflect.Pointer: // nil is null
 		return node{"anyOf": []any{node{"type": "null"}, s.of(typ.Elem())}}
 	case reflect.Slice:

@@ -38,6 +38,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 		newWhyCommand(streams, called),
 		newExplainCommand(streams, called),
 		newDeleteCommand(streams, called),
+		newForecastCommand(streams, called),
 		newStatusCommand(streams),
 		newAuditCommand(streams),
 		newJournalCommand(streams),

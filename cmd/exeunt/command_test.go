@@ -51,6 +51,9 @@ var wrongCommandLines = map[string]struct {
 	"a negative time to settle":   {[]string{"audit", "--csi-address=s", "--settle=-1s"}, "--settle must not be negative"},
 	"no time for a call":          {[]string{"audit", "--csi-address=s", "--timeout=0s"}, "--timeout must be longer than 0"},
 	"deadlines and volumes":       {[]string{"rollback", "--deadlines-only", "--stopped=d"}, "--deadlines-only leaves volumes alone"},
+	"no node of the forecast":     {[]string{"forecast"}, "which node? give it as node/NAME; see exeunt forecast --help"},
+	"another format of it":        {[]string{"forecast", "node/a", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
+	"no time to forecast":         {[]string{"forecast", "node/a", "--timeout=0s"}, "--timeout must be longer than 0"},
 	"no kubeconfig of the audit":  {[]string{"audit", "--volumes=f", "--driver=d", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
 }
 

@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,6 +86,13 @@ var (
 			return r.kubernetes.CoordinationV1().Leases(ns)
 		},
 		func(list *coordinationv1.LeaseList) ([]coordinationv1.Lease, string) {
+			return list.Items, list.Continue
+		})
+	PodDisruptionBudgets = newKind("PodDisruptionBudget", "policy", "poddisruptionbudgets",
+		func(r *Reader, ns string) objectClient[*policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudgetList] {
+			return r.kubernetes.PolicyV1().PodDisruptionBudgets(ns)
+		},
+		func(list *policyv1.PodDisruptionBudgetList) ([]policyv1.PodDisruptionBudget, string) {
 			return list.Items, list.Continue
 		})
 	EndpointSlices = newKind("EndpointSlice", "discovery.k8s.io", "endpointslices",

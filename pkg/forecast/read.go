@@ -1,0 +1,128 @@
+package forecast
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/exeunt-io/exeunt/internal/terminal"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// Read returns the forecast for the node. period is the value of --grace-period, "" if it is not given. What could not
+// be read is named in the report.
+func Read(ctx context.Context, reader *cluster.Reader, node, period string) (Report, error) {
+	w, err := observe(ctx, reader, node)
+	if err != nil {
+		return Report{}, err
+	}
+	w.Period = period
+	report, err := w.Of()
+	report.Incomplete = append(report.Incomplete, reader.Incomplete()...)
+	return report, err
+}
+
+func observe(ctx context.Context, reader *cluster.Reader, name string) (*World, error) {
+	node, presence := cluster.Get(ctx, reader, cluster.Nodes, "", name)
+	switch presence {
+	case cluster.Absent:
+		return nil, unknownNode(ctx, reader, name)
+	case cluster.Unseen:
+		return nil, fmt.Errorf("read node %s: %w", name, reader.Failure("get", cluster.Nodes.Resource, ""))
+	case cluster.Present:
+	}
+	w := &World{Node: node, Ending: map[string]bool{}, Claims: map[string]*v1.PersistentVolumeClaim{},
+		Volumes: map[string]*v1.PersistentVolume{}}
+	w.Now = cluster.GotAt(ctx, reader, cluster.Nodes, "", name).Truncate(time.Second)
+	w.Pods, _ = cluster.List(ctx, reader, cluster.Pods, cluster.Selection{Fields: "spec.nodeName=" + name})
+	w.Budgets, _ = cluster.List(ctx, reader, cluster.PodDisruptionBudgets, cluster.Selection{})
+	w.Claim = claimOf(ctx, reader, node)
+	w.readAttachments(ctx, reader)
+	w.readVolumes(ctx, reader)
+	w.readNamespaces(ctx, reader)
+	lease, leased := cluster.Get(ctx, reader, cluster.Leases, v1.NamespaceNodeLease, name)
+	at := cluster.GotAt(ctx, reader, cluster.Leases, v1.NamespaceNodeLease, name)
+	w.Silent = leased == cluster.Present && blocker.JudgeLease(lease, at) != blocker.LeaseHeld
+	return w, nil
+}
+
+// unknownNode returns the error for a node that does not exist, with the name that may be meant.
+func unknownNode(ctx context.Context, reader *cluster.Reader, name string) error {
+	var names []string
+	nodes, _ := cluster.List(ctx, reader, cluster.Nodes, cluster.Selection{})
+	for i := range nodes {
+		names = append(names, nodes[i].Name)
+	}
+	if meant := terminal.Closest(name, names); meant != "" {
+		return fmt.Errorf("there is no node %q, did you mean %s?", name, meant)
+	}
+	return fmt.Errorf("there is no node %q", name)
+}
+
+func (w *World) readAttachments(ctx context.Context, reader *cluster.Reader) {
+	cluster.Each(ctx, reader, cluster.VolumeAttachments, cluster.Selection{}, func(page []storagev1.VolumeAttachment) {
+		for i := range page {
+			if page[i].Spec.NodeName == w.Node.Name {
+				w.Attachments = append(w.Attachments, page[i])
+			}
+		}
+	})
+}
+
+// readVolumes reads the claims of the pods and their volumes.
+func (w *World) readVolumes(ctx context.Context, reader *cluster.Reader) {
+	for i := range w.Pods {
+		p := &w.Pods[i]
+		for j := range p.Spec.Volumes {
+			name := claimName(p, &p.Spec.Volumes[j])
+			if name == "" {
+				continue
+			}
+			claim, _ := cluster.Get(ctx, reader, cluster.PersistentVolumeClaims, p.Namespace, name)
+			if claim == nil || claim.Spec.VolumeName == "" {
+				continue
+			}
+			w.Claims[p.Namespace+"/"+name] = claim
+			if volume, _ := cluster.Get(ctx, reader, cluster.PersistentVolumes, "", claim.Spec.VolumeName); volume != nil {
+				w.Volumes[volume.Name] = volume
+			}
+		}
+	}
+}
+
+func (w *World) readNamespaces(ctx context.Context, reader *cluster.Reader) {
+	for i := range w.Pods {
+		if _, known := w.Ending[w.Pods[i].Namespace]; known {
+			continue
+		}
+		namespace, _ := cluster.Get(ctx, reader, cluster.Namespaces, "", w.Pods[i].Namespace)
+		w.Ending[w.Pods[i].Namespace] = namespace != nil && namespace.DeletionTimestamp != nil
+	}
+}
+
+// claimOf returns the NodeClaim of the node, nil without one.
+func claimOf(ctx context.Context, reader *cluster.Reader, node *v1.Node) *Claim {
+	ref, served := reader.Find("karpenter.sh/v1", "NodeClaim", "", "")
+	if !served {
+		return nil
+	}
+	claims, _ := reader.Objects(ctx, ref.Resource, "")
+	for i := range claims {
+		group, _, _ := unstructured.NestedString(claims[i].Object, "spec", "nodeClassRef", "group")
+		named, _, _ := unstructured.NestedString(claims[i].Object, "status", "nodeName")
+		ours := group == termination.ClaimGroup
+		if named != node.Name && (!ours || claims[i].GetName() != node.Name) {
+			continue
+		}
+		period, _, _ := unstructured.NestedString(claims[i].Object, "spec", "terminationGracePeriod")
+		return &Claim{Name: claims[i].GetName(), Ours: ours, Period: period, Requested: termination.Requested(&claims[i]),
+			Annotation: claims[i].GetAnnotations()[termination.ClaimTimestampAnnotation]}
+	}
+	return nil
+}
