@@ -17,7 +17,7 @@ esac
 
 # call runs the AWS CLI. A call that fails ends the script, a throttled one with 75.
 call() {
-	{ problem=$(aws "$@" 2>&1 >&3 3>&-) || fail "$problem"; } 3>&1
+	{ problem=$(aws "$@" 2>&1 >&3) || fail "$problem"; } 3>&1
 }
 
 fail() {

@@ -14,7 +14,7 @@ verb=${1:?get, stop or delete}
 # call runs kubectl. A call that fails ends the script, a throttled one with 75.
 call() {
 	{ problem=$(kubectl --kubeconfig "$EXEUNT_MANAGEMENT_KUBECONFIG" --namespace "$EXEUNT_NAMESPACE" \
-		--request-timeout 20s "$@" 2>&1 >&3 3>&-) || fail "$problem"; } 3>&1
+		--request-timeout 20s "$@" 2>&1 >&3) || fail "$problem"; } 3>&1
 }
 
 fail() {
