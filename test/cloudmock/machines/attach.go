@@ -125,6 +125,9 @@ func (a *attacher) handleOf(attachment *storagev1.VolumeAttachment) (string, err
 
 // report writes whether the disk is attached.
 func (a *attacher) report(ctx context.Context, attachment *storagev1.VolumeAttachment, failed error) error {
+	if isSame(attachment.Status.AttachError, failed) {
+		return failed
+	}
 	status := map[string]any{"attached": failed == nil, "attachError": volumeError(failed)}
 	return errors.Join(failed, a.patchStatus(ctx, attachment, status))
 }
@@ -135,6 +138,9 @@ func (a *attacher) detach(ctx context.Context, attachment *storagev1.VolumeAttac
 	if err == nil {
 		err = a.cloud.detach(handle, m)
 	}
+	if isSame(attachment.Status.DetachError, err) {
+		return err
+	}
 	if err != nil {
 		status := map[string]any{"detachError": volumeError(err)}
 		return errors.Join(err, a.patchStatus(ctx, attachment, status))
@@ -142,6 +148,11 @@ func (a *attacher) detach(ctx context.Context, attachment *storagev1.VolumeAttac
 	rest := slices.DeleteFunc(slices.Clone(attachment.Finalizers), func(f string) bool { return f == attachFinalizer })
 	_, err = a.setFinalizers(ctx, attachment, rest)
 	return err
+}
+
+// isSame reports whether the error was written before. Each write leads to another attempt.
+func isSame(before *storagev1.VolumeError, err error) bool {
+	return before != nil && err != nil && before.Message == err.Error()
 }
 
 func volumeError(err error) *storagev1.VolumeError {

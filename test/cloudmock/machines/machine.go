@@ -126,7 +126,8 @@ func (m *machine) catchUp() {
 	}
 }
 
-// condition reports whether it holds, and when it is to be evaluated again, or zero. The lock is held meanwhile.
+// condition reports whether it holds, and when it is to be evaluated again, if that is later than now. The lock is held
+// meanwhile.
 type condition func(now time.Time) (holds bool, next time.Time)
 
 // signal wakes all that wait for it.
@@ -156,7 +157,7 @@ func (c *Cloud) until(ctx context.Context, changed *signal, holds condition) boo
 			return true
 		}
 		var alarm <-chan time.Time
-		if !next.IsZero() {
+		if next.After(now) {
 			alarm = time.After(next.Sub(now))
 		}
 		select {

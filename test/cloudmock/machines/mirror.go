@@ -26,7 +26,7 @@ func (m *machine) keepMirrors(ctx context.Context) {
 		var missing, deleted []string
 		if !m.until(ctx, func(now time.Time) (bool, time.Time) {
 			missing, deleted = m.compareMirrors()
-			return m.connected() && len(missing)+len(deleted) > 0 && !now.Before(next), earliest(now, next)
+			return m.connected() && len(missing)+len(deleted) > 0 && !now.Before(next), next
 		}) {
 			return
 		}

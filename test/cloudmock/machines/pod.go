@@ -139,6 +139,9 @@ func (p *pod) run(ctx context.Context) bool {
 		if !p.ends() && !isFinished(p.seen) {
 			p.started, p.running = now, true
 			p.machine.cloud.write(p.event(Started, ""))
+			if p.isDriver() {
+				p.machine.notify()
+			}
 		}
 	}) {
 		return false
@@ -179,7 +182,9 @@ func (p *pod) finish(now time.Time) bool {
 func (p *pod) exit(now time.Time, code int32) {
 	p.running, p.ended, p.exitCode = false, now, code
 	p.machine.cloud.write(p.event(Exited, ""))
-	p.machine.notify() // a driver may have ended
+	if p.isDriver() {
+		p.machine.notify()
+	}
 }
 
 func (p *pod) finishAt() time.Time { return p.after(p.seen, annFinishAfter) }

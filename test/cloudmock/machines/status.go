@@ -23,7 +23,7 @@ func (p *pod) request(ctx context.Context, send func(context.Context, *v1.Pod) e
 		if object = p.seen; p.seenRemoved {
 			object = nil
 		}
-		return p.machine.connected() && !now.Before(next), earliest(now, next)
+		return p.machine.connected() && !now.Before(next), next
 	}) {
 		if object == nil {
 			return true
