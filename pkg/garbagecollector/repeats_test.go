@@ -135,3 +135,12 @@ func TestRepeatedWriteWaitsForItsPause(t *testing.T) {
 		t.Error("the object is not judged after its pause alone")
 	}
 }
+
+// Otherwise an object would wait for minutes after its owner can be read again.
+func TestUnreadableOwnerIsReadSoonerThanUndoneWriteIsRepeated(t *testing.T) {
+	c := New(Config{Clock: clock.RealClock{}})
+	c.worker.finish(t.Context(), "one", errors.Join(errors.New("unreadable"), &controller.RevertedError{After: time.Hour}))
+	if c.worker.queue.NumRequeues("one") != 1 {
+		t.Error("the object is judged after the pause of the write only")
+	}
+}

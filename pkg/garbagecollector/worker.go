@@ -84,7 +84,8 @@ func (w *worker) finish(ctx context.Context, uid types.UID, err error) {
 		return
 	}
 	klog.FromContext(ctx).V(2).Info("Object is retried", "uid", uid, "err", err)
-	if reverted := (*controller.RevertedError)(nil); errors.As(err, &reverted) {
+	// Beside an owner that cannot be read the object is judged again sooner: the write that was undone has its own pause.
+	if reverted := (*controller.RevertedError)(nil); errors.As(err, &reverted) && !isJoined(err) {
 		w.queue.AddAfter(uid, reverted.After)
 		return
 	}
@@ -93,6 +94,12 @@ func (w *worker) finish(ctx context.Context, uid types.UID, err error) {
 		return
 	}
 	w.queue.AddRateLimited(uid)
+}
+
+// isJoined reports whether the error is that of an owner that cannot be read, and another one.
+func isJoined(err error) bool {
+	var joined interface{ Unwrap() []error }
+	return errors.As(err, &joined)
 }
 
 // reconcile judges an object, decides, and executes, until nothing is to be done.
