@@ -1,0 +1,236 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/instances"
+)
+
+// script is a provider whose answers the test sets.
+type script struct {
+	mu    sync.Mutex
+	state instances.State
+	err   error
+	takes time.Duration
+	// calls are the verbs, times when they came.
+	calls []string
+	times []time.Time
+}
+
+func (s *script) call(ctx context.Context, verb string) (instances.State, error) {
+	s.mu.Lock()
+	s.calls, s.times = append(s.calls, verb), append(s.times, time.Now())
+	state, err, takes := s.state, s.err, s.takes
+	s.mu.Unlock()
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	return state, err
+}
+
+func (s *script) Get(ctx context.Context, _ instances.Instance) (instances.State, error) {
+	return s.call(ctx, "get")
+}
+
+func (s *script) Stop(ctx context.Context, _ instances.Instance) (instances.State, error) {
+	return s.call(ctx, "stop")
+}
+
+func (s *script) Delete(ctx context.Context, _ instances.Instance) (instances.State, error) {
+	return s.call(ctx, "delete")
+}
+
+func (s *script) set(state instances.State, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state, s.err = state, err
+}
+
+// run runs a test in virtual time with a machine that was asked once.
+func run(t *testing.T, state instances.State, seen bool, test func(*testing.T, *script, *Machine)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{state: state, takes: 10 * time.Millisecond}
+		m := New(t.Context(), s, instances.Instance{Node: "n"}, seen, func() {})
+		defer m.End()
+		time.Sleep(20 * time.Millisecond)
+		test(t, s, m)
+	})
+}
+
+func TestTwoAnswersOffAreTwoSecondsApart(t *testing.T) {
+	run(t, instances.Off, false, func(t *testing.T, s *script, m *Machine) {
+		if v := m.View(); v.Off != 1 {
+			t.Fatalf("after one answer: %+v", v)
+		}
+		time.Sleep(1900 * time.Millisecond)
+		if v := m.View(); v.Off != 1 {
+			t.Errorf("after 1.9 s: %+v", v)
+		}
+		time.Sleep(200 * time.Millisecond)
+		if v := m.View(); v.Off != 2 || s.times[1].Sub(s.times[0]) < 2*time.Second {
+			t.Errorf("after 2.1 s: %+v, asked at %v", v, s.times)
+		}
+	})
+}
+
+func TestRunningBetweenAnswersOffBeginsAnew(t *testing.T) {
+	run(t, instances.Off, false, func(t *testing.T, s *script, m *Machine) {
+		s.set(instances.Running, nil)
+		time.Sleep(3 * time.Second)
+		s.set(instances.Off, nil)
+		time.Sleep(2 * time.Second)
+		if v := m.View(); v.Off > 1 {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+func TestGoneCountsOfMachineThatWasSeen(t *testing.T) {
+	run(t, instances.Gone, false, func(t *testing.T, _ *script, m *Machine) {
+		time.Sleep(time.Minute)
+		if v := m.View(); v.Off != 0 || v.Seen {
+			t.Errorf("#52 never seen: %+v", v)
+		}
+	})
+	run(t, instances.Gone, true, func(t *testing.T, _ *script, m *Machine) {
+		time.Sleep(3 * time.Second)
+		if v := m.View(); v.Off != 2 {
+			t.Errorf("seen by an earlier process: %+v", v)
+		}
+	})
+	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+		s.set(instances.Gone, nil)
+		time.Sleep(5 * time.Second)
+		if v := m.View(); v.Off != 2 {
+			t.Errorf("seen running: %+v", v)
+		}
+	})
+}
+
+func TestFailedCallsBackOff(t *testing.T) {
+	run(t, "", false, func(t *testing.T, s *script, m *Machine) {
+		s.set("", errors.New("throttled"))
+		time.Sleep(2 * time.Minute)
+		var pauses []time.Duration
+		for i := range s.times[1:] {
+			pauses = append(pauses, s.times[i+1].Sub(s.times[i]).Round(time.Second))
+		}
+		want := []time.Duration{1, 2, 4, 8, 16, 30, 30}
+		for i := range want {
+			want[i] *= time.Second
+		}
+		if len(pauses) < 7 || !slices.Equal(pauses[:7], want) || m.View().Err == nil {
+			t.Errorf("pauses %v, want %v; %+v", pauses, want, m.View())
+		}
+	})
+}
+
+func TestProviderNamesThePause(t *testing.T) {
+	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+		s.set("", &instances.Error{Message: "later", RetryAfter: 50 * time.Second})
+		time.Sleep(40 * time.Second)
+		asked := len(s.calls)
+		time.Sleep(9 * time.Second)
+		if len(s.calls) != asked {
+			t.Errorf("asked again too early: %v", s.times)
+		}
+	})
+}
+
+func TestStopIsCalledOnceAtATime(t *testing.T) {
+	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+		s.takes = 10 * time.Second
+		if !m.Stop() || m.Stop() {
+			t.Error("a second Stop while the first runs")
+		}
+		time.Sleep(10500 * time.Millisecond)
+		if m.Stop() {
+			t.Error("a second Stop half a second after the first")
+		}
+		time.Sleep(time.Second)
+		if !m.Stop() {
+			t.Error("no second Stop of a machine that runs")
+		}
+	})
+}
+
+func TestStopDoesNotWaitForGet(t *testing.T) {
+	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+		s.mu.Lock()
+		s.takes = time.Hour
+		s.mu.Unlock()
+		time.Sleep(2 * time.Minute) // a Get hangs
+		if !m.Stop() {
+			t.Error("Stop was not called")
+		}
+		time.Sleep(time.Second)
+		if !slices.Contains(s.calls, "stop") {
+			t.Errorf("calls %v", s.calls)
+		}
+	})
+}
+
+func TestUnsupportedStopIsNotCalledAgain(t *testing.T) {
+	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+		s.set("", &instances.Error{Message: "no", Unsupported: true})
+		m.Stop()
+		time.Sleep(time.Minute)
+		if m.Stop() || !m.View().NoStop {
+			t.Errorf("%+v", m.View())
+		}
+	})
+}
+
+func TestDeletedOnceProviderTookTheRequest(t *testing.T) {
+	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+		s.set("", errors.New("throttled"))
+		m.Delete()
+		time.Sleep(time.Second / 2)
+		if m.View().Deleted {
+			t.Error("a failed Delete counts")
+		}
+		s.set(instances.Stopping, nil)
+		time.Sleep(time.Minute)
+		m.Delete()
+		time.Sleep(time.Second / 2)
+		if !m.View().Deleted {
+			t.Errorf("%+v, calls %v", m.View(), s.calls)
+		}
+	})
+}
+
+func TestAnswersBeforeResetProveNothing(t *testing.T) {
+	run(t, instances.Off, true, func(t *testing.T, s *script, m *Machine) {
+		s.takes = 5 * time.Second
+		time.Sleep(4 * time.Second) // the second Get is in flight
+		m.Reset()
+		time.Sleep(4 * time.Second)
+		if v := m.View(); v.Off != 0 || v.State != "" {
+			t.Errorf("%+v", v)
+		}
+		time.Sleep(time.Minute)
+		if v := m.View(); v.Off != 2 {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+func TestEndedMachineIsNotAsked(t *testing.T) {
+	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+		m.End()
+		asked := len(s.calls)
+		time.Sleep(time.Hour)
+		if len(s.calls) != asked || m.Stop() {
+			t.Errorf("calls %v", s.calls)
+		}
+	})
+}
