@@ -61,16 +61,28 @@ func (c *ControlPlane) StartSidecar(
 
 // StartGarbageCollector starts the collector with leader election. The manifests of the collector are applied.
 func (c *ControlPlane) StartGarbageCollector(ctx context.Context, controller Controller) (*Process, error) {
-	path, err := c.config.Binaries.Path(collectorProgram)
+	return c.startOptional(ctx, collectorProgram, GarbageCollectorAccount, controller)
+}
+
+// StartNodeTerminator starts node-terminator with leader election. The manifests of node-terminator are applied.
+func (c *ControlPlane) StartNodeTerminator(ctx context.Context, controller Controller) (*Process, error) {
+	controller.Env = append([]string{"POD_NAMESPACE=" + deploy.Namespace}, controller.Env...)
+	return c.startOptional(ctx, terminatorProgram, NodeTerminatorAccount, controller)
+}
+
+// startOptional starts a program that has no flags in common with the controllers.
+func (c *ControlPlane) startOptional(ctx context.Context, program string, account Identity,
+	controller Controller) (*Process, error) {
+	path, err := c.config.Binaries.Path(program)
 	if err != nil {
 		return nil, err
 	}
 	if controller.Kubeconfig == "" {
-		if controller.Kubeconfig, err = c.Kubeconfig(ctx, GarbageCollectorAccount); err != nil {
+		if controller.Kubeconfig, err = c.Kubeconfig(ctx, account); err != nil {
 			return nil, err
 		}
 	}
-	name := cmp.Or(controller.Name, collectorProgram)
+	name := cmp.Or(controller.Name, program)
 	return Start(ctx, Program{
 		Name: name, Path: path, Args: append([]string{"--kubeconfig=" + controller.Kubeconfig}, controller.Args...),
 		Env: controller.Env, LogFile: filepath.Join(c.config.Dir, name+".log"),
@@ -110,6 +122,7 @@ const (
 	pvControllerProgram = "pv-controller"
 	provisionerProgram  = "provisioner"
 	collectorProgram    = "garbage-collector"
+	terminatorProgram   = "node-terminator"
 	driverProgram       = "csimock"
 )
 

@@ -15,6 +15,7 @@ var (
 	PVControllerAccount     = ServiceAccount(deploy.Namespace, deploy.PVController)
 	ProvisionerAccount      = ServiceAccount(deploy.Namespace, deploy.Provisioner)
 	GarbageCollectorAccount = ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount)
+	NodeTerminatorAccount   = ServiceAccount(deploy.Namespace, deploy.NodeTerminatorAccount)
 )
 
 // Identity is a user for whom the control plane can issue a kubeconfig.

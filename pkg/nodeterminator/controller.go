@@ -1,0 +1,182 @@
+package nodeterminator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/instances"
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/servertime"
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/node"
+)
+
+// backoff is that of a node whose last step failed.
+var backoff = controller.Backoff{Initial: 500 * time.Millisecond, Max: 30 * time.Second}
+
+// Pods ends the pods of one node.
+type Pods interface {
+	Restore(report termination.Report)
+	Reconcile(ctx context.Context, view drain.View) (drain.Result, error)
+}
+
+// Drainer ends the pods of nodes.
+type Drainer interface {
+	// Pods returns the pods of the node with this name and UID.
+	Pods(name string, uid types.UID) Pods
+	Forget(name string)
+}
+
+// Config configures a controller.
+type Config struct {
+	// Client reads and writes single objects, and watches Leases. It must have no rate limit.
+	Client  kubernetes.Interface
+	Caches  *Caches
+	Drainer Drainer
+	// Provider is what can be done to machines; Instances does it, for a socket.
+	Provider  node.Provider
+	Instances instances.Provider
+	Recorder  record.EventRecorder
+	Clock     *servertime.Clock
+	// Namespace has the reports.
+	Namespace string
+	// Claims are NodeClaims; nil for none.
+	Claims *Claims
+	// Leading reports whether this process still leads; nil is always.
+	Leading func() bool
+}
+
+// Controller terminates nodes.
+type Controller struct {
+	Config
+	caches   *Caches
+	loop     *controller.Loop
+	reporter *controller.Reporter
+	reports  *reports
+	metrics  *metrics
+
+	mu sync.Mutex
+	// ctx is that of the watches and calls of terminations. Run sets it.
+	ctx context.Context
+	// terminations are the nodes that are being terminated, probes those whose machine was not seen yet.
+	terminations map[string]*nodeTermination
+	probes       map[string]*probe
+}
+
+// New returns a controller. Run starts it.
+func New(config Config) *Controller {
+	c := &Controller{Config: config, caches: config.Caches, reporter: controller.NewReporter(config.Recorder),
+		terminations: map[string]*nodeTermination{}, probes: map[string]*probe{}, ctx: context.Background()}
+	c.metrics = newMetrics(c)
+	c.reports = newReports(config.Client, config.Namespace)
+	c.loop = controller.NewLoop("node", backoff, c.Reconcile)
+	return c
+}
+
+// Notify enqueues the node. It does not block.
+func (c *Controller) Notify(name string) { c.loop.Enqueue(name) }
+
+// Run terminates nodes with so many workers until the context ends.
+func (c *Controller) Run(ctx context.Context, workers int) error {
+	c.ctx = ctx
+	stopReports := c.reports.start(ctx)
+	defer stopReports()
+	if err := c.watch(ctx); err != nil {
+		return err
+	}
+	c.loop.Run(ctx, workers)
+	return nil
+}
+
+// watch enqueues the nodes that an object of a cache concerns.
+func (c *Controller) watch(ctx context.Context) error {
+	nodes := controller.OnChange(func(old, now *v1.Node) {
+		c.loop.Enqueue(now.Name)
+		c.enqueueSharers(old, now)
+	}, func(gone *v1.Node) {
+		c.loop.Enqueue(gone.Name)
+		c.enqueueSharers(nil, gone)
+	})
+	enqueueNodeOf := func(a *storagev1.VolumeAttachment) {
+		if c.termination(a.Spec.NodeName) != nil {
+			c.loop.Enqueue(a.Spec.NodeName)
+		}
+	}
+	attachments := controller.OnChange(func(_, now *storagev1.VolumeAttachment) { enqueueNodeOf(now) }, enqueueNodeOf)
+	handlers := []controller.EventHandler{
+		{Informer: c.caches.Nodes, Handler: nodes},
+		{Informer: c.caches.Attachments, Handler: controller.OnReplay(controller.Ignore[*storagev1.VolumeAttachment],
+			attachments)},
+	}
+	c.Claims.onChange(c.loop.Enqueue)
+	return controller.RegisterHandlers(ctx, handlers...)
+}
+
+// enqueueSharers enqueues terminating nodes with the providerID of a node that is new or gone.
+func (c *Controller) enqueueSharers(old, now *v1.Node) {
+	if now.Spec.ProviderID == "" || old != nil && old.Spec.ProviderID == now.Spec.ProviderID {
+		return
+	}
+	for _, other := range byIndex[*v1.Node](c.caches.Nodes, byProviderID, now.Spec.ProviderID) {
+		if other.Name != now.Name && c.termination(other.Name) != nil {
+			c.loop.Enqueue(other.Name)
+		}
+	}
+}
+
+// Reconcile observes one node, decides, and executes one action. After a write the node is enqueued again.
+func (c *Controller) Reconcile(ctx context.Context, name string) error {
+	n := c.latest(name)
+	t := c.follow(n, name)
+	if n == nil || t != nil && t.released { // finalizers of others may keep the Node
+		return nil
+	}
+	seen, err := c.observe(ctx, n, t)
+	if err != nil {
+		return err
+	}
+	decision := node.Decide(seen.state)
+	c.report(n, t, seen, decision)
+	wrote, err := c.execute(ctx, n, t, seen, decision)
+	if wrote && err == nil {
+		c.loop.Enqueue(name)
+	}
+	return c.refused(n, t, decision, err)
+}
+
+// refused reports a step that failed, and returns the error.
+func (c *Controller) refused(n *v1.Node, t *nodeTermination, d node.Decision, err error) error {
+	err = c.reporter.ReportRefusal(n, "The step "+d.Action.String(), err)
+	if t != nil && controller.IsRefusal(err) {
+		t.note(d, err)
+		c.reports.offer(t.report)
+	}
+	return err
+}
+
+// latest returns the node, as the cache or our own last write has it. It is nil if the node is gone.
+func (c *Controller) latest(name string) *v1.Node {
+	cached := c.caches.node(name)
+	if t := c.termination(name); t != nil && cached != nil {
+		return t.newer(cached)
+	}
+	return cached
+}
+
+// termination returns the termination of the node, nil if there is none.
+func (c *Controller) termination(name string) *nodeTermination {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.terminations[name]
+}
+
+// isLeading reports whether this process leads.
+func (c *Controller) isLeading() error { return controller.CheckLeading(c.Leading) }

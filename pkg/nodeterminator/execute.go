@@ -1,0 +1,258 @@
+package nodeterminator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/node"
+)
+
+const (
+	// writeTimeout is how long a write may take: a webhook may answer late.
+	writeTimeout = 30 * time.Second
+	// writePause is the time after a write in the background that failed.
+	writePause = 5 * time.Second
+)
+
+// errNotAsObserved: the Node that a decision rests on has changed, or is another one.
+var errNotAsObserved = fmt.Errorf("%w: the Node is not as it was observed", controller.ErrStaleCache)
+
+// execute carries out one action, and reports whether it wrote to the Node.
+func (c *Controller) execute(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation,
+	d node.Decision) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.limit())
+	defer cancel()
+	c.executeBeside(n, t, o, d)
+	switch d.Action {
+	case node.Protect:
+		return true, c.protect(ctx, n)
+	case node.Taint:
+		return c.begun(ctx, n, t, o)
+	case node.Stop:
+		return false, c.stop(ctx, n, t, o)
+	case node.MarkOutOfService:
+		return true, c.markOutOfService(ctx, n, t)
+	case node.Unmark:
+		return true, c.unmark(ctx, n, t)
+	case node.DeleteInstance:
+		if _, err := c.live(ctx, n); err != nil {
+			return false, err
+		}
+		t.machine.Delete()
+	case node.Release, node.HandOver:
+		return false, c.release(ctx, n, t)
+	case node.Abandon:
+		if t != nil {
+			t.report.Phase = termination.PhaseAbandoned
+			c.conclude(t)
+		}
+	case node.Wait:
+		if t == nil {
+			return false, c.noteSeen(ctx, n)
+		}
+	case node.Confirm, node.Clean: // pods, provider, Lease and time enqueue the node again
+	}
+	return false, nil
+}
+
+// limit returns how long a write before E may take: Stop must not wait for a webhook.
+func (o *observation) limit() time.Duration {
+	end := o.times.Stop
+	if o.times.None() {
+		end = o.deadline.End // of a termination that has not begun
+	}
+	left := end.Sub(o.now)
+	if end.IsZero() || left <= 0 {
+		return writeTimeout
+	}
+	return min(writeTimeout, left)
+}
+
+// executeBeside plans the next look at the node, and starts what no decision waits for.
+func (c *Controller) executeBeside(n *v1.Node, t *nodeTermination, o *observation, d node.Decision) {
+	if t == nil {
+		c.probe(n, o)
+		return
+	}
+	if wait := o.next(); wait > 0 {
+		c.loop.EnqueueAfter(n.Name, wait)
+	}
+	if !o.state.Begun || o.state.Owner == node.Others || !o.state.Protected || d.Action == node.Abandon {
+		return
+	}
+	if change := c.restoration(n, t, o); !change.Empty() {
+		c.background(t, func(ctx context.Context) error { return c.patch(ctx, n, t, change) })
+	}
+}
+
+// live reads the Node, and returns an error unless it is still the one that was observed: with its UID, being deleted if
+// it was, with our finalizer and its providerID.
+func (c *Controller) live(ctx context.Context, n *v1.Node) (*v1.Node, error) {
+	if err := c.isLeading(); err != nil {
+		return nil, err
+	}
+	live, exists, err := answer.Get(ctx, n.Name, c.Client.CoreV1().Nodes().Get)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read node %s: %w", n.Name, err)
+	case !exists, live.UID != n.UID, (live.DeletionTimestamp != nil) != (n.DeletionTimestamp != nil),
+		!termination.Protected(live), live.Spec.ProviderID != n.Spec.ProviderID:
+		return nil, errNotAsObserved
+	}
+	return live, nil
+}
+
+// patch changes the Node.
+func (c *Controller) patch(ctx context.Context, n *v1.Node, t *nodeTermination, change *patch.Patch) error {
+	body, err := change.Bytes()
+	if err != nil {
+		return fmt.Errorf("encode patch of node %s: %w", n.Name, err)
+	}
+	nodes := c.Client.CoreV1().Nodes()
+	now, err := nodes.Patch(ctx, n.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("patch node %s: %w", n.Name, controller.CheckRefusal(ctx, err, "node", n, nodes.Get))
+	}
+	if t != nil {
+		t.wrote(now)
+	}
+	return nil
+}
+
+// protect adds our finalizer.
+func (c *Controller) protect(ctx context.Context, n *v1.Node) error {
+	return c.patch(ctx, n, nil, patch.ForVersion(n).Set("/metadata/finalizers",
+		append(slices.Clone(n.Finalizers), termination.Finalizer)))
+}
+
+// begun writes the first action. If a webhook refuses it, the termination goes on without the taint, which is written in the
+// background: no webhook moves a deadline.
+func (c *Controller) begun(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) (bool, error) {
+	change := c.firstActionOf(n, o)
+	err := c.patch(ctx, n, t, change)
+	if err == nil || !patch.IsStale(err) && !errors.Is(err, controller.ErrGone) {
+		t.began = o.now.Truncate(time.Second)
+		c.tell(n, expiring(o.deadline))
+	}
+	if err != nil && !t.began.IsZero() {
+		c.loop.Enqueue(n.Name)
+	}
+	return err == nil, err
+}
+
+// firstActionOf returns the patch of the first action.
+func (c *Controller) firstActionOf(n *v1.Node, o *observation) *patch.Patch {
+	annotations := map[string]string{termination.ScaleDownDisabled: "true"}
+	if text := o.deadline.Annotation(); text != "" {
+		annotations[termination.TimestampAnnotation] = text
+	}
+	return patch.ForVersion(n).TestDeletion(n).Annotate(n, annotations).
+		Set("/metadata/labels/"+patch.Escape(v1.LabelNodeExcludeBalancers), "").
+		Set("/spec/taints", tainted(n, termination.DisruptedTaint, "", v1.TaintEffectNoSchedule, o.now))
+}
+
+// tainted returns the taints of the node with this one.
+func tainted(n *v1.Node, key, value string, effect v1.TaintEffect, at time.Time) []v1.Taint {
+	return append(untainted(n, key, effect), v1.Taint{Key: key, Value: value, Effect: effect,
+		TimeAdded: &metav1.Time{Time: at.UTC().Truncate(time.Second)}})
+}
+
+func untainted(n *v1.Node, key string, effect v1.TaintEffect) []v1.Taint {
+	return slices.DeleteFunc(slices.Clone(n.Spec.Taints),
+		func(taint v1.Taint) bool { return taint.Key == key && taint.Effect == effect })
+}
+
+// restoration returns the patch that restores what users or other programs changed of the first action: the deadline never
+// moves later. It also notes a machine that was seen running.
+func (c *Controller) restoration(n *v1.Node, t *nodeTermination, o *observation) *patch.Patch {
+	annotations := map[string]string{}
+	if text := o.deadline.Annotation(); text != "" && !isTime(n.Annotations[termination.TimestampAnnotation], o.deadline.End) {
+		annotations[termination.TimestampAnnotation] = text
+	}
+	if t.machine != nil && !wasSeen(n) && isRunning(o.evidence.machine) && !o.evidence.shared {
+		annotations[termination.InstanceAnnotation] = n.Spec.ProviderID
+	}
+	change := patch.ForVersion(n).TestDeletion(n)
+	if c.firstAction(n).IsZero() {
+		change.Set("/spec/taints", tainted(n, termination.DisruptedTaint, "", v1.TaintEffectNoSchedule, t.began))
+	}
+	if len(annotations) > 0 {
+		change.Annotate(n, annotations)
+	}
+	return change
+}
+
+func isTime(text string, at time.Time) bool {
+	written, err := time.Parse(time.RFC3339, text)
+	return err == nil && written.Equal(at.Truncate(time.Second))
+}
+
+// stop has the machine stopped. Nothing but the live read of the Node precedes it.
+func (c *Controller) stop(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) error {
+	if _, err := c.live(ctx, n); err != nil {
+		return err
+	}
+	if t.machine.Stop() && !t.stopped {
+		t.stopped = true
+		if o.state.Ended {
+			c.metrics.stopDelay.Observe(c.Clock.Now().Sub(o.times.Stop).Seconds())
+		}
+	}
+	return nil
+}
+
+// markOutOfService has the volumes of a machine that is off detached.
+func (c *Controller) markOutOfService(ctx context.Context, n *v1.Node, t *nodeTermination) error {
+	live, err := c.live(ctx, n)
+	if err != nil {
+		return err
+	}
+	before := t.lease.View().Renewals
+	if view, err := t.lease.Read(ctx); err != nil || view.Renewals != before {
+		return errors.Join(err, errNotAsObserved)
+	}
+	return c.patch(ctx, live, t, patch.ForVersion(live).TestDeletion(live).Set("/spec/taints",
+		tainted(live, v1.TaintNodeOutOfService, termination.OutOfServiceValue, v1.TaintEffectNoExecute, c.Clock.Now())))
+}
+
+// unmark takes our taint out-of-service back: the machine runs.
+func (c *Controller) unmark(ctx context.Context, n *v1.Node, t *nodeTermination) error {
+	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(taint v1.Taint) bool {
+		return taint.Key == v1.TaintNodeOutOfService && taint.Value == termination.OutOfServiceValue
+	})
+	return c.patch(ctx, n, t, patch.ForVersion(n).TestDeletion(n).Set("/spec/taints", taints))
+}
+
+// release removes our finalizer, from the Node as it is live: a new Node of the same name is not touched.
+func (c *Controller) release(ctx context.Context, n *v1.Node, t *nodeTermination) error {
+	live, err := c.live(ctx, n)
+	if err != nil {
+		return err
+	}
+	change := patch.For(live).TestDeletion(live)
+	if live.DeletionTimestamp == nil {
+		change = patch.ForVersion(live)
+		if _, noted := live.Annotations[termination.InstanceAnnotation]; noted {
+			change.Remove("/metadata/annotations/" + patch.Escape(termination.InstanceAnnotation))
+		}
+	}
+	at := fmt.Sprintf("/metadata/finalizers/%d", slices.Index(live.Finalizers, termination.Finalizer))
+	if err := c.patch(ctx, live, t, change.Test(at, termination.Finalizer).Remove(at)); err != nil {
+		return err
+	}
+	if t != nil {
+		t.released = true
+	}
+	return c.releaseClaim(ctx, n)
+}

@@ -1,0 +1,206 @@
+package nodeterminator
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/deadline"
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/node"
+	"github.com/exeunt-io/exeunt/pkg/termination/pod"
+)
+
+// observation is what one Reconcile knows of a node.
+type observation struct {
+	state node.State
+	// invalid is why the label, or the period of the claim, is not served.
+	invalid  error
+	now      time.Time
+	deadline deadline.Deadline
+	times    deadline.Times
+	// began is when the first action was written, the zero time before.
+	began    time.Time
+	pods     drain.Result
+	evidence evidence
+	attached attachments
+	stranded attachments
+}
+
+// observe reads the state of the node.
+func (c *Controller) observe(ctx context.Context, n *v1.Node, t *nodeTermination) (*observation, error) {
+	o := &observation{now: c.Clock.Now()}
+	period, served, err := termination.PeriodOf(n)
+	claim, others := c.Claims.of(n)
+	if served && claim != nil {
+		period, err = claim.period()
+		served = err == nil
+	}
+	o.invalid = err
+	o.state = node.State{Provider: c.Provider, Deleting: n.DeletionTimestamp != nil, Protected: termination.Protected(n)}
+	switch {
+	case others:
+		o.state.Owner = node.Others
+	case served:
+		o.state.Owner = node.Ours
+	}
+	if t == nil {
+		o.state.Begun = !c.firstAction(n).IsZero()
+		return o, nil
+	}
+	c.observeTime(n, t, o, period, served)
+	c.observeMachine(ctx, n, t, o)
+	return o, c.observePods(ctx, n, t, o)
+}
+
+// requested returns R: when the Node or its claim was deleted, whichever was first.
+func (c *Controller) requested(n *v1.Node) time.Time {
+	at := termination.Requested(n)
+	if claim, _ := c.Claims.of(n); claim != nil {
+		if claimed := claim.requested(); !claimed.IsZero() && claimed.Before(at) {
+			return claimed
+		}
+	}
+	return at
+}
+
+// clockTolerance is how long before the request a first action may be dated: times in objects are whole seconds, and
+// those of two clocks.
+const clockTolerance = 10 * time.Second
+
+// firstAction returns when the first action of the deletion was written, the zero time before. A taint that is older than
+// the request is not ours.
+func (c *Controller) firstAction(n *v1.Node) time.Time {
+	if n.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	at := termination.FirstAction(n, time.Time{})
+	if at.Before(c.requested(n).Add(-clockTolerance)) {
+		return time.Time{}
+	}
+	return at
+}
+
+// observeTime follows the deadline, which only moves earlier. A label that is changed after the request changes nothing.
+func (c *Controller) observeTime(n *v1.Node, t *nodeTermination, o *observation, period deadline.Period, served bool) {
+	if at := c.firstAction(n); t.began.IsZero() && !at.IsZero() {
+		t.began = at
+	}
+	if t.obeyed.Requested.IsZero() {
+		t.obeyed.Requested = c.requested(n)
+		if served {
+			t.obeyed = deadline.Of(t.obeyed.Requested, period)
+		}
+	}
+	t.obeyed = deadline.Tighten(t.obeyed, n.Annotations[termination.TimestampAnnotation])
+	o.deadline, o.began = t.obeyed, t.began
+	o.attached = c.attachmentsOf(n.Name)
+	o.state.Begun = !t.began.IsZero()
+	if o.state.Begun {
+		o.times = o.deadline.Times(t.began, len(o.attached) > 0)
+	}
+	o.state.Ended = deadline.Due(o.times.Stop, o.now)
+}
+
+// observeMachine weighs what is known of machine and kubelet. A proof is given only after a live read of the Lease.
+func (c *Controller) observeMachine(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) {
+	o.evidence = c.evidenceOf(n, t)
+	v := t.proof.judge(o.evidence)
+	if v.complete {
+		if _, err := t.lease.Read(ctx); err == nil {
+			o.evidence = c.evidenceOf(n, t)
+			v = t.proof.judge(o.evidence)
+		}
+		if err := c.isLeading(); v.complete && err == nil {
+			t.proof.given, v.proof = true, node.Given
+		}
+	}
+	if v.lied && o.evidence.machine.Off > 0 {
+		t.machine.Reset()
+		o.evidence = c.evidenceOf(n, t)
+	}
+	o.state.Proof = v.proof
+	o.state.Instance = o.evidence.instanceOf()
+	o.state.NoStop, o.state.Deleted = o.evidence.machine.NoStop, o.evidence.machine.Deleted
+	o.state.Silent = isSilent(n, o.evidence)
+	o.state.Marked = o.evidence.ours || o.evidence.others
+}
+
+func (c *Controller) evidenceOf(n *v1.Node, t *nodeTermination) evidence {
+	ours, others := termination.OutOfService(n)
+	e := evidence{lease: t.lease.View(), ours: ours, others: others, shared: c.caches.isShared(n)}
+	if t.machine != nil {
+		e.machine = t.machine.View()
+	}
+	return e
+}
+
+// isSilent reports whether the kubelet renews its Lease no more: as this process has watched it, or as the node lifecycle
+// controller says, which has watched it for longer. A renewal that was seen counts for more than a condition.
+func isSilent(n *v1.Node, e evidence) bool {
+	unknown := slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status == v1.ConditionUnknown
+	})
+	return e.lease.Silent() || unknown && e.lease.Renewals == 0
+}
+
+// observePods has the pods of the node ended as far as the node is ours, and reads what is left.
+func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) error {
+	view := pod.View{Now: o.now, Times: o.times, Tainted: o.began, Silent: o.state.Silent, Proven: o.state.Proof == node.Given}
+	volumes := t.beforeDaemons
+	drains := o.state.Owner != node.Others && o.state.Protected && o.state.Begun && o.state.Deleting &&
+		o.state.Proof != node.Revoked
+	if drains && view.Proven && !t.verified { // pods are removed: the Node must still be the one that was deleted
+		if _, err := c.live(ctx, n); err != nil {
+			return err
+		}
+	}
+	t.verified = drains && view.Proven
+	result, err := t.pods.Reconcile(ctx, drain.View{View: view, Deadline: o.deadline, Begun: o.began,
+		Volumes: volumes || !t.synced && len(o.attached) > 0, HasVolume: o.attached.uses, Drain: drains})
+	if err != nil {
+		return err
+	}
+	o.pods, t.synced = result, result.Synced
+	if !result.Synced {
+		o.state.Pods, o.state.Volumes = node.Awaited, o.attached.volumes(nil, view.Proven)
+		return nil
+	}
+	o.stranded = o.attached.stranded(view, result.Awaited, result.Unawaited)
+	before := o.attached.beforeDaemons(o.stranded, slices.Concat(result.Awaited, result.Unawaited))
+	if before != t.beforeDaemons {
+		t.beforeDaemons = before
+		c.loop.Enqueue(n.Name)
+	}
+	o.state.Pods, o.state.Settled = result.Pods, result.Settled
+	o.state.Volumes = o.attached.volumes(o.stranded, view.Proven)
+	return nil
+}
+
+// next returns when the state of the node changes by time alone.
+func (o *observation) next() time.Duration {
+	var wait time.Duration
+	consider := func(after time.Duration) {
+		if after > 0 && (wait == 0 || after < wait) {
+			wait = after
+		}
+	}
+	at := func(when time.Time) {
+		if !when.IsZero() {
+			consider(when.Sub(o.now))
+		}
+	}
+	at(o.pods.Next)
+	at(o.times.Stop)
+	at(o.times.GraceEnds)
+	if l := o.evidence.lease; l.Synced {
+		consider(l.Duration - l.Unchanged)
+		if o.evidence.off() {
+			consider(l.Proving() - l.Unchanged)
+		}
+	}
+	return wait
+}

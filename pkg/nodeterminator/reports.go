@@ -1,0 +1,334 @@
+package nodeterminator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/node"
+)
+
+const (
+	// reportPause is the least time between two writes of a report.
+	reportPause = 5 * time.Second
+	// reportAge is how long a report is kept.
+	reportAge = 72 * time.Hour
+	// reportTimeout is how long a request may take.
+	reportTimeout = 10 * time.Second
+	// lastReport is how long a stop waits for reports.
+	lastReport = time.Second
+)
+
+// reports writes the reports of terminations. No node waits for a report: what cannot be written is tried again with the next
+// change only.
+type reports struct {
+	client    corev1.ConfigMapInterface
+	namespace string
+
+	mu      sync.Mutex
+	ctx     context.Context
+	pending map[types.UID]*pendingReport
+	writing sync.WaitGroup
+	// expiry deletes the oldest report at its age.
+	expiry *time.Timer
+	kept   map[string]time.Time
+}
+
+// pendingReport is a report that is written at a time.
+type pendingReport struct {
+	report termination.Report
+	// written is what the last write said of phase and counts.
+	written string
+	at      time.Time
+	timer   *time.Timer
+	// writing: a write is in flight. Again: the report changed since.
+	writing, again bool
+}
+
+func newReports(client kubernetes.Interface, namespace string) *reports {
+	return &reports{client: client.CoreV1().ConfigMaps(namespace), namespace: namespace, ctx: context.Background(),
+		pending: map[types.UID]*pendingReport{}, kept: map[string]time.Time{}}
+}
+
+// start begins to write, and lists reports of earlier processes once: each is deleted at its age. Stop waits for
+// writes in flight.
+func (r *reports) start(ctx context.Context) (stop func()) {
+	r.mu.Lock()
+	r.ctx = context.WithoutCancel(ctx)
+	r.mu.Unlock()
+	r.writing.Go(func() { r.list(ctx) })
+	return func() {
+		done := make(chan struct{})
+		go func() {
+			r.writing.Wait()
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(lastReport):
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.expiry != nil {
+			r.expiry.Stop()
+		}
+	}
+}
+
+func reportName(uid types.UID) string { return "node-termination-" + string(uid) }
+
+// read returns the report of the node, nil if there is none.
+func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	stored, err := r.client.Get(ctx, reportName(uid), metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	report := &termination.Report{}
+	if err := json.Unmarshal([]byte(stored.Data[termination.ReportKey]), report); err != nil {
+		return nil, fmt.Errorf("read report %s: %w", stored.Name, err)
+	}
+	return report, nil
+}
+
+// offer writes the report if its phase, its reason or a count has changed, at most once in 5 s.
+func (r *reports) offer(report termination.Report) {
+	text := summaryOf(report)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.of(types.UID(report.UID))
+	p.report = report
+	if text == p.written || p.timer != nil {
+		return
+	}
+	p.timer = time.AfterFunc(time.Until(p.at.Add(reportPause)), func() { r.write(types.UID(report.UID)) })
+}
+
+// finish writes the last report of a node, and forgets the node.
+func (r *reports) finish(report termination.Report) {
+	uid := types.UID(report.UID)
+	r.mu.Lock()
+	p := r.of(uid)
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.report = report
+	r.mu.Unlock()
+	r.writing.Go(func() {
+		r.write(uid)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if p := r.pending[uid]; p != nil && !p.writing {
+			delete(r.pending, uid)
+		}
+	})
+}
+
+func (r *reports) of(uid types.UID) *pendingReport {
+	if r.pending[uid] == nil {
+		r.pending[uid] = &pendingReport{}
+	}
+	return r.pending[uid]
+}
+
+// summaryOf is what a change of makes a report be written.
+func summaryOf(report termination.Report) string {
+	return fmt.Sprint(report.Phase, report.Reason, report.Counts, len(report.Left), len(report.Volumes), report.Deadline)
+}
+
+// write writes the report as it is now. Only one write of a report is in flight.
+func (r *reports) write(uid types.UID) {
+	r.mu.Lock()
+	p := r.pending[uid]
+	if p == nil || p.writing {
+		if p != nil {
+			p.again = true
+		}
+		r.mu.Unlock()
+		return
+	}
+	p.writing, p.again = true, false
+	report, ctx := p.report, r.ctx
+	r.mu.Unlock()
+	err := r.store(ctx, report)
+	if err != nil {
+		klog.FromContext(ctx).Info("Writing a report failed; the termination goes on", "node", report.Node, "err", err)
+	}
+	r.mu.Lock()
+	p.timer, p.writing, p.at, p.written = nil, false, time.Now(), summaryOf(report)
+	again := p.again
+	r.mu.Unlock()
+	if again {
+		r.write(uid)
+	}
+}
+
+// store patches the report, or creates it.
+func (r *reports) store(ctx context.Context, report termination.Report) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	text, err := json.Marshal(report)
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	data := map[string]string{termination.ReportKey: string(text)}
+	name := reportName(types.UID(report.UID))
+	if r.knows(name) {
+		body, err := json.Marshal(map[string]any{"data": data})
+		if err != nil {
+			return fmt.Errorf("encode report: %w", err)
+		}
+		if _, err = r.client.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{}); !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	created, err := r.client.Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{termination.ReportLabel: labelValue(report.Node)}}, Data: data}, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		r.keep(name, time.Now())
+		return r.store(ctx, report)
+	case err == nil:
+		r.keep(name, created.CreationTimestamp.Time)
+	}
+	return err
+}
+
+// labelValue returns the name of the node, if a label can have it.
+func labelValue(name string) string {
+	if len(validation.IsValidLabelValue(name)) > 0 {
+		return ""
+	}
+	return name
+}
+
+func (r *reports) knows(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known := r.kept[name]
+	return known
+}
+
+// keep plans the end of a report.
+func (r *reports) keep(name string, created time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept[name] = created
+	r.plan()
+}
+
+// plan sets the timer to the age of the oldest report of a node that has ended. The caller holds the mutex.
+func (r *reports) plan() {
+	if r.expiry != nil {
+		r.expiry.Stop()
+	}
+	var next time.Time
+	for name, created := range r.kept {
+		if at := created.Add(reportAge); !r.isActive(name) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	if !next.IsZero() {
+		r.expiry = time.AfterFunc(time.Until(next), r.expire)
+	}
+}
+
+// isActive reports whether the node of the report is being terminated.
+func (r *reports) isActive(name string) bool {
+	return r.pending[types.UID(strings.TrimPrefix(name, reportName("")))] != nil
+}
+
+// expire deletes the reports that are old enough.
+func (r *reports) expire() {
+	r.mu.Lock()
+	var old []string
+	for name, created := range r.kept {
+		if !r.isActive(name) && time.Since(created) >= reportAge {
+			old = append(old, name)
+			delete(r.kept, name)
+		}
+	}
+	ctx := r.ctx
+	r.plan()
+	r.mu.Unlock()
+	for _, name := range old {
+		limited, cancel := context.WithTimeout(ctx, reportTimeout)
+		if err := r.client.Delete(limited, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			klog.FromContext(ctx).Info("Deleting an old report failed", "report", name, "err", err)
+		}
+		cancel()
+	}
+}
+
+// list finds the reports of earlier processes.
+func (r *reports) list(ctx context.Context) {
+	stored, err := r.client.List(ctx, metav1.ListOptions{LabelSelector: termination.ReportLabel})
+	if err != nil {
+		klog.FromContext(ctx).Info("Listing reports failed; old ones stay until the next start", "err", err)
+		return
+	}
+	for _, one := range stored.Items {
+		r.keep(one.Name, one.CreationTimestamp.Time)
+	}
+}
+
+// phases are how far a termination has come, by its reason; all others are Draining.
+var phases = map[node.Reason]termination.Phase{
+	node.AwaitingVolumeDetachment: termination.PhaseDetaching,
+	node.DeadlineReached:          termination.PhaseStopping,
+	node.InstanceStops:            termination.PhaseStopping,
+	node.AwaitingPowerOff:         termination.PhaseStopping,
+	node.InstanceForeign:          termination.PhaseStopping,
+	node.InstanceShared:           termination.PhaseStopping,
+	node.InstanceUnknown:          termination.PhaseStopping,
+	node.InstanceUnreadable:       termination.PhaseStopping,
+	node.InstanceCameBack:         termination.PhaseStopping,
+	node.DisksAttached:            termination.PhaseStopping,
+	node.ProofIncomplete:          termination.PhaseStopping,
+	node.MachineOff:               termination.PhaseCleaning,
+	node.DetachNotStarted:         termination.PhaseCleaning,
+}
+
+// update brings the report of the termination up to date.
+func (t *nodeTermination) update(n *v1.Node, o *observation, d node.Decision) {
+	r := &t.report
+	r.Node, r.UID, r.ProviderID = n.Name, string(n.UID), n.Spec.ProviderID
+	r.Requested, r.Deadline = o.deadline.Requested, nil
+	if !o.deadline.None() {
+		end := o.deadline.End
+		r.Deadline = &end
+	}
+	r.Phase, r.Reason = termination.PhaseDraining, string(d.Reason)
+	if phase, known := phases[d.Reason]; known {
+		r.Phase = phase
+	}
+	if o.state.Proof == node.Given && d.Reason == node.AwaitingVolumeDetachment {
+		r.Phase = termination.PhaseCleaning
+	}
+	if o.pods.Synced {
+		r.Counts, r.CutShort, r.Left = o.pods.Counts, o.pods.CutShort, o.pods.Left
+	}
+	r.Volumes = o.attached.report(o.stranded)
+	if overdue := o.now.Sub(o.times.Stop); o.state.Ended && o.state.Proof != node.Given {
+		r.OverdueSeconds = int64(overdue / time.Second)
+	}
+}
+
+// note records a step that was refused.
+func (t *nodeTermination) note(d node.Decision, err error) {
+	t.report.Reason = string(d.Reason) + ": " + err.Error()
+}

@@ -1,0 +1,178 @@
+package nodeterminator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/exeunt-io/exeunt/pkg/deadline"
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/instances"
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/lease"
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/machine"
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/node"
+)
+
+// nodeTermination is what this process remembers of a node that is being terminated. Only the worker of the node uses
+// it, but for the fields below the mutex.
+type nodeTermination struct {
+	name string
+	uid  types.UID
+	// end ends the watch of the Lease, and all calls of the provider.
+	end     context.CancelFunc
+	lease   *lease.Watch
+	machine *machine.Machine // nil without a socket
+	pods    Pods
+	proof   proof
+	// obeyed is the earliest deadline that this process has followed: it never moves later.
+	obeyed deadline.Deadline
+	// began is when the first action was written, or was refused: a webhook moves no deadline.
+	began time.Time
+	// verified: the Node was read since the proof was given.
+	verified bool
+	// synced: the pods of the node are known. beforeDaemons: a volume is left that pods of DaemonSets must outlive.
+	synced, beforeDaemons bool
+	// released: this process removed the finalizer.
+	released bool
+	// counted are the pods whose cut is in the metrics.
+	counted map[string]bool
+	// stopped: Stop was called once.
+	stopped bool
+	report  termination.Report
+
+	mu sync.Mutex
+	// written is the answer to the last own write.
+	written *v1.Node
+	// busy: a write runs in the background.
+	busy bool
+	// shown is what metrics show.
+	shown summary
+}
+
+// follow returns the termination of the node: it begins when the node is deleted, and ends with the node. It is nil
+// for a node that is not being deleted.
+func (c *Controller) follow(n *v1.Node, name string) *nodeTermination {
+	t := c.termination(name)
+	if t != nil && (n == nil || n.UID != t.uid) {
+		c.conclude(t)
+		t = nil
+	}
+	if n == nil || n.DeletionTimestamp != nil {
+		c.endProbe(name)
+	}
+	if t == nil && n != nil && n.DeletionTimestamp != nil && termination.Protected(n) {
+		t = c.begin(n)
+	}
+	return t
+}
+
+// begin begins to watch the Lease, the machine and the pods of a node.
+func (c *Controller) begin(n *v1.Node) *nodeTermination {
+	ctx, end := context.WithCancel(c.ctx)
+	notify := func() { c.loop.Enqueue(n.Name) }
+	t := &nodeTermination{name: n.Name, uid: n.UID, end: end, counted: map[string]bool{},
+		lease: lease.Start(ctx, c.Client, n.Name, notify),
+		pods:  c.Drainer.Pods(n.Name, n.UID),
+	}
+	if c.Provider == node.Socket {
+		t.machine = machine.New(ctx, c.Instances, instanceOf(n), wasSeen(n), notify)
+	}
+	if began := c.firstAction(n); !began.IsZero() { // an earlier leader began: its report has what it counted
+		t.began = began
+		if report, err := c.reports.read(ctx, n.UID); err == nil && report != nil {
+			t.report = *report
+			t.pods.Restore(*report)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.terminations[n.Name] = t
+	return t
+}
+
+// conclude ends a termination whose node is gone.
+func (c *Controller) conclude(t *nodeTermination) {
+	t.end()
+	c.Drainer.Forget(t.name)
+	if t.machine != nil {
+		t.machine.End()
+	}
+	c.mu.Lock()
+	delete(c.terminations, t.name)
+	c.mu.Unlock()
+	c.reporter.Forget(t.uid)
+	if t.report.UID == "" { // the node was never reported on
+		return
+	}
+	if t.report.Phase != termination.PhaseAbandoned {
+		t.report.Phase = termination.PhaseEnded
+	}
+	c.reports.finish(t.report)
+}
+
+// instanceOf returns what a provider is told about the node.
+func instanceOf(n *v1.Node) instances.Instance {
+	i := instances.Instance{ProviderID: n.Spec.ProviderID, Node: n.Name, NodeUID: n.UID}
+	for _, address := range n.Status.Addresses {
+		i.Addresses = append(i.Addresses, address.Address)
+	}
+	return i
+}
+
+// wasSeen reports whether the provider knew the machine of the node.
+func wasSeen(n *v1.Node) bool {
+	seen, exists := n.Annotations[termination.InstanceAnnotation]
+	return exists && seen == n.Spec.ProviderID
+}
+
+// wrote remembers the answer to an own write, until the cache has it.
+func (t *nodeTermination) wrote(n *v1.Node) {
+	trimmed, _ := trimNode(n)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.written, _ = trimmed.(*v1.Node)
+}
+
+// newer returns the cached node, or the answer to an own write that the cache has not seen yet.
+func (t *nodeTermination) newer(cached *v1.Node) *v1.Node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.written == nil || t.written.UID != cached.UID {
+		return cached
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, t.written.ResourceVersion)
+	if err != nil || order >= 0 {
+		t.written = nil
+		return cached
+	}
+	return t.written
+}
+
+// background runs the write unless another one of the node still runs: nothing that waits for a webhook delays Stop.
+func (c *Controller) background(t *nodeTermination, write func(ctx context.Context) error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.busy {
+		return
+	}
+	t.busy = true
+	go func() {
+		ctx, cancel := context.WithTimeout(c.ctx, writeTimeout)
+		defer cancel()
+		err := write(ctx)
+		wait := time.Duration(0)
+		if err != nil {
+			wait = writePause
+		}
+		time.AfterFunc(wait, func() {
+			t.mu.Lock()
+			t.busy = false
+			t.mu.Unlock()
+			c.loop.Enqueue(t.name)
+		})
+	}()
+}
