@@ -79,6 +79,7 @@ type CutShort struct {
 // Left is a pod that is still there, and why.
 type Left struct {
 	Pod    string `json:"pod"`
+	UID    string `json:"uid"`
 	Reason string `json:"reason"`
 	// Holder is the finalizer, the webhook or the answer that keeps the pod.
 	Holder string `json:"holder,omitempty"`

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/termination/pod"
 )
 
-// Config is what a Drainer works with.
+// Config is what a Drainer works with. Its functions are called with the lock of the drainer, and must not call it.
 type Config struct {
 	// Client lists and watches pods.
 	Client kubernetes.Interface
@@ -33,9 +34,11 @@ type Config struct {
 	Clock clock.WithDelayedExecution
 	// Leading reports whether this process still leads; nil is always. It is asked before a pod is removed.
 	Leading func() bool
-	// Notify is called with the name of a node that is to be reconciled. It must not block, and may be called from any
-	// goroutine.
+	// Notify is called with the name of a node that is to be reconciled. It must not block.
 	Notify func(node string)
+	// OnForced and OnCutShort count pods that were deleted by force, and pods that got less than their grace period. They
+	// may be nil.
+	OnForced, OnCutShort func(reason pod.Reason)
 }
 
 // View is what a termination says of the pods of a node.
@@ -59,43 +62,98 @@ type Result struct {
 	Pods   node.Pods
 	// Settled: no new pod appeared for 5 s.
 	Settled bool
-	// Next is when the result changes by time alone, the zero time if it does not.
+	// Next is when the result changes by time alone, the zero time if it does not. Evictions that are tried again need no
+	// Reconcile.
 	Next     time.Time
 	Counts   termination.Counts
 	CutShort []termination.CutShort
-	Left     []termination.Left
+	// Left has each pod that is still there.
+	Left []termination.Left
 	// Awaited and Unawaited are the pods that are still there, by whether the node waits for their volumes. They must not
 	// be changed.
 	Awaited, Unawaited []*v1.Pod
 }
 
+// evictionSlots and forcedSlots are how many requests of each lane may be in flight.
+const evictionSlots, forcedSlots = 64, 64
+
 // Drainer ends the pods of nodes. It is safe for concurrent use.
 type Drainer struct {
 	config Config
+	ctx    context.Context //nolint:containedctx // requests end with the drainer, not with a Reconcile
+	clock  clock.WithDelayedExecution
+	// running counts watches and requests.
+	running sync.WaitGroup
+
+	// mu guards everything below, and all nodes.
+	mu      sync.Mutex
+	nodes   map[string]*Node
+	records map[types.UID]*tracked
+	matcher matcher
+	queue   *queue
+	forced  lane
+	// wake is the timer of the queue.
+	wake   clock.Timer
+	wakeAt time.Time
+	// closed: nothing more is started.
+	closed bool
 }
 
 // New returns a drainer whose watches and requests end with the context.
-func New(_ context.Context, config Config) *Drainer { return &Drainer{config: config} }
+func New(ctx context.Context, config Config) *Drainer {
+	d := &Drainer{config: config, ctx: ctx, clock: config.Clock, nodes: map[string]*Node{}, records: map[types.UID]*tracked{},
+		matcher: matcher{}, queue: newQueue(evictionSlots)}
+	if d.clock == nil {
+		d.clock = clock.RealClock{}
+	}
+	context.AfterFunc(ctx, d.watchBudgets())
+	return d
+}
 
-// Node is the pods of one node.
-type Node struct {
-	name string
-	uid  types.UID
+// Wait waits until all watches and requests have ended, after the context has.
+func (d *Drainer) Wait() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.running.Wait()
 }
 
 // Node returns the node with this name and UID, and begins to watch its pods. A node with another UID replaces it.
-func (d *Drainer) Node(name string, uid types.UID) *Node { return &Node{name: name, uid: uid} }
+func (d *Drainer) Node(name string, uid types.UID) *Node {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := d.nodes[name]; n != nil {
+		if n.uid == uid {
+			return n
+		}
+		d.forget(n)
+	}
+	ctx, stop := context.WithCancel(d.ctx)
+	n := &Node{drainer: d, name: name, uid: uid, stop: stop, pods: map[types.UID]*tracked{}, cut: map[types.UID]int{}}
+	d.nodes[name] = n
+	if !d.closed {
+		d.running.Go(func() { n.watch(ctx) })
+	}
+	return n
+}
 
 // Forget ends the watch of the node, and drops what is to be sent to its pods.
-func (d *Drainer) Forget(string) {}
+func (d *Drainer) Forget(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n := d.nodes[name]; n != nil {
+		d.forget(n)
+	}
+}
 
-// Restore counts what the report of an earlier leader says. It is called before the first Reconcile, once.
-func (n *Node) Restore(termination.Report) {}
+func (d *Drainer) forget(n *Node) {
+	n.stop()
+	delete(d.nodes, n.name)
+	for id := range n.pods {
+		d.queue.drop(id)
+		delete(d.records, id)
+	}
+}
 
-// Reconcile sends what is due to the pods of the node. It waits for no answer: each answer that changes the result
-// calls Notify.
-func (n *Node) Reconcile(context.Context, View) (Result, error) { return Result{}, nil }
-
-// Lanes returns clients for evictions and for forced deletions. They share no connection and no rate limit, so that a
-// webhook that delays evictions delays no deletion.
-func Lanes(config *rest.Config) (evictions, forced rest.Interface, err error) { return nil, nil, nil }
+// notify has the node reconciled.
+func (d *Drainer) notify(n *Node) { d.config.Notify(n.name) }

@@ -1,0 +1,199 @@
+package drain
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/pod"
+)
+
+// departure is the end of a pod, by our clock.
+type departure struct {
+	record *tracked
+	at     time.Time
+}
+
+// accept notes a request that was accepted. The pod is that of the time when the request was sent.
+func (n *Node) accept(r *tracked, sent *v1.Pod, action pod.Action, seconds int64, obstacle pod.Reason) {
+	d := n.drainer
+	r.sent, r.accepted, r.failures, r.refusal, r.retry = action, d.clock.Now(), 0, "", time.Time{}
+	entry := termination.CutShort{Pod: nameOf(sent), UID: string(sent.UID), Owner: ownerOf(sent), Reason: string(obstacle)}
+	grace := graceOf(sent)
+	if sent.DeletionTimestamp != nil {
+		grace = granted(sent)
+		entry.Given = max(0, int64(n.served(r.accepted).Sub(requestedAt(sent))/time.Second))
+	}
+	entry.Given += seconds
+	entry.Missing = max(0, grace-entry.Given)
+	if obstacle == pod.BudgetBlocks {
+		entry.Budget = r.budgetName()
+	}
+	named := entry.Missing > 0
+	switch action {
+	case pod.Evict:
+		r.credit, named = byEviction, named || obstacle == pod.DoNotDisrupt
+	case pod.Delete:
+		r.credit, named = byDeletion, true
+	case pod.Remove:
+		r.credit, named = byRemoval, named && n.endedEarly(sent)
+	}
+	if entry.Missing > 0 && action != pod.Remove {
+		r.credit = cutShort
+	}
+	if action != pod.Evict && d.config.OnForced != nil {
+		d.config.OnForced(obstacle)
+	}
+	if named {
+		n.addCut(entry)
+	}
+	if named && action != pod.Remove {
+		n.tellDisrupted(r, entry)
+	}
+}
+
+// endedEarly reports whether the end of the machine took time from the pod. A DaemonSet's pod and a static pod go with
+// the node.
+func (n *Node) endedEarly(p *v1.Pod) bool {
+	kind, end := pod.KindOf(p), n.view.EndOf(p)
+	return kind != pod.Mirror && kind != pod.Daemon && end != pod.Finished && end != pod.Overdue && end != pod.ContainersEnded
+}
+
+// budgetName returns the budget that blocks the pod.
+func (r *tracked) budgetName() string {
+	if len(r.budgets) > 0 {
+		return r.budgets[0]
+	}
+	return r.blockedBy
+}
+
+// addCut adds the pod to the list, or replaces what the list says of it.
+func (n *Node) addCut(entry termination.CutShort) {
+	id := types.UID(entry.UID)
+	if entry.Missing > 0 && n.drainer.config.OnCutShort != nil {
+		n.drainer.config.OnCutShort(pod.Reason(entry.Reason))
+	}
+	if at, listed := n.cut[id]; listed {
+		n.cutShort[at] = entry
+		return
+	}
+	n.cut[id] = len(n.cutShort)
+	n.cutShort = append(n.cutShort, entry)
+}
+
+// begin starts to count: pods that ended since the first action, and those of an earlier leader that are missing.
+func (n *Node) begin() {
+	if n.counted || n.view.Begun.IsZero() {
+		return
+	}
+	n.counted = true
+	present := map[types.UID]bool{}
+	for id := range n.pods {
+		present[id] = true
+	}
+	for _, left := range n.early {
+		present[left.record.pod.UID] = true
+		if !n.served(left.at).Before(n.view.Begun) {
+			n.ended(left.record)
+		}
+	}
+	for _, left := range n.old {
+		if !present[types.UID(left.UID)] {
+			n.counts.Unknown++
+		}
+	}
+	n.early, n.old = nil, nil
+}
+
+// settle counts a pod that is gone, once no request is on its way whose answer would say how the pod ended.
+func (n *Node) settle(r *tracked) {
+	if r.gone && !r.forcing && r.cancel == nil {
+		n.ended(r)
+	}
+}
+
+// ended counts a pod that is gone.
+func (n *Node) ended(r *tracked) {
+	if !n.counted {
+		n.early = append(n.early, departure{r, n.drainer.clock.Now()})
+		return
+	}
+	kind := pod.KindOf(r.pod)
+	switch credit := n.creditOf(r); {
+	case kind == pod.Mirror:
+		n.counts.WithNode++
+	case credit == byEviction:
+		n.counts.Evicted++
+	case credit == byDeletion:
+		n.counts.Deleted++
+	case credit == cutShort:
+		n.counts.CutShort++
+	case credit == byRemoval:
+		n.counts.Removed++
+	case r.finished:
+		n.counts.Finished++
+	case kind == pod.Daemon:
+		n.counts.WithNode++
+	case r.seenEnd || r.pod.DeletionTimestamp != nil:
+		n.counts.Others++
+	default:
+		n.counts.Unknown++
+	}
+}
+
+// creditOf returns how the pod was ended. An answer that was lost, and what an earlier leader did, shows in the
+// condition of the pod.
+func (n *Node) creditOf(r *tracked) credit {
+	if r.credit != notOurs || r.pod.DeletionTimestamp == nil && r.granted == 0 {
+		return r.credit
+	}
+	var found credit
+	given := r.granted
+	switch disruptedBy(r.pod) {
+	case disruptionReason:
+		found = byDeletion
+	case "EvictionByEvictionAPI":
+		if !r.unsure && !n.restored {
+			return notOurs
+		}
+		found = byEviction
+	default:
+		return notOurs
+	}
+	if r.offered > 0 {
+		given = r.offered
+	}
+	if missing := graceOf(r.pod) - given; missing > 0 {
+		found = cutShort
+		if _, listed := n.cut[r.pod.UID]; !listed {
+			n.addCut(termination.CutShort{Pod: nameOf(r.pod), UID: string(r.pod.UID), Owner: ownerOf(r.pod),
+				Reason: string(pod.DeadlineNear), Given: given, Missing: missing})
+		}
+	}
+	return found
+}
+
+// Restore counts what the report of an earlier leader says. It is called before the first Reconcile, once.
+func (n *Node) Restore(report termination.Report) {
+	d := n.drainer
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n.restored = true
+	n.counts = report.Counts
+	n.counts.Left = 0
+	for _, left := range report.Left { // they are counted again, by what they are now
+		switch pod.Reason(left.Reason) {
+		case pod.StaticPod, pod.WouldReturn, pod.GoesWithNode:
+			n.counts.WithNode--
+		case pod.ContainersFinished:
+			n.counts.Finished--
+		}
+	}
+	n.old = report.Left
+	for _, entry := range report.CutShort {
+		n.cut[types.UID(entry.UID)] = len(n.cutShort)
+		n.cutShort = append(n.cutShort, entry)
+	}
+}

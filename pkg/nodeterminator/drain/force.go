@@ -1,0 +1,223 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/termination/pod"
+)
+
+const (
+	// lastEviction is how long a pod waits at L for the answer to its eviction.
+	lastEviction = 500 * time.Millisecond
+	// markTimeout bounds the condition that is set before a deletion.
+	markTimeout = time.Second
+	// deleteTimeout bounds a deletion.
+	deleteTimeout = 10 * time.Second
+	// oldestView is how old the proof may be when a pod is removed: a process that was frozen wakes up anywhere.
+	oldestView = 15 * time.Second
+	// firstRetry and lastRetry bound the time between two forced requests that were refused.
+	firstRetry, lastRetry = time.Second, 30 * time.Second
+)
+
+// job is a forced request for one pod.
+type job struct {
+	record *tracked
+	action pod.Action
+	// obstacle is what keeps the pod from being evicted, "" for nothing.
+	obstacle pod.Reason
+	forced   time.Time
+}
+
+// lane has the forced requests, the earliest L first.
+type lane struct {
+	jobs     []*job
+	inFlight int
+}
+
+func (l *lane) add(j *job) {
+	at, _ := slices.BinarySearchFunc(l.jobs, j, func(other, added *job) int {
+		if other.forced.After(added.forced) {
+			return 1
+		}
+		return -1
+	})
+	l.jobs = slices.Insert(l.jobs, at, j)
+}
+
+func (l *lane) take() *job {
+	if len(l.jobs) == 0 || l.inFlight >= forcedSlots {
+		return nil
+	}
+	j := l.jobs[0]
+	l.jobs = slices.Delete(l.jobs, 0, 1)
+	l.inFlight++
+	return j
+}
+
+// outcome is what came of a forced request.
+type outcome struct {
+	pod      *v1.Pod
+	action   pod.Action
+	seconds  int64
+	obstacle pod.Reason
+	err      error
+}
+
+// errLater: the request is not sent now, and the node is reconciled again.
+var errLater = errors.New("the pod or the node has changed")
+
+// force carries out one forced request.
+func (d *Drainer) force(j *job) {
+	out := d.perform(j)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forced.inFlight--
+	r, now := j.record, d.clock.Now()
+	r.forcing = false
+	switch answer := resultOf(out.err); {
+	case errors.Is(out.err, errLater):
+		r.retry = now.Add(firstRetry)
+	case answer.kind == accepted:
+		r.node.accept(r, out.pod, out.action, out.seconds, out.obstacle)
+	default:
+		r.fail(answer, now)
+	}
+	r.node.settle(r)
+	d.send()
+	d.notify(r.node)
+}
+
+// fail notes a forced request that was refused. An API server that is away or overloaded does not count.
+func (r *tracked) fail(answer result, now time.Time) {
+	r.refusal = answer.text
+	if answer.kind == unanswered {
+		r.retry = now.Add(max(answer.hint, firstRetry))
+		return
+	}
+	r.retry = now.Add(min(firstRetry<<min(r.failures, 10), lastRetry))
+	r.failures++
+	if r.failures == keptAfter && !r.gone {
+		r.node.tellRefusal(r)
+	}
+}
+
+// perform sends the requests of the job, one after the other.
+func (d *Drainer) perform(j *job) outcome {
+	p, view, err := d.current(j)
+	out := outcome{pod: p, action: j.action, obstacle: j.obstacle, err: err}
+	switch {
+	case err != nil:
+	case j.action == pod.Remove:
+		if p.Status.Phase != v1.PodSucceeded && p.Status.Phase != v1.PodFailed {
+			d.mark(p, view, true)
+		}
+		out.err = d.delete(p, 0)
+	case j.action == pod.Shorten:
+		out.seconds = 1
+		out.err = d.delete(p, out.seconds)
+	case j.action == pod.Evict:
+		d.evictOrDelete(j, p, view, &out)
+	default:
+		out.seconds = view.GraceLeft(p)
+		d.mark(p, view, false)
+		out.err = d.delete(p, out.seconds)
+	}
+	return out
+}
+
+// evictOrDelete evicts the pod if its budgets have room, else it deletes the pod.
+func (d *Drainer) evictOrDelete(j *job, p *v1.Pod, view View, out *outcome) {
+	out.seconds = view.GraceLeft(p)
+	answer := d.evictAtOnce(j.record, p, out.seconds)
+	if answer.kind == accepted {
+		return
+	}
+	out.action, out.obstacle = pod.Delete, pod.EvictionRefused
+	if answer.kind == blocked {
+		out.obstacle = pod.BudgetBlocks
+	}
+	d.mark(p, view, false)
+	// The same grace period again: an eviction without an answer may have been carried out, and with another grace
+	// period the kubelet would begin anew.
+	out.err = d.delete(p, out.seconds)
+}
+
+// evictAtOnce evicts the pod beside other evictions of its budgets, if they have room.
+func (d *Drainer) evictAtOnce(r *tracked, p *v1.Pod, seconds int64) result {
+	d.mu.Lock()
+	guard := d.guardOf(r)
+	room := d.queue.reserve(guard)
+	r.offered, r.unsure = seconds, r.unsure || room
+	d.mu.Unlock()
+	if !room {
+		return result{kind: blocked}
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, lastEviction)
+	defer cancel()
+	err := evict(ctx, d.config.Forced, p, seconds)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	answer := resultOf(err)
+	r.hear(answer, err)
+	switch answer.kind {
+	case blocked:
+		d.queue.fill(guard, answer.hint, d.clock.Now())
+	case refused, unanswered:
+		d.queue.release(guard)
+	case accepted:
+	}
+	return answer
+}
+
+// current returns the pod and the view that the job is about now.
+func (d *Drainer) current(j *job) (*v1.Pod, View, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, n := j.record, j.record.node
+	if d.records[r.pod.UID] != r || !n.view.Drain {
+		return nil, View{}, errLater
+	}
+	if j.action == pod.Remove {
+		now := d.clock.Now()
+		age := max(now.Sub(n.viewed), now.Round(0).Sub(n.viewed.Round(0))) // only the wall clock goes on in a suspended machine
+		if !n.view.Proven || age > oldestView || controller.CheckLeading(d.config.Leading) != nil {
+			return nil, View{}, errLater
+		}
+	}
+	return r.pod, n.viewNow(), nil
+}
+
+// mark sets the condition DisruptionTarget. A refusal does not keep the pod: the deadline does not wait.
+func (d *Drainer) mark(p *v1.Pod, view View, failed bool) {
+	if !failed && disruptedBy(p) != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, markTimeout)
+	defer cancel()
+	message := "node-terminator: the termination of node " + p.Spec.NodeName + endOf(view)
+	if err := markDisrupted(ctx, d.config.Forced, p, message, failed, view.Now); err != nil {
+		klog.FromContext(d.ctx).Info("Condition DisruptionTarget was refused", "pod", nameOf(p), "err", err)
+	}
+}
+
+// delete deletes the pod.
+func (d *Drainer) delete(p *v1.Pod, seconds int64) error {
+	ctx, cancel := context.WithTimeout(d.ctx, deleteTimeout)
+	defer cancel()
+	return deletePod(ctx, d.config.Forced, p, seconds)
+}
+
+// endOf says when the termination ends.
+func endOf(view View) string {
+	if view.Deadline.None() {
+		return " has no deadline"
+	}
+	return " ends at " + view.Deadline.Annotation()
+}

@@ -1,0 +1,91 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/termination/pod"
+)
+
+// evictionTimeout is longer than a webhook may take.
+const evictionTimeout = 35 * time.Second
+
+// send starts the requests that are due in both lanes, and the timer of the queue.
+func (d *Drainer) send() {
+	if d.closed || d.ctx.Err() != nil {
+		return
+	}
+	for j := d.forced.take(); j != nil; j = d.forced.take() {
+		d.running.Go(func() { d.force(j) })
+	}
+	now := d.clock.Now()
+	for q := d.queue.take(now); q != nil; q = d.queue.take(now) {
+		d.start(q, now)
+	}
+	next := d.queue.next()
+	if next.IsZero() || next.Equal(d.wakeAt) {
+		return
+	}
+	if d.wake != nil {
+		d.wake.Stop()
+	}
+	d.wakeAt = next
+	d.wake = d.clock.AfterFunc(next.Sub(now), func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.wakeAt = time.Time{}
+		d.send()
+	})
+}
+
+// start sends an eviction.
+func (d *Drainer) start(q *request, now time.Time) {
+	r := d.records[q.id]
+	if r == nil {
+		d.queue.answered(q.id, result{kind: refused}, now)
+		return
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, evictionTimeout)
+	p, seconds := r.pod, r.node.viewNow().GraceLeft(r.pod)
+	r.cancel, r.offered, r.unsure = cancel, seconds, true
+	d.running.Go(func() {
+		defer cancel()
+		d.evicted(r, p, seconds, evict(ctx, d.config.Evictions, p, seconds))
+	})
+}
+
+// evicted takes the answer to an eviction before L.
+func (d *Drainer) evicted(r *tracked, p *v1.Pod, seconds int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	answer, now := resultOf(err), d.clock.Now()
+	d.queue.answered(r.pod.UID, answer, now)
+	if answer.kind == unanswered {
+		d.queue.pause(now.Add(answer.hint))
+	}
+	r.cancel = nil
+	r.hear(answer, err)
+	if answer.kind == accepted {
+		r.node.accept(r, p, pod.Evict, seconds, pod.DeadlineNear)
+	}
+	r.node.settle(r)
+	if answer.kind == accepted || answer.kind == refused {
+		d.notify(r.node)
+	}
+	d.send()
+}
+
+// hear notes what an eviction was refused for.
+func (r *tracked) hear(answer result, err error) {
+	switch answer.kind {
+	case blocked:
+		r.blockedBy, r.evictionText, r.unsure = budgetIn(err), "", false
+	case refused:
+		r.evictionText = answer.text
+		r.unsure = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	case accepted, unanswered:
+	}
+}

@@ -1,0 +1,118 @@
+package drain
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/internal/enum"
+	"github.com/exeunt-io/exeunt/pkg/termination/pod"
+)
+
+// credit is how a pod was ended by us.
+type credit int
+
+const (
+	// notOurs: no request of ours was accepted.
+	notOurs credit = iota
+	// byEviction, byDeletion: with the whole grace period.
+	byEviction
+	byDeletion
+	// cutShort: with less.
+	cutShort
+	// byRemoval: after the proof.
+	byRemoval
+)
+
+// String returns the name of the value.
+func (c credit) String() string {
+	return enum.Name(c, "notOurs", "byEviction", "byDeletion", "cutShort", "byRemoval")
+}
+
+// tracked is what is known of one pod of a node.
+type tracked struct {
+	node *Node
+	// pod is not changed; each event of the watch brings another.
+	pod *v1.Pod
+	// budgets are those of the generation matched.
+	budgets []string
+	matched int
+
+	// cancel ends the eviction in flight.
+	cancel func()
+	// evictionText is what refused the last eviction; blockedBy is the budget that the API server named.
+	evictionText, blockedBy string
+	// unsure: an eviction was sent whose answer is not known.
+	unsure bool
+
+	// forcing: a forced request waits or is in flight.
+	forcing bool
+	// offered is the grace period of the last request, granted is that of the deletion, as the watch first showed it.
+	offered, granted int64
+	// sent is the last action that was accepted, and accepted is when.
+	sent     pod.Action
+	accepted time.Time
+	// failures of forced requests, the time of the next one, and what refused the last one.
+	failures int
+	retry    time.Time
+	refusal  string
+
+	credit credit
+	// finished: the containers ended for good before anybody deleted the pod.
+	finished bool
+	// gone: the pod is not there any more. seenEnd: the watch showed its end.
+	gone, seenEnd bool
+	// told: the event about an annotation that is ignored was sent.
+	told bool
+}
+
+// visible is how long the effect of an accepted request may take to show in the watch. After that the request is sent
+// again.
+const visible = 30 * time.Second
+
+// pending reports whether an accepted request has an effect that the watch does not show yet.
+func (r *tracked) pending(now time.Time) bool {
+	switch {
+	case r.accepted.IsZero():
+		return false
+	case r.sent == pod.Shorten: // once, whatever comes of it
+		return true
+	case r.sent == pod.Evict, r.sent == pod.Delete:
+		return r.pod.DeletionTimestamp == nil && now.Before(r.accepted.Add(visible))
+	}
+	return now.Before(r.accepted.Add(visible))
+}
+
+// graceOf returns the grace period that the pod asks for, in seconds.
+func graceOf(p *v1.Pod) int64 {
+	if p.Spec.TerminationGracePeriodSeconds == nil {
+		return v1.DefaultTerminationGracePeriodSeconds
+	}
+	return *p.Spec.TerminationGracePeriodSeconds
+}
+
+// granted returns the grace period of the deletion, in seconds: that of the pod, if it is not being deleted.
+func granted(p *v1.Pod) int64 {
+	if p.DeletionGracePeriodSeconds == nil {
+		return graceOf(p)
+	}
+	return *p.DeletionGracePeriodSeconds
+}
+
+// requestedAt returns when a Terminating pod was deleted. The difference holds even for a grace period of 292 years,
+// whose end wraps around.
+func requestedAt(p *v1.Pod) time.Time {
+	return p.DeletionTimestamp.Add(-time.Second * time.Duration(granted(p)))
+}
+
+// ownerOf returns kind and name of the controller of the pod.
+func ownerOf(p *v1.Pod) string {
+	if owner := metav1.GetControllerOf(p); owner != nil {
+		return owner.Kind + "/" + owner.Name
+	}
+	return ""
+}
+
+// nameOf returns namespace/name.
+func nameOf(p *v1.Pod) string { return p.Namespace + "/" + p.Name }
