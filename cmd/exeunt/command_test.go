@@ -54,6 +54,8 @@ var wrongCommandLines = map[string]struct {
 	"no node of the forecast":     {[]string{"forecast"}, "which node? give it as node/NAME; see exeunt forecast --help"},
 	"another format of it":        {[]string{"forecast", "node/a", "-o", "yaml"}, `--output must be json or be left out, not "yaml"`},
 	"no time to forecast":         {[]string{"forecast", "node/a", "--timeout=0s"}, "--timeout must be longer than 0"},
+	"an argument of rollback":     {[]string{"rollback", "node"}, `exeunt rollback takes no arguments, not "node"`},
+	"an argument of its nodes":    {[]string{"rollback", "nodes", "n1"}, `exeunt rollback nodes takes no arguments, not "n1"`},
 	"no kubeconfig of the audit":  {[]string{"audit", "--volumes=f", "--driver=d", "--kubeconfig=/does/not/exist"}, "load kubeconfig"},
 }
 

@@ -34,7 +34,7 @@ Exeunt. Workloads belong to charts and manifests: it prints the commands and wai
 programs are replaced. Open entries of the provisioning journal are saved to a file before
 their Leases are removed. Finalizers that upstream's programs remove as well stay, unless you
 say that nobody serves them and nobody is seen. It does not replace garbage-collector, which
-docs/garbage-collector.md describes.
+docs/garbage-collector.md describes, nor node-terminator: see "rollback nodes".
 
 Once kube-apiserver is upstream's again, on each control plane, it rewrites the deadline of each
 custom resource in its grace period in another spelling, so that informers of controllers get an
@@ -69,14 +69,9 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			return flags.run(command, streams)
 		},
 	}
-	addConnection(command.Flags(), flags.config)
+	command.AddCommand(newRollbackNodesCommand(streams))
+	flags.register(command)
 	o := &flags.options
-	command.Flags().StringVarP(&flags.output, "output", "o", "",
-		"json or yaml prints the plan with all objects; empty prints text")
-	command.Flags().BoolVar(&o.Confirm, "confirm", false, "carry out what can be done now")
-	command.Flags().DurationVar(&o.Timeout, "timeout", time.Minute,
-		"how long to read the cluster; what was not read by then is named")
-	registerCompletion(command, flags.config, "json", "yaml")
 	command.Flags().StringVar(&o.Save, "save", "",
 		"new file for open entries of the journal; never overwritten (default ./exeunt-journal-<time>.yaml)")
 	command.Flags().StringSliceVar(&o.Stopped, "stopped", nil,
@@ -90,6 +85,50 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.Flags().BoolVar(&o.DeadlinesOnly, "deadlines-only", false,
 		"rewrite the deadlines of custom resources, and leave everything else to the programs of Exeunt")
 	return command
+}
+
+const rollbackNodesLong = `rollback nodes takes the finalizer exeunt.io/node-termination and the annotations of
+node-terminator off all Nodes, and off NodeClaims of the group lifecycle.exeunt.io, that are not
+being deleted. It names those that are, and leaves them: node-terminator ends them. Without
+--confirm nothing is changed. Run it before you uninstall node-terminator: without the program
+nobody removes its finalizer, and no Node with it could be deleted.
+
+If node-terminator runs, and no node is being deleted, its leader Lease is taken for five minutes,
+or it would add each finalizer again: uninstall it within them.
+
+Exit codes: 0 nothing is left, 1 error, 2 something is left.`
+
+const rollbackNodesExample = `  # which nodes have the finalizer?
+  exeunt rollback nodes
+  # take it off those that are not being deleted
+  exeunt rollback nodes --confirm`
+
+// newRollbackNodesCommand returns "exeunt rollback nodes".
+func newRollbackNodesCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	flags := rollbackFlags{config: genericclioptions.NewConfigFlags(true)}
+	flags.config.Namespace = nil // nodes have none
+	flags.options.NodesOnly = true
+	command := &cobra.Command{
+		Use:     "nodes",
+		Short:   "Take the finalizer of node-terminator off all nodes that are not being deleted",
+		Long:    rollbackNodesLong,
+		Example: rollbackNodesExample,
+		Args:    terminal.NoArguments,
+		RunE:    func(command *cobra.Command, _ []string) error { return flags.run(command, streams) },
+	}
+	flags.register(command)
+	return command
+}
+
+// register defines the flags that both commands have.
+func (f *rollbackFlags) register(command *cobra.Command) {
+	addConnection(command.Flags(), f.config)
+	set := command.Flags()
+	set.StringVarP(&f.output, "output", "o", "", "json or yaml prints the plan with all objects; empty prints text")
+	set.BoolVar(&f.options.Confirm, "confirm", false, "carry out what can be done now")
+	set.DurationVar(&f.options.Timeout, "timeout", time.Minute,
+		"how long to read the cluster; what was not read by then is named")
+	registerCompletion(command, f.config, "json", "yaml")
 }
 
 // validate refuses wrong values.

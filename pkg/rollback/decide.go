@@ -138,3 +138,25 @@ func DecideWindow(server Server) Decision {
 	}
 	return Decision{Rewrite, InformersUnaware}
 }
+
+// NodeState is the observed state of a Node or NodeClaim with the finalizer or an annotation of node-terminator.
+type NodeState struct {
+	// Terminating: the Node or its claim is being deleted.
+	Terminating bool
+	// OthersTerminate: another node is.
+	OthersTerminate bool
+	// Led: node-terminator runs.
+	Led bool
+}
+
+// DecideNode decides about a Node or a NodeClaim. A node that is being deleted keeps the finalizer: the Node would go
+// before its pods and disks are free. While one is, node-terminator is not stopped, for its deadline may come.
+func DecideNode(s NodeState) Decision {
+	switch {
+	case s.Terminating:
+		return Decision{Wait, NodeTerminates}
+	case s.Led && s.OthersTerminate:
+		return Decision{Wait, OthersTerminate}
+	}
+	return Decision{Remove, Unneeded}
+}

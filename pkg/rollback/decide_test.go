@@ -204,6 +204,16 @@ func TestSharedFinalizerIsRemovedOnlyIfNobodyServes(t *testing.T) {
 	}
 }
 
+func TestNodeKeepsFinalizerWhileItTerminates(t *testing.T) {
+	for bits := range 8 {
+		s := NodeState{Terminating: bits&1 == 1, OthersTerminate: bits&2 == 2, Led: bits&4 == 4}
+		want := !s.Terminating && (!s.Led || !s.OthersTerminate)
+		if got := DecideNode(s); got.Removes() != want || !want && got.Action != Wait {
+			t.Errorf("DecideNode(%+v) = %v, want removal: %t", s, got, want)
+		}
+	}
+}
+
 func TestStateOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		decisions []Decision
@@ -268,11 +278,11 @@ func TestEveryEnumValueHasItsOwnName(t *testing.T) {
 	enumtest.ExpectNames(t, LeaseUnseen, LeaseExpiredTwice)
 	enumtest.ExpectNames(t, PodsUnseen, PodsPresent)
 	enumtest.ExpectNames(t, Keep, Rewrite)
-	enumtest.ExpectNames(t, Unneeded, InformersUnaware)
+	enumtest.ExpectNames(t, Unneeded, OthersTerminate)
 	enumtest.ExpectNames(t, RemoverUnseen, RemoverPresent)
 	enumtest.ExpectNames(t, Done, Blocked)
 	enumtest.ExpectNames(t, NothingLeft, DecisionNeeded)
-	for reason := Unneeded; reason <= InformersUnaware; reason++ {
+	for reason := Unneeded; reason <= OthersTerminate; reason++ {
 		if reason.Sentence() == "" || reason.Sentence() == reason.String() {
 			t.Errorf("%v has no sentence", reason)
 		}

@@ -65,6 +65,10 @@ const (
 	LaterVersion
 	// InformersUnaware: informers have the object as the API server of Exeunt served it, and get no event.
 	InformersUnaware
+	// NodeTerminates: the node is being deleted, and node-terminator ends it.
+	NodeTerminates
+	// OthersTerminate: node-terminator ends other nodes, and so must not be stopped.
+	OthersTerminate
 )
 
 // sentences complete the sentence "left as it is: ..." or "removed: ...".
@@ -86,6 +90,8 @@ var sentences = [...]string{
 	ClaimUsesVolume:    "it protects a volume that a claim uses",
 	LaterVersion:       "a later version of Exeunt added it; use the exeunt of that version",
 	InformersUnaware:   "so that informers read how this API server serves it; the deadline stays",
+	NodeTerminates:     "it is being deleted, and node-terminator ends it",
+	OthersTerminate:    "node-terminator ends other nodes, runs until then, and would add it again",
 }
 
 // String returns the name of the value.
@@ -93,7 +99,7 @@ func (r Reason) String() string {
 	return enum.Name(r, "Unneeded", "ExeuntServes", "ServerNotSeen", "DeletionOpen", "DiskWouldLeak", "DiskAbandoned",
 		"PodStandsBy",
 		"EntriesOpen", "EntriesInterrupted", "EntriesLeft", "UpstreamRemoves", "NobodyServes", "RemoverSeen",
-		"RemoverNotRead", "ClaimUsesVolume", "LaterVersion", "InformersUnaware")
+		"RemoverNotRead", "ClaimUsesVolume", "LaterVersion", "InformersUnaware", "NodeTerminates", "OthersTerminate")
 }
 
 // Sentence explains the reason to the administrator.

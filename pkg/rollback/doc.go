@@ -7,6 +7,7 @@
 //	                                         administrator has named the volume as well
 //	Leases of the journal                    as above, no pod of the provisioner stands by, and
 //	                                         their open entries are in a file
+//	finalizer of node-terminator             the node is not being deleted; "exeunt rollback nodes"
 //	deletion windows                         never: rewritten once the API server is upstream's
 //	finalizers that upstream removes, too    the administrator says that nobody serves them,
 //	                                         and nobody was seen

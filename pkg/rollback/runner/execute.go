@@ -27,8 +27,11 @@ func (o *Options) execute(ctx context.Context, seen *observation) (changed bool,
 	if err := o.saveOpenEntries(seen); err != nil {
 		return false, err
 	}
+	if err := o.stopTerminator(ctx, seen); err != nil {
+		return false, err
+	}
 	var errs []error
-	for _, step := range []list{seen.policy, seen.own, seen.shared, seen.leases, seen.windows} {
+	for _, step := range []list{seen.policy, seen.own, seen.shared, seen.leases, seen.windows, seen.nodes} {
 		for _, item := range step.items {
 			if !item.decision.Changes() {
 				continue

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,6 +37,8 @@ type Options struct {
 	AbandonDisk []string
 	// DeadlinesOnly: kube-apiserver alone goes back, and the other programs of Exeunt stay.
 	DeadlinesOnly bool
+	// NodesOnly: node-terminator alone is uninstalled.
+	NodesOnly bool
 	// Timeout is how long the cluster is read.
 	Timeout time.Duration
 	// Progress gets a line for each change.
@@ -77,8 +80,12 @@ func (o *Options) observe(ctx context.Context) (*observation, error) {
 	reading, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	seen := &observation{options: o, reader: reader, recyclers: map[types.UID]*corev1.Pod{}}
-	if o.DeadlinesOnly {
+	switch {
+	case o.DeadlinesOnly:
 		seen.readWindows(reading)
+		return seen, context.Cause(ctx)
+	case o.NodesOnly:
+		seen.readNodes(reading)
 		return seen, context.Cause(ctx)
 	}
 	seen.readPrograms(reading)
@@ -110,7 +117,10 @@ type observation struct {
 	// windows are deletion windows of custom resources, apiServer is the API server that was reached.
 	windows   list
 	apiServer rollback.Server
-	recyclers map[types.UID]*corev1.Pod
+	// nodes are Nodes and NodeClaims of node-terminator, and terminator is its leader Lease if a process holds it.
+	nodes      list
+	terminator *coordinationv1.Lease
+	recyclers  map[types.UID]*corev1.Pod
 	// upstreams counts the volumes with a finalizer that upstream removes, by finalizer.
 	upstreams map[string]int
 }

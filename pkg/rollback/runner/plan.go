@@ -56,7 +56,7 @@ func newPlan(s *observation) Plan {
 	}
 	complete := len(plan.Incomplete) == 0 && !s.unmatched.wrong
 	plan.outcome = rollback.OutcomeOf(states, decisions, complete)
-	if !s.options.DeadlinesOnly && s.contradicted() {
+	if !s.options.DeadlinesOnly && !s.options.NodesOnly && s.contradicted() {
 		plan.outcome = rollback.DecisionNeeded
 	}
 	return plan
@@ -64,6 +64,9 @@ func newPlan(s *observation) Plan {
 
 // steps returns the numbered steps.
 func (s *observation) steps() []Step {
+	if s.options.NodesOnly {
+		return []Step{s.stepNodes()}
+	}
 	last := s.stepWindows()
 	last.Number = 9
 	if s.options.DeadlinesOnly {

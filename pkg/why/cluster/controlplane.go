@@ -2,12 +2,14 @@ package cluster
 
 import "slices"
 
-// The leader Leases of the loops of both kinds, and of garbage-collector.
+// The leader Leases of the loops of both kinds, of garbage-collector and of node-terminator.
 const (
 	ControlPlane       = "kube-system" // their namespace
 	PVControllerLease  = "pv-controller"
 	UpstreamLoopsLease = "kube-controller-manager"
 	collectorLease     = "garbage-collector"
+	// NodeTerminatorLease is that of node-terminator, by default.
+	NodeTerminatorLease = "node-terminator"
 )
 
 // StandbyHolder holds the Lease of deploy/pv-controller/standby. It is no replica: all replicas of
@@ -17,5 +19,5 @@ const StandbyHolder = "standby"
 // IsControlPlaneLease reports whether the leader Lease of the name belongs to a program of the
 // control plane, and not to a provisioner.
 func IsControlPlaneLease(name string) bool {
-	return slices.Contains([]string{PVControllerLease, UpstreamLoopsLease, collectorLease}, name)
+	return slices.Contains([]string{PVControllerLease, UpstreamLoopsLease, collectorLease, NodeTerminatorLease}, name)
 }
