@@ -1,89 +1,155 @@
 package harness
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/instances"
 	"github.com/exeunt-io/exeunt/test/cloudmock/machines"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
-// CloudMock is a running cloud: machines that are simulated nodes. See test/cloudmock/machines.
-type CloudMock struct {
-	*Session
-	*sandbox.Process
+// Cloud is a running cloudmock: machines that are simulated nodes, see test/cloudmock/machines. Tests that share its
+// cluster share it, and each has nodes of its own.
+type Cloud struct {
 	// Socket is that of the machines.
 	Socket string
 
-	dir string
+	process *sandbox.Process
+	dir     string
+	mu      sync.Mutex
+	taken   int
+	faults  map[string][]machines.Fault // by node
 }
 
-// StartCloud starts kube-controller-manager with all its loops, and a cloud with this number of machines. Leases last
-// 4 s unless flags of cloudmock say otherwise, and nodes that are silent for 10 s are not ready. The cluster must have
-// no other loops, see Setup.NoPrograms.
-func (s *Session) StartCloud(nodes int, flags ...string) *CloudMock {
-	s.T.Helper()
-	s.StartControllerManager("--node-monitor-grace-period=10s", "--node-monitor-period=1s")
-	return s.StartMachines(nodes, flags...)
+// CloudMock is one test's use of a cloud.
+type CloudMock struct {
+	*Session
+	*Cloud
+	// Nodes are the nodes of the test. Pods with the node selector "e2e: NAMESPACE" are bound to them.
+	Nodes []string
 }
 
-// StartControllerManager starts kube-controller-manager with all its loops.
-func (s *Session) StartControllerManager(flags ...string) *sandbox.Process {
-	s.T.Helper()
-	process, err := s.Plane.StartControllerManager(s.Ctx, "*", sandbox.Controller{
-		Args: append([]string{"--secure-port=0", "--kube-api-qps=5000", "--kube-api-burst=5000"}, flags...)})
-	s.Must(err, "start kube-controller-manager")
-	s.Add(process)
-	s.T.Cleanup(func() { s.Must(s.sandbox.Kill(process), "kill kube-controller-manager") }) // SIGTERM is an error there
-	return process
+// JoinCloud returns a session in the cluster that all tests with the setup share, and this number of nodes, which are
+// ready. The test runs in parallel with others. The setup has NoPrograms and Machines.
+func JoinCloud(t *testing.T, setup Setup, nodes int, options ...Option) *CloudMock {
+	t.Helper()
+	return newCloudMock(Join(t, setup, options...), nodes)
 }
 
-// StartMachines starts a cloud with this number of machines, and returns once all have registered their Nodes.
-func (s *Session) StartMachines(nodes int, flags ...string) *CloudMock {
+// OwnCloud is JoinCloud with a cluster that no other test uses.
+func OwnCloud(t *testing.T, setup Setup, nodes int, options ...Option) *CloudMock {
+	t.Helper()
+	return newCloudMock(Own(t, setup, options...), nodes)
+}
+
+func newCloudMock(s *Session, nodes int) *CloudMock {
 	s.T.Helper()
-	path, err := Binaries().Path("cloudmock")
-	s.Must(err, "find program")
-	dir, err := os.MkdirTemp(s.Dir, "cloud-")
-	s.Must(err, "make directory")
-	c := &CloudMock{Session: s, Socket: filepath.Join(dir, "socket"), dir: dir}
-	c.Process, err = s.sandbox.Run(s.Ctx, sandbox.Program{
-		Path: path, LogFile: filepath.Join(s.Dir, filepath.Base(dir)+".log"), ReadyLine: "cloudmock: ready ",
-		Args: append([]string{
-			"--kubeconfig=" + s.Plane.AdminKubeconfig, "--socket=" + c.Socket, "--log=" + c.file("events"),
-			"--faults=" + c.file("faults"), fmt.Sprintf("--nodes=%d", nodes), "--lease-duration=4s",
-		}, flags...),
-	})
-	s.Must(err, "start cloudmock")
+	c := &CloudMock{Session: s, Cloud: s.cloud}
+	c.mu.Lock()
+	for range nodes {
+		c.Nodes = append(c.Nodes, fmt.Sprintf("mock-%d", c.taken))
+		c.taken++
+	}
+	c.mu.Unlock()
+	for _, node := range c.Nodes {
+		_, err := c.Client.CoreV1().Nodes().Patch(c.Ctx, node, types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"labels":{"e2e":%q}}}`, c.Namespace), metav1.PatchOptions{})
+		c.Must(err, "label node")
+	}
+	c.Until("the nodes are ready", func() bool { return !slices.ContainsFunc(c.Nodes, c.isUnfit) })
 	return c
 }
 
-func (c *CloudMock) file(name string) string { return filepath.Join(c.dir, name) }
+// isUnfit reports whether the node is not ready, or has a taint.
+func (c *CloudMock) isUnfit(node string) bool {
+	return !c.IsReady(node) || len(c.Node(node).Spec.Taints) > 0
+}
 
-// SetFaults replaces all faults. They are in force a tenth of a second later.
+// Node returns a Node.
+func (c *CloudMock) Node(name string) *v1.Node {
+	c.T.Helper()
+	node, err := c.Client.CoreV1().Nodes().Get(c.Ctx, name, metav1.GetOptions{})
+	c.Must(err, "read node")
+	return node
+}
+
+// IsReady reports whether the node is ready.
+func (c *CloudMock) IsReady(node string) bool {
+	c.T.Helper()
+	return slices.ContainsFunc(c.Node(node).Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+	})
+}
+
+// startCloud starts kube-controller-manager with all its loops, and the machines of the setup, and returns once all
+// have registered their Nodes. Nodes that are silent for 10 s are not ready, unless flags say otherwise.
+func (c *Cluster) startCloud(ctx context.Context, how Setup) (err error) {
+	if c.loops, err = c.Plane.StartControllerManager(ctx, "*", sandbox.Controller{Args: append([]string{
+		"--secure-port=0", "--kube-api-qps=5000", "--kube-api-burst=5000", "--node-monitor-grace-period=10s",
+		"--node-monitor-period=1s",
+	}, strings.Fields(how.LoopFlags)...)}); err != nil {
+		return err
+	}
+	c.Add(c.loops)
+	path, err := Binaries().Path("cloudmock")
+	if err != nil {
+		return err
+	}
+	c.cloud = &Cloud{dir: c.Dir, Socket: filepath.Join(c.Dir, "cloud.socket"), faults: map[string][]machines.Fault{}}
+	c.cloud.process, err = c.sandbox.Run(ctx, sandbox.Program{
+		Path: path, LogFile: filepath.Join(c.Dir, "cloudmock.log"), ReadyLine: "cloudmock: ready ",
+		Args: append([]string{
+			"--kubeconfig=" + c.Plane.AdminKubeconfig, "--socket=" + c.cloud.Socket,
+			"--log=" + c.cloud.file("events"), "--faults=" + c.cloud.file("faults"),
+			fmt.Sprintf("--nodes=%d", how.Machines), "--lease-duration=6s",
+		}, strings.Fields(how.MachineFlags)...),
+	})
+	return err
+}
+
+func (c *Cloud) file(name string) string { return filepath.Join(c.dir, "cloud."+name) }
+
+// SetFaults replaces the faults of the test's nodes. They are in force a tenth of a second later.
 func (c *CloudMock) SetFaults(faults ...machines.Fault) {
 	c.T.Helper()
-	text, err := json.Marshal(faults)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, node := range c.Nodes {
+		delete(c.faults, node)
+	}
+	for _, fault := range faults {
+		c.faults[fault.Node] = append(c.faults[fault.Node], fault)
+	}
+	all := slices.Concat(slices.Collect(maps.Values(c.faults))...)
+	text, err := json.Marshal(all)
 	c.Must(err, "encode faults")
 	c.Must(os.WriteFile(c.file("new"), text, 0o600), "write faults")
 	c.Must(os.Rename(c.file("new"), c.file("faults")), "replace faults")
 }
 
-// Events returns what has happened so far, to what matches: fields that are empty match everything.
+// Events returns what has happened to the test's nodes, and to what matches: fields that are empty match everything.
 func (c *CloudMock) Events(match machines.Event) []machines.Event {
 	c.T.Helper()
 	events, err := machines.ReadLog(c.file("events"))
 	c.Must(err, "read log of machines")
-	return slices.DeleteFunc(events, func(e machines.Event) bool { return !matches(match, e) })
+	return slices.DeleteFunc(events, func(e machines.Event) bool {
+		return !slices.Contains(c.Nodes, e.Node) || !matches(match, e)
+	})
 }
 
 func matches(match, e machines.Event) bool {
@@ -124,30 +190,16 @@ func (c *CloudMock) Instances() *instances.Client {
 // Instance returns how the socket names the machine of a node.
 func (c *CloudMock) Instance(node string) instances.Instance {
 	c.T.Helper()
-	object, err := c.Client.CoreV1().Nodes().Get(c.Ctx, node, metav1.GetOptions{})
-	c.Must(err, "read node")
+	object := c.Node(node)
 	return instances.Instance{ProviderID: object.Spec.ProviderID, Node: node, NodeUID: object.UID}
 }
 
-// AwaitReadyNodes waits until so many nodes are ready and have no taint.
-func (c *CloudMock) AwaitReadyNodes(count int) {
+// CreateDisk creates a PersistentVolume of the machines' driver for claims of the class that is named as the test's
+// namespace. It returns the handle, which is the name of the volume, too.
+func (c *CloudMock) CreateDisk(name string) string {
 	c.T.Helper()
-	c.Until(fmt.Sprintf("%d nodes are ready", count), func() bool {
-		nodes, err := c.Client.CoreV1().Nodes().List(c.Ctx, metav1.ListOptions{})
-		c.Must(err, "list nodes")
-		ready := slices.DeleteFunc(nodes.Items, func(node v1.Node) bool {
-			return len(node.Spec.Taints) > 0 || !slices.ContainsFunc(node.Status.Conditions,
-				func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue })
-		})
-		return len(ready) == count
-	})
-}
-
-// CreateDisk creates a PersistentVolume of the machines' driver, with its name as its handle, for claims of the class
-// that is named as the test's namespace.
-func (c *CloudMock) CreateDisk(name string) *v1.PersistentVolume {
-	c.T.Helper()
-	volume, err := c.Client.CoreV1().PersistentVolumes().Create(c.Ctx, &v1.PersistentVolume{
+	name = c.Namespace + "-" + name
+	_, err := c.Client.CoreV1().PersistentVolumes().Create(c.Ctx, &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimRetain,
@@ -159,7 +211,7 @@ func (c *CloudMock) CreateDisk(name string) *v1.PersistentVolume {
 		},
 	}, metav1.CreateOptions{})
 	c.Must(err, "create volume")
-	return volume
+	return name
 }
 
 // Elapsed returns the time from one event to another.

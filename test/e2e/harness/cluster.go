@@ -45,6 +45,10 @@ type Setup struct {
 	// DriverFlags, ControllerFlags and ProvisionerFlags are further flags of the mock
 	// driver, our pv-controller and our provisioner, separated by spaces.
 	DriverFlags, ControllerFlags, ProvisionerFlags string
+	// Machines is the number of machines of a cloud, with kube-controller-manager and all its loops, see JoinCloud.
+	Machines int
+	// MachineFlags and LoopFlags are further flags of cloudmock and of this kube-controller-manager.
+	MachineFlags, LoopFlags string
 }
 
 // Cluster is a control plane and the running programs of one setup.
@@ -56,6 +60,8 @@ type Cluster struct {
 	Dir         string
 
 	sandbox *sandbox.Cluster
+	cloud   *Cloud           // nil without machines
+	loops   *sandbox.Process // all loops of kube-controller-manager, or nil
 	// restarts: an API server that begins refuses what it does not know the rights for yet.
 	restarts bool
 }
@@ -96,6 +102,11 @@ func startCluster(ctx context.Context, how Setup) (c *Cluster, err error) {
 	}
 	if !how.NoPrograms {
 		if err = c.StartPrograms(ctx, how); err != nil {
+			return c, err
+		}
+	}
+	if how.Machines > 0 {
+		if err = c.startCloud(ctx, how); err != nil {
 			return c, err
 		}
 	}
@@ -216,7 +227,11 @@ func (c *Cluster) halt() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	return c.sandbox.Stop(ctx)
+	var killed error
+	if c.loops != nil { // SIGTERM is an error of kube-controller-manager
+		killed = c.sandbox.Kill(c.loops)
+	}
+	return errors.Join(killed, c.sandbox.Stop(ctx))
 }
 
 // GrantUpstream gives upstream's programs the rights that its own manifests grant.

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,16 +16,24 @@ import (
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
-// cloud is a cloud with the workloads of a test.
+// shared is the setup of the cluster that tests share.
+var shared = harness.Setup{NoPrograms: true, Machines: 40}
+
+// TestMain lets many tests run at a time, for they wait for graces, Leases and loops.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	m.Run()
+}
+
+// cloud is one test's use of a cloud.
 type cloud struct{ *harness.CloudMock }
 
-// startCloud starts a cluster with this number of machines, and returns once pods can be bound to all.
-func startCloud(t *testing.T, nodes int, flags ...string) cloud {
+// join returns this number of nodes of the shared cluster.
+func join(t *testing.T, nodes int) cloud {
 	t.Helper()
-	s := harness.Own(t, harness.Setup{NoPrograms: true}, harness.Within(3*harness.Timeout))
-	c := cloud{s.StartCloud(nodes, flags...)}
-	c.AwaitReadyNodes(nodes)
-	return c
+	return cloud{harness.JoinCloud(t, shared, nodes, harness.Within(3*harness.Timeout))}
 }
 
 // podTemplate is the template of a pod with these annotations, each a line of YAML.
@@ -36,6 +45,7 @@ func podTemplate(app string, annotations ...string) string {
       labels: {app: %[1]s}
       annotations: {%[2]s}
     spec:
+      nodeSelector: {e2e: NAMESPACE}
       terminationGracePeriodSeconds: 30
       containers:
       - name: main
@@ -121,14 +131,4 @@ func (c cloud) lease(node string) time.Time {
 	lease, err := c.Client.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(c.Ctx, node, metav1.GetOptions{})
 	c.Must(err, "read Lease")
 	return lease.Spec.RenewTime.Time
-}
-
-// isReady reports whether the node is ready.
-func (c cloud) isReady(node string) bool {
-	c.T.Helper()
-	object, err := c.Client.CoreV1().Nodes().Get(c.Ctx, node, metav1.GetOptions{})
-	c.Must(err, "read node")
-	return slices.ContainsFunc(object.Status.Conditions, func(c v1.NodeCondition) bool {
-		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
-	})
 }
