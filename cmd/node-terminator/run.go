@@ -7,10 +7,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
@@ -45,6 +48,7 @@ type terminator struct {
 	// budgets and namespaces are nil if they may not be read.
 	budgets, namespaces cache.SharedIndexInformer
 	machines            instances.Provider
+	claims              *nodeterminator.Claims
 	recorder            record.EventRecorder
 }
 
@@ -113,7 +117,32 @@ func (t *terminator) connect(ctx context.Context) error {
 		klog.FromContext(ctx).Info("A right is missing", "verb", one.Verb, "resource", one.Resource, "namespace", one.Namespace,
 			"without", one.Without)
 	}
+	if err := t.connectClaims(ctx); err != nil {
+		return err
+	}
 	return t.watchBudgets(ctx)
+}
+
+// connectClaims makes the clients of NodeClaims. Without the right to watch definitions there are none.
+func (t *terminator) connectClaims(ctx context.Context) error {
+	may, err := controller.MayWatch(ctx, t.clients.Objects,
+		schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, "")
+	if err != nil {
+		return err
+	}
+	if !may {
+		klog.FromContext(ctx).Info("NodeClaims are not read: the right to list and watch customresourcedefinitions is missing")
+		return nil
+	}
+	config := rest.CopyConfig(t.clients.Config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	objects, objectsErr := dynamic.NewForConfig(config)
+	definitions, definitionsErr := metadata.NewForConfig(config)
+	if err := errors.Join(objectsErr, definitionsErr); err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	t.claims = nodeterminator.NewClaims(objects, definitions)
+	return nil
 }
 
 // watchBudgets makes the caches that a drain uses, as far as this process may read them.
@@ -166,7 +195,7 @@ func (t *terminator) lead(ctx context.Context, term controller.Term) error {
 		Notify: func(node string) { c.Notify(node) }})
 	c = nodeterminator.New(nodeterminator.Config{Client: t.clients.Objects, Caches: t.caches, Drainer: pods{drainer},
 		Provider: providers[t.instances], Instances: t.machines, Recorder: t.recorder, Clock: t.clock,
-		Namespace: t.namespace, Leading: term.Leading})
+		Namespace: t.namespace, Claims: t.claims, Leading: term.Leading})
 	if err := c.Register(legacyregistry.Registerer()); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func trimNode(object any) (any, error) {
 	}
 	trimmed := &v1.Node{Spec: v1.NodeSpec{ProviderID: n.Spec.ProviderID}}
 	trimmed.Name, trimmed.UID, trimmed.ResourceVersion = n.Name, n.UID, n.ResourceVersion
-	if _, labeled := n.Labels[termination.Label]; !labeled && !termination.Protected(n) && n.DeletionTimestamp == nil {
+	if !isConcerned(n) {
 		return trimmed, nil
 	}
 	trimmed.CreationTimestamp, trimmed.DeletionTimestamp = n.CreationTimestamp, n.DeletionTimestamp
@@ -74,6 +74,12 @@ func trimNode(object any) (any, error) {
 		}
 	}
 	return trimmed, nil
+}
+
+// isConcerned reports whether the node may be served.
+func isConcerned(n *v1.Node) bool {
+	_, labeled := n.Labels[termination.Label]
+	return labeled || termination.Protected(n) || n.DeletionTimestamp != nil
 }
 
 func trimAttachment(object any) (any, error) {

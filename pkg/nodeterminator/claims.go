@@ -3,34 +3,282 @@ package nodeterminator
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/exeunt-io/exeunt/pkg/deadline"
+	"github.com/exeunt-io/exeunt/pkg/termination"
 )
 
 const (
 	// karpenterFinalizer is on each Node that Karpenter terminates, karpenterPool is the label of its nodes.
 	karpenterFinalizer = "karpenter.sh/termination"
 	karpenterPool      = "karpenter.sh/nodepool"
+	// definitionName is the name of the CustomResourceDefinition of NodeClaims.
+	definitionName = "nodeclaims.karpenter.sh"
 )
 
-// Claims are the NodeClaims of the cluster.
-type Claims struct{}
+var (
+	claimResource      = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+	definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
+)
 
-// claim is a NodeClaim of ours.
-type claim struct{}
+// Claims are the NodeClaims of the cluster. They are watched while their definition exists: a watch of this one
+// definition shows when it is installed, without a poll. A nil Claims has none.
+type Claims struct {
+	client      dynamic.NamespaceableResourceInterface
+	definitions metadata.Interface
+	changed     func(node string)
 
-func (*claim) period() (deadline.Period, error) { return deadline.Period{}, nil }
-func (*claim) requested() time.Time             { return time.Time{} }
-
-func (c *Claims) onChange(func(node string)) {}
-
-// of returns the claim of ours for the node, and whether the node is another program's.
-func (c *Claims) of(n *v1.Node) (own *claim, others bool) {
-	_, pooled := n.Labels[karpenterPool]
-	return nil, pooled || slices.Contains(n.Finalizers, karpenterFinalizer)
+	mu sync.Mutex
+	// known: it is known whether the definition exists.
+	known bool
+	// informer has the claims, nil without the definition. End ends it.
+	informer cache.SharedIndexInformer
+	end      context.CancelFunc
+	// failed: the last list or watch of claims failed.
+	failed bool
 }
 
-func (c *Controller) releaseClaim(context.Context, *v1.Node) error { return nil }
+// NewClaims returns the claims. The definitions are read by their metadata.
+func NewClaims(client dynamic.Interface, definitions metadata.Interface) *Claims {
+	return &Claims{client: client.Resource(claimResource), definitions: definitions, changed: func(string) {}}
+}
+
+// onChange has the function called with the name of each node that a claim concerns, and with "" for all.
+func (c *Claims) onChange(changed func(node string)) {
+	if c != nil {
+		c.changed = changed
+	}
+}
+
+// start watches the definition of claims until the context ends.
+func (c *Claims) start(ctx context.Context) {
+	if c == nil {
+		return
+	}
+	client := c.definitions.Resource(definitionResource)
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, definitionName).String()
+	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			return client.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			return client.Watch(ctx, options)
+		},
+	}, c.definitions)
+	informer := cache.NewSharedIndexInformer(source, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { c.defined(ctx) },
+		DeleteFunc: func(any) { c.undefined() },
+	})
+	if err != nil { // the informer has not started, so it takes each handler
+		panic(err)
+	}
+	go informer.RunWithContext(ctx)
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			c.mu.Lock()
+			c.known = true
+			c.mu.Unlock()
+			c.changed("")
+		}
+	}()
+}
+
+// defined begins to watch claims.
+func (c *Claims) defined(ctx context.Context) {
+	watching, end := context.WithCancel(ctx)
+	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := c.client.List(ctx, options)
+			c.note(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			watched, err := c.client.Watch(ctx, options)
+			c.note(err)
+			return watched, err
+		},
+	}, c.client)
+	informer := cache.NewSharedIndexInformer(source, &unstructured.Unstructured{}, 0, cache.Indexers{})
+	concerned := func(object any) {
+		if tombstone, missed := object.(cache.DeletedFinalStateUnknown); missed {
+			object = tombstone.Obj
+		}
+		if claim := claimFrom(object); claim != nil {
+			c.changed(claim.GetName())
+			c.changed(claim.node())
+		}
+	}
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: concerned, UpdateFunc: func(old, now any) { concerned(old); concerned(now) }, DeleteFunc: concerned})
+	if err != nil { // the informer has not started, so it takes each handler
+		panic(err)
+	}
+	c.mu.Lock()
+	c.informer, c.end = informer, end
+	c.mu.Unlock()
+	go informer.RunWithContext(watching)
+	go func() {
+		if cache.WaitForCacheSync(watching.Done(), registration.HasSynced) {
+			c.changed("")
+		}
+	}()
+}
+
+// undefined ends the watch of claims.
+func (c *Claims) undefined() {
+	c.mu.Lock()
+	if c.end != nil {
+		c.end()
+	}
+	c.informer, c.end, c.failed = nil, nil, false
+	c.mu.Unlock()
+	c.changed("")
+}
+
+// note records whether claims can be read.
+func (c *Claims) note(err error) {
+	c.mu.Lock()
+	changed := c.failed != (err != nil)
+	c.failed = err != nil
+	c.mu.Unlock()
+	if changed {
+		c.changed("")
+	}
+}
+
+// unreadable reports whether it is not known which claims exist.
+func (c *Claims) unreadable() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.known || c.failed || c.informer != nil && !c.informer.HasSynced()
+}
+
+// all returns the claims.
+func (c *Claims) all() []*claim {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	informer := c.informer
+	c.mu.Unlock()
+	if informer == nil {
+		return nil
+	}
+	var all []*claim
+	for _, object := range informer.GetStore().List() {
+		if one := claimFrom(object); one != nil {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// named returns the claim of ours with the name, nil if there is none.
+func (c *Claims) named(name string) *claim {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	informer := c.informer
+	c.mu.Unlock()
+	if informer == nil {
+		return nil
+	}
+	object, exists, err := informer.GetStore().GetByKey(name)
+	if one := claimFrom(object); err == nil && exists && one != nil && one.isOurs() {
+		return one
+	}
+	return nil
+}
+
+// of returns the claim of ours for the node, nil if there is none, and whether the node is another program's.
+func (c *Claims) of(n *v1.Node) (own *claim, others bool) {
+	if _, pooled := n.Labels[karpenterPool]; pooled || slices.Contains(n.Finalizers, karpenterFinalizer) {
+		return nil, true
+	}
+	for _, one := range c.all() {
+		if !one.isOurs() && (one.node() == n.Name || n.Spec.ProviderID != "" && one.providerID() == n.Spec.ProviderID) {
+			return nil, true
+		}
+	}
+	if one := c.named(n.Name); one != nil && one.mismatch(n) == "" {
+		return one, false
+	}
+	return nil, false
+}
+
+// claim is a NodeClaim.
+type claim struct{ *unstructured.Unstructured }
+
+func claimFrom(object any) *claim {
+	if one, is := object.(*unstructured.Unstructured); is {
+		return &claim{one}
+	}
+	return nil
+}
+
+func (c *claim) text(path ...string) string {
+	text, _, err := unstructured.NestedString(c.Object, path...)
+	if err != nil { // a field of another type
+		return ""
+	}
+	return text
+}
+
+func (c *claim) node() string       { return c.text("status", "nodeName") }
+func (c *claim) providerID() string { return c.text("status", "providerID") }
+func (c *claim) isOurs() bool {
+	return c.text("spec", "nodeClassRef", "group") == termination.ClaimGroup
+}
+func (c *claim) deleting() bool       { return c.GetDeletionTimestamp() != nil }
+func (c *claim) requested() time.Time { return termination.Requested(c) }
+
+// period returns T, which is no typed field: one claim with a text that cannot be read must not stop the others.
+func (c *claim) period() (deadline.Period, error) {
+	value, exists, err := unstructured.NestedFieldNoCopy(c.Object, "spec", "terminationGracePeriod")
+	if err != nil || !exists || value == nil {
+		return deadline.Period{}, nil
+	}
+	text, isText := value.(string)
+	if !isText {
+		return deadline.Period{}, errPeriodType
+	}
+	return deadline.ParsePeriod(text)
+}
+
+// mismatch returns why the claim is not the node's, "" if it is. A node that registered after the deletion of the claim
+// is another one.
+func (c *claim) mismatch(n *v1.Node) string {
+	switch {
+	case n == nil:
+		return "there is no Node with the name of the claim"
+	case c.deleting() && !n.CreationTimestamp.Time.Before(c.GetDeletionTimestamp().Time):
+		return "the Node is younger than the deletion of the claim"
+	case c.providerID() != "" && c.providerID() != n.Spec.ProviderID:
+		return "the Node has another providerID"
+	}
+	if _, labeled := n.Labels[termination.Label]; !labeled && n.DeletionTimestamp == nil {
+		return "the Node lacks the label " + termination.Label + ": a claim alone is no consent"
+	}
+	return ""
+}

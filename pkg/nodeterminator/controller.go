@@ -116,8 +116,22 @@ func (c *Controller) watch(ctx context.Context) error {
 		{Informer: c.caches.Attachments, Handler: controller.OnReplay(controller.Ignore[*storagev1.VolumeAttachment],
 			attachments)},
 	}
-	c.Claims.onChange(c.loop.Enqueue)
+	c.Claims.onChange(c.enqueueClaimed)
+	c.Claims.start(ctx)
 	return controller.RegisterHandlers(ctx, handlers...)
+}
+
+// enqueueClaimed enqueues the node that a claim concerns, or all that may be ours.
+func (c *Controller) enqueueClaimed(name string) {
+	if name != "" {
+		c.loop.Enqueue(name)
+		return
+	}
+	for _, n := range c.caches.Nodes.GetStore().List() {
+		if n, is := n.(*v1.Node); is && isConcerned(n) {
+			c.loop.Enqueue(n.Name)
+		}
+	}
 }
 
 // enqueueSharers enqueues terminating nodes with the providerID of a node that is new or gone.
@@ -136,6 +150,9 @@ func (c *Controller) enqueueSharers(old, now *v1.Node) {
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	n := c.latest(name)
 	t := c.follow(n, name)
+	if err := c.reconcileClaim(ctx, name, n); err != nil && (t == nil || t.released) {
+		return err // a node that is being terminated does not wait for its claim
+	}
 	if n == nil || t != nil && t.released { // finalizers of others may keep the Node
 		return nil
 	}

@@ -93,6 +93,8 @@ func (c *Controller) executeBeside(n *v1.Node, t *nodeTermination, o *observatio
 	}
 	if change := c.restoration(n, t, o); !change.Empty() {
 		c.background(t, func(ctx context.Context) error { return c.patch(ctx, n, t, change) })
+	} else if write := c.describeClaim(n, o); write != nil {
+		c.background(t, write)
 	}
 }
 
@@ -254,5 +256,5 @@ func (c *Controller) release(ctx context.Context, n *v1.Node, t *nodeTermination
 	if t != nil {
 		t.released = true
 	}
-	return c.releaseClaim(ctx, n)
+	return nil
 }

@@ -42,7 +42,7 @@ func (c *Controller) observe(ctx context.Context, n *v1.Node, t *nodeTermination
 	o.invalid = err
 	o.state = node.State{Provider: c.Provider, Deleting: n.DeletionTimestamp != nil, Protected: termination.Protected(n)}
 	switch {
-	case others:
+	case others, c.Claims.unreadable() && !c.hasBegun(n, t): // Karpenter's claims must be known before the first action
 		o.state.Owner = node.Others
 	case served:
 		o.state.Owner = node.Ours
@@ -65,6 +65,11 @@ func (c *Controller) requested(n *v1.Node) time.Time {
 		}
 	}
 	return at
+}
+
+// hasBegun reports whether the first action of the deletion was written.
+func (c *Controller) hasBegun(n *v1.Node, t *nodeTermination) bool {
+	return t != nil && !t.began.IsZero() || !c.firstAction(n).IsZero()
 }
 
 // clockTolerance is how long before the request a first action may be dated: times in objects are whole seconds, and
@@ -96,6 +101,9 @@ func (c *Controller) observeTime(n *v1.Node, t *nodeTermination, o *observation,
 		}
 	}
 	t.obeyed = deadline.Tighten(t.obeyed, n.Annotations[termination.TimestampAnnotation])
+	if claim, _ := c.Claims.of(n); claim != nil {
+		t.obeyed = deadline.Tighten(t.obeyed, claim.GetAnnotations()[termination.ClaimTimestampAnnotation])
+	}
 	o.deadline, o.began = t.obeyed, t.began
 	o.attached = c.attachmentsOf(n.Name)
 	o.state.Begun = !t.began.IsZero()

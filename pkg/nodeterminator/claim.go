@@ -1,0 +1,174 @@
+package nodeterminator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/node"
+)
+
+var errPeriodType = errors.New("spec.terminationGracePeriod of the NodeClaim is no text")
+
+// claimUnmatched is the reason of the event about a claim that is not its Node's.
+const claimUnmatched = "NodeNotMatched"
+
+// reconcileClaim keeps the claim of ours with the name of the node together with the node: who deletes either deletes both,
+// and the claim goes after the Node.
+func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node) error {
+	one := c.Claims.named(name)
+	if one == nil || c.Claims.unreadable() {
+		return nil
+	}
+	mismatch := one.mismatch(n)
+	protected := termination.Protected(one)
+	switch {
+	case mismatch != "" && one.deleting() && protected,
+		mismatch == "" && one.deleting() && n.DeletionTimestamp != nil && !termination.Protected(n) && protected:
+		return c.releaseClaim(ctx, one)
+	case mismatch != "":
+		if !one.deleting() {
+			c.reporter.Report(one, controller.WarningEvent(claimUnmatched, "The node is not touched: "+mismatch))
+		}
+		return nil
+	case !protected && !one.deleting() && n.DeletionTimestamp == nil:
+		return c.patchClaim(ctx, one, patch.ForVersion(one).Set("/metadata/finalizers",
+			append(slices.Clone(one.GetFinalizers()), termination.Finalizer)))
+	case one.deleting() && n.DeletionTimestamp == nil && termination.Protected(n):
+		return c.deleteNode(ctx, n, one)
+	case !one.deleting() && n.DeletionTimestamp != nil && termination.Protected(n):
+		return c.deleteClaim(ctx, one)
+	}
+	return nil
+}
+
+// deleteNode deletes the Node of a claim that is being deleted.
+func (c *Controller) deleteNode(ctx context.Context, n *v1.Node, one *claim) error {
+	live, err := c.Claims.client.Get(ctx, one.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read NodeClaim %s: %w", one.GetName(), err)
+	}
+	if live.GetUID() != one.GetUID() || live.GetDeletionTimestamp() == nil {
+		return errNotAsObserved
+	}
+	uid := n.UID
+	err = c.Client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete node %s, whose NodeClaim is being deleted: %w", n.Name, err)
+	}
+	return nil
+}
+
+// deleteClaim deletes the claim of a Node that is being deleted.
+func (c *Controller) deleteClaim(ctx context.Context, one *claim) error {
+	uid := one.GetUID()
+	err := c.Claims.client.Delete(ctx, one.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete NodeClaim %s, whose node is being deleted: %w", one.GetName(), err)
+	}
+	return nil
+}
+
+// releaseClaim removes our finalizer from the claim.
+func (c *Controller) releaseClaim(ctx context.Context, one *claim) error {
+	at := fmt.Sprintf("/metadata/finalizers/%d", slices.Index(one.GetFinalizers(), termination.Finalizer))
+	return c.patchClaim(ctx, one, patch.For(one).TestDeletion(one).Test(at, termination.Finalizer).Remove(at))
+}
+
+func (c *Controller) patchClaim(ctx context.Context, one *claim, change *patch.Patch) error {
+	body, err := change.Bytes()
+	if err != nil {
+		return fmt.Errorf("encode patch of NodeClaim %s: %w", one.GetName(), err)
+	}
+	if _, err := c.Claims.client.Patch(ctx, one.GetName(), types.JSONPatchType, body, metav1.PatchOptions{}); err != nil {
+		err = controller.CheckRefusal(ctx, err, "NodeClaim", one.Unstructured,
+			func(ctx context.Context, name string, options metav1.GetOptions) (*unstructured.Unstructured, error) {
+				return c.Claims.client.Get(ctx, name, options)
+			})
+		return c.reporter.ReportRefusal(one, "Writing the NodeClaim", fmt.Errorf("patch NodeClaim %s: %w", one.GetName(), err))
+	}
+	return nil
+}
+
+// describeClaim returns a write that brings deadline and status of the claim up to date, nil if they are.
+func (c *Controller) describeClaim(n *v1.Node, o *observation) func(ctx context.Context) error {
+	one, _ := c.Claims.of(n)
+	if one == nil {
+		return nil
+	}
+	status := map[string]any{"nodeName": n.Name}
+	if n.Spec.ProviderID != "" {
+		status["providerID"] = n.Spec.ProviderID
+	}
+	before, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
+	if conditions := one.conditions(before, o); conditions != nil {
+		status["conditions"] = conditions
+	}
+	for field, value := range status {
+		if old, exists, _ := unstructured.NestedFieldNoCopy(one.Object, "status", field); exists && equality.Semantic.DeepEqual(old, value) {
+			delete(status, field)
+		}
+	}
+	text := o.deadline.Annotation()
+	late := o.state.Begun && text != "" && !isTime(one.GetAnnotations()[termination.ClaimTimestampAnnotation], o.deadline.End)
+	switch {
+	case late:
+		return func(ctx context.Context) error {
+			return c.patchClaim(ctx, one, patch.ForVersion(one).Annotate(one,
+				map[string]string{termination.ClaimTimestampAnnotation: text}))
+		}
+	case len(status) > 0:
+		return func(ctx context.Context) error { return c.patchClaimStatus(ctx, one, status) }
+	}
+	return nil
+}
+
+func (c *Controller) patchClaimStatus(ctx context.Context, one *claim, status map[string]any) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": one.GetUID(),
+		"resourceVersion": one.GetResourceVersion()}, "status": status})
+	if err != nil {
+		return fmt.Errorf("encode status of NodeClaim %s: %w", one.GetName(), err)
+	}
+	_, err = c.Claims.client.Patch(ctx, one.GetName(), types.MergePatchType, body, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("patch status of NodeClaim %s: %w", one.GetName(), err)
+	}
+	return nil
+}
+
+// conditions returns the conditions of the claim with those that the termination has reached, nil if none is new.
+func (c *claim) conditions(before []any, o *observation) []any {
+	reached := map[string]bool{
+		"Drained":             o.state.Begun && o.state.Pods == node.NoPods && o.state.Settled,
+		"VolumesDetached":     o.state.Begun && o.pods.Synced && o.state.Volumes == node.Detached && o.state.Pods == node.NoPods,
+		"InstanceTerminating": o.state.Deleted || o.state.Instance == node.Stopping || o.state.Proof == node.Given,
+	}
+	after, changed := slices.Clone(before), false
+	for _, kind := range []string{"Drained", "VolumesDetached", "InstanceTerminating"} {
+		is := func(one any) bool { fields, _ := one.(map[string]any); return fields["type"] == kind }
+		at := slices.IndexFunc(after, is)
+		if !reached[kind] || at >= 0 && after[at].(map[string]any)["status"] == string(metav1.ConditionTrue) {
+			continue
+		}
+		changed = true
+		after = append(slices.DeleteFunc(after, is), map[string]any{"type": kind, "status": string(metav1.ConditionTrue),
+			"reason": kind, "message": "", "lastTransitionTime": o.now.UTC().Format(time.RFC3339)})
+	}
+	if !changed {
+		return nil
+	}
+	return after
+}
