@@ -16,12 +16,9 @@ var generators = map[string]func(t *testing.T) string{
 	"finalizers.md": finalizersPage,
 	"reasons.md":    reasonsPage,
 
-	"node-termination.md": terminationPage,
-
-	"schemas/audit.schema.json":            auditSchema,
-	"schemas/forecast.schema.json":         forecastSchema,
-	"schemas/node-termination.schema.json": terminationSchema,
-	"schemas/why.schema.json":              whySchema,
+	"schemas/audit.schema.json":    auditSchema,
+	"schemas/forecast.schema.json": forecastSchema,
+	"schemas/why.schema.json":      whySchema,
 }
 
 func TestGeneratedDocuments(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/test/cloudmock/machines"
 )
 
 // rows run in parallel in one cloud. Each has machines of its own.
@@ -96,9 +97,10 @@ func handedOver(t *testing.T, e *ending) {
 	name := e.take("8s")
 	pod := e.pod(name, "stuck", stuck, grace(3600))
 	uid := e.node(name).UID
+	e.fault(machines.Fault{Node: name, Kind: machines.Partition})
 	deleted := e.delete(name)
 	e.awaitGone(name)
-	if took := time.Since(deleted); took < 6*time.Second || took > 11*time.Second {
+	if took := time.Since(deleted); took < 5*time.Second || took > 11*time.Second {
 		t.Errorf("the node is gone after %v, want 8 s", took)
 	}
 	if now := e.getPod(pod.Name); now == nil || now.UID != pod.UID {

@@ -3,21 +3,32 @@ package nodes
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/test/cloudmock/machines"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/sandbox"
+)
+
+var (
+	oneMi         = resource.MustParse("1Mi")
+	updateOptions = metav1.UpdateOptions{}
 )
 
 // ending is a cloud whose nodes node-terminator ends.
@@ -25,6 +36,7 @@ type ending struct {
 	cloud
 	terminator *sandbox.Process
 	args       []string
+	faults     *faults
 	// taken is the number of machines that tests have taken for themselves.
 	taken *atomic.Int32
 }
@@ -32,14 +44,54 @@ type ending struct {
 // startEnding starts a cloud and node-terminator with these flags.
 func startEnding(t *testing.T, nodes int, flags ...string) *ending {
 	t.Helper()
-	e := &ending{cloud: startCloud(t, nodes), taken: &atomic.Int32{}}
+	mock := harness.OwnCloud(t, harness.Setup{NoPrograms: true, Machines: nodes}, nodes, harness.Within(3*harness.Timeout))
+	e := &ending{cloud: cloud{mock}, taken: &atomic.Int32{}, faults: &faults{}}
 	e.Must(sandbox.Apply(e.Ctx, e.Plane.RESTConfig(), deploy.NodeTerminator), "apply manifests")
+	e.Must(e.Client.AppsV1().Deployments(deploy.Namespace).Delete(e.Ctx, "node-terminator", metav1.DeleteOptions{}),
+		"delete Deployment: the program runs beside the cluster")
+	e.Until("no pod of the Deployment is left", func() bool {
+		pods, err := e.Client.CoreV1().Pods(deploy.Namespace).List(e.Ctx, metav1.ListOptions{})
+		e.Must(err, "list pods")
+		return len(pods.Items) == 0
+	})
 	for _, flag := range flags {
 		e.args = append(e.args, strings.ReplaceAll(flag, "SOCKET", e.Socket))
 	}
 	e.begin()
-	t.Cleanup(func() { e.Must(e.terminator.Kill(), "kill node-terminator") })
+	t.Cleanup(func() {
+		e.Must(e.terminator.Kill(), "kill node-terminator")
+		e.keepLogs()
+	})
 	return e
+}
+
+// keepLogs copies logs to the folder that EXEUNT_KEEP names, if the test failed.
+func (e *ending) keepLogs() {
+	to := os.Getenv("EXEUNT_KEEP")
+	if to == "" || !e.T.Failed() {
+		return
+	}
+	for _, log := range []string{e.terminator.LogFile(), e.Plane.AuditLog, filepath.Join(e.Dir, "cloud.events")} {
+		text, err := os.ReadFile(log)
+		e.Must(err, "read log")
+		e.Must(os.WriteFile(filepath.Join(to, filepath.Base(log)), text, 0o600), "keep log")
+	}
+}
+
+// faults are those of all machines: tests that run in parallel share one file.
+type faults struct {
+	mu  sync.Mutex
+	all []machines.Fault
+}
+
+// fault replaces the faults of a node. A fault without a kind is none.
+func (e *ending) fault(now ...machines.Fault) {
+	e.T.Helper()
+	e.faults.mu.Lock()
+	defer e.faults.mu.Unlock()
+	e.faults.all = append(slices.DeleteFunc(e.faults.all, func(f machines.Fault) bool { return f.Node == now[0].Node }),
+		slices.DeleteFunc(now, func(f machines.Fault) bool { return f.Kind == "" })...)
+	e.SetFaults(e.faults.all...)
 }
 
 // begin starts node-terminator.
@@ -113,6 +165,17 @@ func (e *ending) awaitGone(name string) {
 // pod creates a pod on the node, and waits until it runs.
 func (e *ending) pod(node, name string, change ...func(*v1.Pod)) *v1.Pod {
 	e.T.Helper()
+	created := e.bindPod(node, name, change...)
+	e.Until(created.Name+" is ready", func() bool {
+		now := e.getPod(created.Name)
+		return now != nil && isReady(*now)
+	})
+	return created
+}
+
+// bindPod creates a pod on the node.
+func (e *ending) bindPod(node, name string, change ...func(*v1.Pod)) *v1.Pod {
+	e.T.Helper()
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: node + "-" + name, Labels: map[string]string{"app": node + "-" + name}},
 		Spec: v1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: ptr.To[int64](30),
 			Containers: []v1.Container{{Name: "main", Image: "image"}}}}
@@ -121,10 +184,6 @@ func (e *ending) pod(node, name string, change ...func(*v1.Pod)) *v1.Pod {
 	}
 	created, err := e.Client.CoreV1().Pods(e.Namespace).Create(e.Ctx, pod, metav1.CreateOptions{})
 	e.Must(err, "create pod")
-	e.Until(created.Name+" is ready", func() bool {
-		now := e.getPod(created.Name)
-		return now != nil && isReady(*now)
-	})
 	return created
 }
 

@@ -36,14 +36,6 @@ func join(t *testing.T, nodes int) cloud {
 	return cloud{harness.JoinCloud(t, shared, nodes, harness.Within(3*harness.Timeout))}
 }
 
-// startCloud starts a cluster of its own with this number of machines, whose Leases last 4 s unless flags say otherwise.
-func startCloud(t *testing.T, nodes int, flags ...string) cloud {
-	t.Helper()
-	setup := harness.Setup{NoPrograms: true, Machines: nodes,
-		MachineFlags: strings.Join(append([]string{"--lease-duration=4s"}, flags...), " ")}
-	return cloud{harness.OwnCloud(t, setup, nodes, harness.Within(3*harness.Timeout))}
-}
-
 // podTemplate is the template of a pod with these annotations, each a line of YAML.
 func podTemplate(app string, annotations ...string) string {
 	return fmt.Sprintf(`
