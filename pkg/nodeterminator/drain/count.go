@@ -154,7 +154,7 @@ func (n *Node) creditOf(r *tracked) credit {
 	switch disruptedBy(r.pod) {
 	case disruptionReason:
 		found = byDeletion
-	case "EvictionByEvictionAPI":
+	case byEvictionAPI:
 		if !r.unsure && !n.restored {
 			return notOurs
 		}

@@ -59,8 +59,8 @@ func optionsFor(p *v1.Pod, seconds int64) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{GracePeriodSeconds: &seconds, Preconditions: &metav1.Preconditions{UID: &p.UID}}
 }
 
-// disruptionReason is the reason of our condition DisruptionTarget.
-const disruptionReason = "DeletionByNodeTerminator"
+// disruptionReason is the reason of our condition DisruptionTarget, byEvictionAPI that of an eviction.
+const disruptionReason, byEvictionAPI = "DeletionByNodeTerminator", "EvictionByEvictionAPI"
 
 // markDisrupted sets the condition DisruptionTarget, by which a Job tells a disruption from a failure of its pod. A pod
 // that is removed also becomes Failed: else the Job would wait for its end for ever.

@@ -67,12 +67,13 @@ func (d *Drainer) evicted(r *tracked, p *v1.Pod, seconds int64, err error) {
 		d.queue.pause(now.Add(answer.hint))
 	}
 	r.cancel = nil
+	news := answer.kind != r.heard || answer.kind == accepted
 	r.hear(answer, err)
 	if answer.kind == accepted {
 		r.node.accept(r, p, pod.Evict, seconds, pod.DeadlineNear)
 	}
 	r.node.settle(r)
-	if answer.kind == accepted || answer.kind == refused {
+	if news {
 		d.notify(r.node)
 	}
 	d.send()
@@ -80,6 +81,7 @@ func (d *Drainer) evicted(r *tracked, p *v1.Pod, seconds int64, err error) {
 
 // hear notes what an eviction was refused for.
 func (r *tracked) hear(answer result, err error) {
+	r.heard = answer.kind
 	switch answer.kind {
 	case blocked:
 		r.blockedBy, r.evictionText, r.unsure = budgetIn(err), "", false

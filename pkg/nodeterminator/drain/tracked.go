@@ -43,6 +43,8 @@ type tracked struct {
 	cancel func()
 	// evictionText is what refused the last eviction; blockedBy is the budget that the API server named.
 	evictionText, blockedBy string
+	// heard is the last answer to an eviction.
+	heard kind
 	// unsure: an eviction was sent whose answer is not known.
 	unsure bool
 

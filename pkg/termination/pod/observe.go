@@ -97,6 +97,8 @@ func (v View) EndOf(p *v1.Pod) End {
 	switch {
 	case readable && !v.Now.Before(v.overdueAt(end)):
 		return Overdue
+	case p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds <= 1: // nothing to shorten
+		return InTime
 	case readable && (v.Times.None() || !end.After(v.ends(p).Add(deadline.Tolerance))):
 		return InTime
 	}

@@ -48,6 +48,11 @@ func deleted(end time.Time) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: end} }
 }
 
+// granted is the grace period of the deletion.
+func granted(seconds int64) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.DeletionGracePeriodSeconds = &seconds }
+}
+
 func annotated(key, value string) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.Annotations = map[string]string{key: value} }
 }
@@ -104,6 +109,8 @@ func TestEndOf(t *testing.T) {
 		"a finished job":                           {view(0), pod(30, inPhase(v1.PodSucceeded)), Finished},
 		"ends at P":                                {view(0), pod(30, deleted(at(895))), InTime},
 		"ends a second after P":                    {view(0), pod(30, deleted(at(896))), InTime},
+		"ends after P, in a second":                {view(0), pod(30, deleted(at(897)), granted(1)), InTime},
+		"ends after P, in two seconds":             {view(0), pod(30, deleted(at(897)), granted(2)), BeyondP},
 		"ends after P":                             {view(0), pod(30, deleted(at(897))), BeyondP},
 		"no deadline":                              {never, pod(30, deleted(at(86400))), InTime},
 		"a grace period of 292 years":              {view(0), pod(math.MaxInt64, deleted(time.Date(1734, 1, 1, 0, 0, 0, 0, time.UTC))), BeyondP},

@@ -1,0 +1,139 @@
+package drain
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/pod"
+)
+
+func (w *world) expectCounts(want termination.Counts) {
+	w.t.Helper()
+	if got := w.result().Counts; got != want {
+		w.t.Errorf("counts: %+v, want %+v", got, want)
+	}
+}
+
+func finished(p *v1.Pod) { p.Status.Phase = v1.PodSucceeded }
+
+func mirror(p *v1.Pod) { p.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"} }
+
+// protected keeps the pod from being evicted.
+func protected(p *v1.Pod) { p.Annotations = map[string]string{pod.DoNotDisruptAnnotation: "true"} }
+
+func terminating(reason string, seconds int64) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: p.CreationTimestamp.AddDate(1, 0, 0)}, &seconds
+		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: reason})
+	}
+}
+
+// Promise 6: each pod is counted once, wherever it is.
+func TestEachPodIsCountedOnce(t *testing.T) {
+	inWorld(t, 1000, func(w *world) {
+		w.pod("evicted", 30)
+		w.pod("protected", 30, protected)
+		w.pod("done", 30, finished)
+		w.pod("static", 30, mirror)
+		w.expectCounts(termination.Counts{Left: 2, Finished: 1, WithNode: 1})
+		w.end("evicted")
+		w.expectCounts(termination.Counts{Evicted: 1, Left: 1, Finished: 1, WithNode: 1})
+		w.end("protected") // by its user
+		w.end("done")
+		w.end("static")
+		w.expectCounts(termination.Counts{Evicted: 1, Others: 1, Finished: 1, WithNode: 1})
+		w.pod("cut", 2000)
+		w.end("cut")
+		w.expectCounts(termination.Counts{Evicted: 1, CutShort: 1, Others: 1, Finished: 1, WithNode: 1})
+	})
+}
+
+func TestPodsBeforeFirstActionAreNotCounted(t *testing.T) {
+	inWorld(t, 1000, func(w *world) {
+		w.pod("before", 30, protected)
+		w.pod("after", 30, protected)
+		w.at(1)
+		w.end("before")
+		w.at(2)
+		w.setView(func(v *View) { v.Begun = w.begun.Add(2e9) })
+		w.expectCounts(termination.Counts{Left: 1})
+		w.end("after")
+		w.expectCounts(termination.Counts{Others: 1})
+	}, func(w *world) { w.view.Begun = time.Time{} })
+}
+
+// The end of a pod may be seen before the answer to the request that ended it.
+func TestEndBeforeAnswerIsOurs(t *testing.T) {
+	inWorld(t, 1000, func(w *world) {
+		hold := make(chan struct{})
+		w.answer = func(r sentRequest) *answer {
+			w.end(r.name)
+			<-hold
+			return &answer{code: 201, status: &metav1.Status{Status: metav1.StatusSuccess}}
+		}
+		w.pod("app", 30)
+		w.at(1)
+		w.expectCounts(termination.Counts{})
+		close(hold)
+		w.at(2)
+		w.expectCounts(termination.Counts{Evicted: 1})
+	})
+}
+
+func TestLostAnswerShowsInCondition(t *testing.T) {
+	inWorld(t, 1000, func(w *world) {
+		w.answer = func(r sentRequest) *answer {
+			w.carryOut(r)
+			return &answer{}
+		}
+		w.pod("app", 30)
+		w.at(1)
+		w.end("app")
+		w.expectCounts(termination.Counts{Evicted: 1})
+	})
+}
+
+func TestNewLeaderGoesOnCounting(t *testing.T) {
+	left := func(name string, reason pod.Reason) termination.Left {
+		return termination.Left{Pod: "default/" + name, UID: "uid-of-" + name, Reason: string(reason)}
+	}
+	report := termination.Report{
+		Counts: termination.Counts{Evicted: 3, Deleted: 1, CutShort: 1, Finished: 2, WithNode: 1, Left: 4},
+		Left: []termination.Left{left("static", pod.StaticPod), left("done", pod.ContainersFinished),
+			left("lost", pod.Terminating), left("evicted", pod.Terminating), left("deleted", pod.Terminating), left("waits", pod.DoNotDisrupt)},
+		CutShort: []termination.CutShort{{Pod: "default/old", UID: "uid-of-old", Missing: 5}},
+	}
+	inWorld(t, 1000, func(w *world) {
+		w.expectCounts(termination.Counts{Evicted: 3, Deleted: 1, CutShort: 1, Finished: 2, WithNode: 1, Left: 4, Unknown: 1})
+		w.end("evicted")
+		w.end("deleted")
+		w.end("others")
+		w.expectCounts(termination.Counts{Evicted: 4, Deleted: 1, CutShort: 2, Finished: 2, WithNode: 1, Left: 1, Unknown: 1, Others: 1})
+		if cut := w.result().CutShort; len(cut) != 2 || cut[1].UID != "uid-of-deleted" || cut[1].Missing != 20 {
+			t.Errorf("cut short: %+v", cut)
+		}
+	}, func(w *world) {
+		w.pod("static", 30, mirror)
+		w.pod("done", 30, finished)
+		w.pod("waits", 30, protected)
+		w.pod("evicted", 30, terminating(byEvictionAPI, 30))
+		w.pod("deleted", 30, terminating(disruptionReason, 10))
+		w.pod("others", 30, terminating("DeletionByTaintManager", 30))
+		w.restore = &report
+	})
+}
+
+func TestEndThatNobodySawIsUnknown(t *testing.T) {
+	inWorld(t, 1000, func(w *world) {
+		w.pod("app", 30, protected)
+		w.expectCounts(termination.Counts{Left: 1})
+		if err := (store{w.node}).Replace(nil, "2"); err != nil { // the watch broke, and began anew
+			t.Error(err)
+		}
+		w.expectCounts(termination.Counts{Unknown: 1})
+	})
+}
