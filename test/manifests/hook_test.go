@@ -2,12 +2,20 @@ package manifests
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/exeunt-io/exeunt/pkg/termination"
 )
 
 // hooksOf returns the objects that exist during an uninstall only.
@@ -63,5 +71,54 @@ func TestUninstallHasTheRightsOfTheRollbackOnly(t *testing.T) {
 	}
 	if len(bindings) != 2 {
 		t.Errorf("the bindings are %v", bindings)
+	}
+}
+
+// The rights of the Job are enough for its command, and a leader does not keep it from its work.
+func TestUninstallFreesEachLabeledNode(t *testing.T) {
+	server := startServer(t)
+	objects := append(hooksOf(templated(t, terminatorOn)), kustomized(t, "node-terminator/nodeclaim")...)
+	for _, object := range objects {
+		server.prepareNamespace(t, object)
+		if object.GetKind() == "Job" {
+			continue
+		}
+		if err := server.apply(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := kubernetes.NewForConfigOrDie(server.config)
+	for _, name := range []string{"labeled-0", "labeled-1"} {
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{termination.Label: "30m"},
+			Annotations: map[string]string{termination.InstanceAnnotation: "mock://a"},
+			Finalizers:  []string{termination.Finalizer, "example.com/other"}}}
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-terminator"}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: ptr.To("leader_exeunt"), LeaseDurationSeconds: ptr.To[int32](10), RenewTime: ptr.To(metav1.NowMicro())}}
+	if _, err := client.CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	container := decoded[batchv1.Job](t, objects, "Job")[0].Spec.Template.Spec.Containers[0]
+	command := "kubectl exeunt " + strings.Join(container.Args, " ") +
+		" --as=system:serviceaccount:exeunt-system:node-terminator-rollback --as-group=system:authenticated"
+	if output, err := server.kubectl(t, command); err != nil {
+		t.Errorf("%v:\n%s", err, output)
+	}
+	if taken, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "node-terminator", metav1.GetOptions{}); err != nil ||
+		*taken.Spec.HolderIdentity == *lease.Spec.HolderIdentity {
+		t.Errorf("the leader is not stopped: %+v, %v", taken, err)
+	}
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) != 2 {
+		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
+	}
+	for _, node := range nodes.Items {
+		if !slices.Equal(node.Finalizers, []string{"example.com/other"}) || len(node.Annotations) > 0 ||
+			node.Labels[termination.Label] == "" {
+			t.Errorf("%s has the finalizers %v, annotations %v, labels %v", node.Name, node.Finalizers, node.Annotations, node.Labels)
+		}
 	}
 }
