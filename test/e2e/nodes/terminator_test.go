@@ -47,13 +47,6 @@ func startEnding(t *testing.T, nodes int, flags ...string) *ending {
 	mock := harness.OwnCloud(t, harness.Setup{NoPrograms: true, Machines: nodes}, nodes, harness.Within(3*harness.Timeout))
 	e := &ending{cloud: cloud{mock}, taken: &atomic.Int32{}, faults: &faults{}}
 	e.Must(sandbox.Apply(e.Ctx, e.Plane.RESTConfig(), deploy.NodeTerminator), "apply manifests")
-	e.Must(e.Client.AppsV1().Deployments(deploy.Namespace).Delete(e.Ctx, "node-terminator", metav1.DeleteOptions{}),
-		"delete Deployment: the program runs beside the cluster")
-	e.Until("no pod of the Deployment is left", func() bool {
-		pods, err := e.Client.CoreV1().Pods(deploy.Namespace).List(e.Ctx, metav1.ListOptions{})
-		e.Must(err, "list pods")
-		return len(pods.Items) == 0
-	})
 	for _, flag := range flags {
 		e.args = append(e.args, strings.ReplaceAll(flag, "SOCKET", e.Socket))
 	}
