@@ -33,7 +33,8 @@ type Config struct {
 	LeaseDuration time.Duration
 	// StopUnsupported: no machine can be stopped.
 	StopUnsupported bool
-	// DriverPodRequired: disks are mounted and unmounted only while a pod of the driver runs on the machine.
+	// DriverPodRequired: disks are mounted and unmounted only while a pod of the driver runs on the machine. Without it,
+	// this holds for machines that had such a pod.
 	DriverPodRequired bool
 	// NoScheduler leaves pending pods to another scheduler.
 	NoScheduler bool

@@ -228,6 +228,24 @@ func TestDisksNeedTheDriversPod(t *testing.T) {
 	})
 }
 
+func TestMachineThatHadTheDriversPodNeedsOne(t *testing.T) {
+	inWorld(t, Config{Nodes: 2}, newDisk(), func(w *world) {
+		driver := newPod("driver")
+		driver.Labels = map[string]string{"app": DriverApp}
+		w.create(driver)
+		w.setGrace("driver", 30)
+		w.request("mock-0")
+		w.create(writer("db", "mock-0"))
+		w.at(1)
+		w.forget("db")
+		w.release("mock-0")
+		w.request("mock-1")
+		w.create(writer("next", "mock-1"))
+		w.expect("0 driver started, 0 driver sigterm, 0 driver exited, 0 disk mock-0 attached, 1 disk mock-0 detached, " +
+			"1 disk mock-1 attached, 1 next disk mounted, 1 next started")
+	})
+}
+
 func TestAttachmentOfEarlierProcessIsKnown(t *testing.T) {
 	objects := append(newDisk(), &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "to-mock-0", Finalizers: []string{attachFinalizer}},

@@ -29,6 +29,8 @@ type machine struct {
 	kubelets int
 	pods     map[types.UID]*pod
 
+	// hadDriver: a pod of the driver has run on the machine.
+	hadDriver bool
 	// nodeUID is the UID of the Node that the machine has registered, or "".
 	nodeUID types.UID
 	// reported is Node.status.volumesInUse as last written.

@@ -140,6 +140,7 @@ func (p *pod) run(ctx context.Context) bool {
 			p.started, p.running = now, true
 			p.machine.cloud.write(p.event(Started, ""))
 			if p.isDriver() {
+				p.machine.hadDriver = true
 				p.machine.notify()
 			}
 		}
@@ -242,9 +243,10 @@ func (p *pod) remove(ctx context.Context) bool {
 // isDriver reports whether the pod serves the disks of its node.
 func (p *pod) isDriver() bool { return p.seen != nil && p.seen.Labels["app"] == DriverApp }
 
-// driverRuns reports whether disks can be mounted and unmounted for the pod. The caller holds the lock.
+// driverRuns reports whether disks can be mounted and unmounted for the pod. A machine that had a pod of the driver
+// needs one. The caller holds the lock.
 func (m *machine) driverRuns(p *pod) bool {
-	if !m.cloud.config.DriverPodRequired || p.isDriver() {
+	if !m.cloud.config.DriverPodRequired && !m.hadDriver || p.isDriver() {
 		return true
 	}
 	for _, other := range m.pods {

@@ -46,24 +46,42 @@ func TestMachinesRunPodsAndDisks(t *testing.T) {
 }
 
 func TestGraceIsCountedFromDeletion(t *testing.T) {
-	c := join(t, 1)
-	c.deployment("patient", 1, `cloudmock.exeunt.io/exit-after: 2s`)
-	c.deployment("deaf", 1, `cloudmock.exeunt.io/ignore-sigterm: "true"`)
-	for app, grace := range map[string]int64{"patient": 30, "deaf": 3} {
-		pod := c.awaitReady(app, 1)[0]
-		c.deleteWithGrace(pod.Name, grace)
-		term := c.AwaitEvent(machines.Event{UID: pod.UID, Event: machines.Sigterm})
-		exit := c.AwaitEvent(machines.Event{UID: pod.UID, Event: machines.Exited})
-		want := min(2*time.Second, time.Duration(grace)*time.Second)
-		if app == "deaf" {
-			want = 3 * time.Second
-		}
-		if took := harness.Elapsed(term, exit); took < want || took > want+2*time.Second {
-			t.Errorf("%s exited %s after SIGTERM, want %s", app, took, want)
-		}
-		if killed := len(c.Events(machines.Event{UID: pod.UID, Event: machines.Sigkill})); (killed == 1) != (app == "deaf") {
-			t.Errorf("%s got SIGKILL %d times", app, killed)
-		}
+	for name, tc := range map[string]struct {
+		annotation string
+		graces     []int64 // of one deletion after the other
+		want       time.Duration
+		killed     bool
+	}{
+		"ends by itself":    {`cloudmock.exeunt.io/exit-after: 2s`, []int64{30}, 2 * time.Second, false},
+		"is killed":         {`cloudmock.exeunt.io/ignore-sigterm: "true"`, []int64{3}, 3 * time.Second, true},
+		"is shortened":      {`cloudmock.exeunt.io/ignore-sigterm: "true"`, []int64{30, 4}, 4 * time.Second, true},
+		"is not lengthened": {`cloudmock.exeunt.io/ignore-sigterm: "true"`, []int64{3, 700}, 3 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := join(t, 1)
+			c.deployment("web", 1, tc.annotation)
+			pod := c.awaitReady("web", 1)[0]
+			var term machines.Event
+			for _, grace := range tc.graces {
+				c.deleteWithGrace(pod.Name, grace)
+				term = c.AwaitEvent(machines.Event{UID: pod.UID, Event: machines.Sigterm})
+			}
+			exit := c.AwaitEvent(machines.Event{UID: pod.UID, Event: machines.Exited})
+			if took := harness.Elapsed(term, exit); took < tc.want || took > tc.want+2*time.Second {
+				t.Errorf("the pod exited %s after SIGTERM, want %s", took, tc.want)
+			}
+			want := "started sigterm exited"
+			if tc.killed {
+				want = "started sigterm sigkill exited"
+			}
+			if got := c.Story(machines.Event{UID: pod.UID}); got != want {
+				t.Errorf("pod: %s, want %s", got, want)
+			}
+			c.Until("the pod is gone", func() bool {
+				_, err := c.Client.CoreV1().Pods(c.Namespace).Get(c.Ctx, pod.Name, metav1.GetOptions{})
+				return apierrors.IsNotFound(err)
+			})
+		})
 	}
 }
 
