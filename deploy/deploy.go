@@ -32,9 +32,10 @@ var GarbageCollector embed.FS
 // GarbageCollectorAccount is the service account of the garbage collector.
 const GarbageCollectorAccount = "garbage-collector"
 
-// NodeTerminator are the manifests of node-terminator, which is optional, and of the NodeClaims.
+// NodeTerminator are the rights of node-terminator, which is optional, and the NodeClaims. The Deployment is not among
+// them: where all loops run, it would put pods on the nodes of a test.
 //
-//go:embed node-terminator/rbac.yaml node-terminator/serving-rbac.yaml node-terminator/deployment.yaml node-terminator/priority.yaml node-terminator/nodeclaim/crd.yaml
+//go:embed node-terminator/rbac.yaml node-terminator/serving-rbac.yaml node-terminator/priority.yaml node-terminator/nodeclaim/crd.yaml
 var NodeTerminator embed.FS
 
 // NodeTerminatorAccount is the service account of node-terminator.

@@ -16,9 +16,12 @@ var generators = map[string]func(t *testing.T) string{
 	"finalizers.md": finalizersPage,
 	"reasons.md":    reasonsPage,
 
-	"schemas/audit.schema.json":    auditSchema,
-	"schemas/forecast.schema.json": forecastSchema,
-	"schemas/why.schema.json":      whySchema,
+	"node-termination.md": terminationPage,
+
+	"schemas/audit.schema.json":            auditSchema,
+	"schemas/forecast.schema.json":         forecastSchema,
+	"schemas/node-termination.schema.json": terminationSchema,
+	"schemas/why.schema.json":              whySchema,
 }
 
 func TestGeneratedDocuments(t *testing.T) {

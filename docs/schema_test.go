@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/exeunt-io/exeunt/pkg/audit"
 	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
@@ -82,6 +83,9 @@ func (s schema) of(typ reflect.Type) node {
 		s.definitions[name] = node{"enum": values}
 		return node{"$ref": "#/$defs/" + name}
 	}
+	if typ == reflect.TypeFor[time.Time]() {
+		return node{"type": "string", "format": "date-time"}
+	}
 	switch typ.Kind() {
 	case reflect.String:
 		return node{"type": "string"}
@@ -105,7 +109,7 @@ func (s schema) of(typ reflect.Type) node {
 	}
 }
 
-// object returns the schema of a struct. All fields are always present.
+// object returns the schema of a struct. A field is always present, unless its tag says omitempty: then it is never null.
 func (s schema) object(typ reflect.Type) node {
 	properties, required := node{}, []string{}
 	for field := range fields(typ) {
@@ -113,11 +117,17 @@ func (s schema) object(typ reflect.Type) node {
 		if name == "-" || !field.IsExported() {
 			continue
 		}
-		if name == "" || options != "" {
-			s.t.Fatalf("field %s of %v: want a name and no options in the tag", field.Name, typ)
+		switch {
+		case name == "" || options != "" && options != "omitempty":
+			s.t.Fatalf("field %s of %v: want a name and no option but omitempty in the tag", field.Name, typ)
+		case options == "":
+			properties[name] = s.of(field.Type)
+			required = append(required, name)
+		case field.Type.Kind() == reflect.Pointer:
+			properties[name] = s.of(field.Type.Elem())
+		default:
+			properties[name] = s.of(field.Type)
 		}
-		properties[name] = s.of(field.Type)
-		required = append(required, name)
 	}
 	return node{"type": "object", "additionalProperties": false, "required": required, "properties": properties}
 }

@@ -84,7 +84,7 @@ func everything() values {
 			"enabled": true, "replicas": 3, "dryRun": true, "priorityClassName": "", "extraArgs": []any{"--concurrent-gc-syncs=10"},
 		}), "featureGates"),
 		"nodeTerminator": without(place(values{
-			"enabled": true, "replicas": 3, "priorityClassName": "", "extraArgs": []any{"--max-disrupted=2"}, "instances": "socket",
+			"enabled": true, "replicas": 3, "priorityClassName": "", "extraArgs": []any{"--concurrent-node-syncs=10"}, "instances": "socket",
 			"sidecar": values{"name": "machines", "image": "machines:v1", "volumeMounts": []any{values{"name": "keys", "mountPath": "/keys"}}},
 			"volumes": []any{values{"name": "keys", "emptyDir": values{}}},
 		}), "featureGates"),
@@ -128,7 +128,7 @@ func testFlags(t *testing.T, objects []*unstructured.Unstructured) {
 	for _, object := range objects {
 		for _, c := range containersOf(object) {
 			program := map[string]string{"pv-controller": "pv-controller", "csi-provisioner": "provisioner",
-				"csimock": "csimock"}[c.name]
+				"csimock": "csimock", "garbage-collector": "garbage-collector", "node-terminator": "node-terminator"}[c.name]
 			if program == "" {
 				continue
 			}

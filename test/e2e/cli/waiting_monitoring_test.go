@@ -21,7 +21,7 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 		func() bool { return strings.Contains(r.provisionerMetrics(), "\nexeunt_orphaned_volumes{") })
 	served := "\n" + r.controllerMetrics() + "\n" + r.provisionerMetrics()
 	for _, query := range harness.MonitoringQueries(t) {
-		if !query.OfGarbageCollector() { // test/e2e/garbage has a test for those
+		if !query.OfGarbageCollector() && !query.OfNodeTerminator() { // test/e2e/garbage and test/e2e/nodes have tests for those
 			query.ExpectServed(t, served)
 		}
 	}

@@ -22,9 +22,14 @@ func (q Query) OfGarbageCollector() bool {
 	return strings.HasPrefix(q.Metrics[0], "garbage_collector_")
 }
 
+// OfNodeTerminator reports whether node-terminator serves the metrics of the query.
+func (q Query) OfNodeTerminator() bool {
+	return strings.HasPrefix(q.Metrics[0], "node_terminator_")
+}
+
 var (
 	// metricName matches the names of metrics, and no label or function.
-	metricName = regexp.MustCompile(`\b(?:exeunt|workqueue|leader_election|controller|csi|pv_collector|garbage_collector)_[a-z_]+\b`)
+	metricName = regexp.MustCompile(`\b(?:exeunt|workqueue|leader_election|controller|csi|pv_collector|garbage_collector|node_terminator)_[a-z_]+\b`)
 	labelValue = regexp.MustCompile(`"[^"]*"`)
 )
 
