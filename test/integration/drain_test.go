@@ -268,7 +268,9 @@ func drainRemoves(t *testing.T, c *harness.Cluster) {
 	if now.Status.Phase != v1.PodFailed || conditionOf(now) != "DeletionByNodeTerminator" {
 		t.Errorf("phase %s, condition %q", now.Status.Phase, conditionOf(now))
 	}
-	result = r.await("two are counted", func(result drain.Result) bool { return result.Counts.Removed == 2 })
+	result = r.await("both are counted", func(result drain.Result) bool {
+		return result.Counts.Removed == 1 && result.Counts.Finished == 1
+	})
 	if len(result.CutShort) != 2 || leftOf(result, agent).Reason != string(pod.GoesWithNode) {
 		t.Errorf("%+v", result)
 	}

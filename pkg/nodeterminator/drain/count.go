@@ -39,6 +39,7 @@ func (n *Node) accept(r *tracked, sent *v1.Pod, action pod.Action, seconds int64
 		r.credit, named = byDeletion, true
 	case pod.Remove:
 		r.credit, named = byRemoval, named && n.endedEarly(sent)
+	default:
 	}
 	if entry.Missing > 0 && action != pod.Remove {
 		r.credit = cutShort
@@ -72,10 +73,11 @@ func (r *tracked) budgetName() string {
 // addCut adds the pod to the list, or replaces what the list says of it.
 func (n *Node) addCut(entry termination.CutShort) {
 	id := types.UID(entry.UID)
-	if entry.Missing > 0 && n.drainer.config.OnCutShort != nil {
+	at, listed := n.cut[id]
+	if entry.Missing > 0 && (!listed || n.cutShort[at].Missing == 0) && n.drainer.config.OnCutShort != nil {
 		n.drainer.config.OnCutShort(pod.Reason(entry.Reason))
 	}
-	if at, listed := n.cut[id]; listed {
+	if listed {
 		n.cutShort[at] = entry
 		return
 	}
@@ -124,6 +126,8 @@ func (n *Node) ended(r *tracked) {
 	switch credit := n.creditOf(r); {
 	case kind == pod.Mirror:
 		n.counts.WithNode++
+	case r.finished:
+		n.counts.Finished++
 	case credit == byEviction:
 		n.counts.Evicted++
 	case credit == byDeletion:
@@ -132,8 +136,6 @@ func (n *Node) ended(r *tracked) {
 		n.counts.CutShort++
 	case credit == byRemoval:
 		n.counts.Removed++
-	case r.finished:
-		n.counts.Finished++
 	case kind == pod.Daemon:
 		n.counts.WithNode++
 	case r.seenEnd || r.pod.DeletionTimestamp != nil:
@@ -189,6 +191,7 @@ func (n *Node) Restore(report termination.Report) {
 			n.counts.WithNode--
 		case pod.ContainersFinished:
 			n.counts.Finished--
+		default:
 		}
 	}
 	n.old = report.Left

@@ -80,7 +80,7 @@ const evictionSlots, forcedSlots = 64, 64
 // Drainer ends the pods of nodes. It is safe for concurrent use.
 type Drainer struct {
 	config Config
-	ctx    context.Context //nolint:containedctx // requests end with the drainer, not with a Reconcile
+	ctx    context.Context // requests end with the drainer, not with a Reconcile
 	clock  clock.WithDelayedExecution
 	// running counts watches and requests.
 	running sync.WaitGroup

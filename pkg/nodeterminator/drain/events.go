@@ -1,7 +1,7 @@
 package drain
 
 import (
-	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -21,7 +21,7 @@ func (n *Node) tellDisrupted(r *tracked, entry termination.CutShort) {
 	because := ""
 	switch pod.Reason(entry.Reason) {
 	case pod.BudgetBlocks:
-		because = fmt.Sprintf(", although the budget %s has no room", entry.Budget)
+		because = strings.TrimRight(", although no room is left in the budget "+entry.Budget, " ")
 	case pod.EvictionRefused:
 		because = ", although its eviction was refused: " + r.evictionText
 	case pod.DoNotDisrupt:
@@ -30,6 +30,7 @@ func (n *Node) tellDisrupted(r *tracked, entry termination.CutShort) {
 		because = ", because its namespace did not end"
 	case pod.RequestsPause:
 		because = ", because the API server took no evictions"
+	default:
 	}
 	n.drainer.config.Recorder.Eventf(r.pod, v1.EventTypeWarning, disrupted,
 		"node-terminator ends the pod for the termination of node %s, which%s: it gets %d s of its grace period of %d s%s",

@@ -73,7 +73,9 @@ type request struct {
 // group has the requests with the same guard.
 type group struct {
 	guard guard
-	ready requests
+	// limits are the budgets of the guard that are known: each answer looks at all groups.
+	limits []*budget
+	ready  requests
 }
 
 // budget is what is known of one PodDisruptionBudget.
@@ -122,12 +124,12 @@ func (q *queue) place(r *request, now time.Time) {
 	key := r.guard.key()
 	g := q.groups[key]
 	if g == nil {
-		g = &group{guard: r.guard, ready: requests{before: forcedBefore}}
+		g = &group{guard: r.guard, limits: q.known(r.guard), ready: requests{before: forcedBefore}}
 		q.groups[key] = g
-	}
-	for _, b := range q.known(r.guard) {
-		if b.tried.IsZero() {
-			b.tried = now
+		for _, b := range g.limits { // a budget that was full all day is not asked for its first pod
+			if now.After(b.tried.Add(retryBlocked)) {
+				b.tried = now
+			}
 		}
 	}
 	heap.Push(&g.ready, r)
@@ -202,7 +204,7 @@ var never = time.Unix(1<<40, 0)
 // opens returns from when the next pod of the group may be evicted, as far as is known.
 func (q *queue) opens(g *group) time.Time {
 	var at time.Time
-	for _, b := range q.known(g.guard) {
+	for _, b := range g.limits {
 		if b.inFlight != "" {
 			return never
 		}
@@ -303,8 +305,9 @@ func (q *queue) fill(g guard, hint time.Duration, now time.Time) {
 func (q *queue) setBudget(name string, allowed int, unhealthy bool, now time.Time) {
 	b := q.budgets[name]
 	if b == nil {
-		b = &budget{}
+		b = &budget{tried: now}
 		q.budgets[name] = b
+		q.relimit(name)
 	}
 	b.allowed, b.unhealthy = allowed, unhealthy
 	if allowed <= 0 && !unhealthy {
@@ -319,7 +322,20 @@ func (q *queue) setBudget(name string, allowed int, unhealthy bool, now time.Tim
 	q.promote(now)
 }
 
-func (q *queue) dropBudget(name string) { delete(q.budgets, name) }
+// dropBudget forgets the budget.
+func (q *queue) dropBudget(name string) {
+	delete(q.budgets, name)
+	q.relimit(name)
+}
+
+// relimit notes that the budget came or went.
+func (q *queue) relimit(name string) {
+	for _, g := range q.groups {
+		if slices.Contains(g.guard.budgets, name) {
+			g.limits = q.known(g.guard)
+		}
+	}
+}
 
 // pause sends nothing until the time.
 func (q *queue) pause(until time.Time) {

@@ -95,6 +95,14 @@ func TestFullBudgetIsAskedEach30Seconds(t *testing.T) {
 	expectTaken(t, q, at(71), "web-1")
 }
 
+func TestFirstPodOfFullBudgetWaits(t *testing.T) {
+	q := newQueue(10)
+	q.setBudget("web", 0, false, at(0))
+	q.set("web-1", at(1000), of("web"), at(500))
+	expectTaken(t, q, at(529))
+	expectTaken(t, q, at(530), "web-1")
+}
+
 func TestRefusedPodDelaysNoOther(t *testing.T) {
 	q := newQueue(10)
 	q.setBudget("web", 5, false, at(0))

@@ -34,10 +34,7 @@ func (n *Node) result(all []judged) Result {
 		if !j.next.IsZero() && (r.Next.IsZero() || j.next.Before(r.Next)) {
 			r.Next = j.next
 		}
-		switch pods := n.podsOf(j); {
-		case pods > r.Pods:
-			r.Pods = pods
-		}
+		r.Pods = max(r.Pods, n.podsOf(j))
 		n.count(&r.Counts, j)
 		r.Left = append(r.Left, n.left(j))
 		if strands(j) {

@@ -114,7 +114,8 @@ func (n *Node) see(p *v1.Pod) {
 	if !maps.Equal(r.pod.Labels, p.Labels) {
 		r.matched = -1
 	}
-	r.finished = r.finished || n.view.EndOf(p) == pod.Finished
+	// A removal makes the pod Failed first.
+	r.finished = r.finished || n.view.EndOf(p) == pod.Finished && !r.forcing && r.credit == notOurs
 	r.pod = p
 	if p.DeletionTimestamp != nil {
 		d.queue.drop(p.UID)
