@@ -42,11 +42,11 @@ help: ## Show this list
 .PHONY: build
 build: programs controlplane ## Build all programs into bin/ (the first time about 8 minutes on two cores)
 
-# bin/sandbox starts programs of a clone, and is not released.
+# bin/sandbox and bin/cloudmock are for a clone, and are not released.
 .PHONY: programs
 programs:
 	@echo "building $(PROGRAMS) sandbox $(VERSION) (the first time about a minute)"
-	@$(GO_BUILD) -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%) ./cmd/sandbox
+	@$(GO_BUILD) -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%) ./cmd/sandbox ./test/cloudmock
 
 .PHONY: apiserver
 apiserver: ## Build bin/kube-apiserver: upstream's, with graceful deletion of custom resources (the first time 10 minutes or more); KUBE=1.34 or 1.35; apiserver-image packs it
@@ -69,7 +69,7 @@ test-all: ## Run everything: race detector, models, upstream's programs and suit
 	@test/parts.sh $(ALL_PARTS)
 
 .PHONY: e2e
-e2e: build build-upstream cloudmock $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs,controlplanes) ## Run all end-to-end tests; PACKAGES=./test/e2e/storage chooses, KUBE=1.34 or 1.35 runs them on an older API server
+e2e: build build-upstream $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs,controlplanes) ## Run all end-to-end tests; PACKAGES=./test/e2e/storage chooses, KUBE=1.34 or 1.35 runs them on an older API server
 	@echo "running the end-to-end tests on Kubernetes $(KUBE_VERSION)"
 	@$(E2E) $(PACKAGES) && cat $(wildcard $(TABLES)) </dev/null
 

@@ -2,11 +2,8 @@ package harness
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -26,14 +23,11 @@ import (
 // Cloud is a running cloudmock: machines that are simulated nodes, see test/cloudmock/machines. Tests that share its
 // cluster share it, and each has nodes of its own.
 type Cloud struct {
-	// Socket is that of the machines.
-	Socket string
+	*sandbox.Cloud
 
-	process *sandbox.Process
-	dir     string
-	mu      sync.Mutex
-	taken   int
-	faults  map[string][]machines.Fault // by node
+	mu     sync.Mutex
+	taken  int
+	faults map[string][]machines.Fault // by node
 }
 
 // CloudMock is one test's use of a cloud.
@@ -96,33 +90,16 @@ func (c *CloudMock) IsReady(node string) bool {
 	})
 }
 
-// startCloud starts kube-controller-manager with all its loops, and the machines of the setup, and returns once all
-// have registered their Nodes. Nodes that are silent for 10 s are not ready, unless flags say otherwise.
-func (c *Cluster) startCloud(ctx context.Context, how Setup) (err error) {
-	if c.loops, err = c.Plane.StartControllerManager(ctx, "*", sandbox.Controller{Args: append([]string{
-		"--secure-port=0", "--kube-api-qps=5000", "--kube-api-burst=5000", "--node-monitor-grace-period=10s",
-		"--node-monitor-period=1s",
-	}, strings.Fields(how.LoopFlags)...)}); err != nil {
+// startCloud starts kube-controller-manager with all its loops, and the machines of the setup.
+func (c *Cluster) startCloud(ctx context.Context, how Setup) error {
+	if _, err := c.sandbox.StartNodeLoops(ctx, strings.Fields(how.LoopFlags)...); err != nil {
 		return err
 	}
-	c.Add(c.loops)
-	path, err := Binaries().Path("cloudmock")
-	if err != nil {
-		return err
-	}
-	c.cloud = &Cloud{dir: c.Dir, Socket: filepath.Join(c.Dir, "cloud.socket"), faults: map[string][]machines.Fault{}}
-	c.cloud.process, err = c.sandbox.Run(ctx, sandbox.Program{
-		Path: path, LogFile: filepath.Join(c.Dir, "cloudmock.log"), ReadyLine: "cloudmock: ready ",
-		Args: append([]string{
-			"--kubeconfig=" + c.Plane.AdminKubeconfig, "--socket=" + c.cloud.Socket,
-			"--log=" + c.cloud.file("events"), "--faults=" + c.cloud.file("faults"),
-			fmt.Sprintf("--nodes=%d", how.Machines), "--lease-duration=6s",
-		}, strings.Fields(how.MachineFlags)...),
-	})
+	flags := append([]string{"--lease-duration=6s"}, strings.Fields(how.MachineFlags)...)
+	cloud, err := c.sandbox.StartCloud(ctx, how.Machines, flags...)
+	c.cloud = &Cloud{Cloud: cloud, faults: map[string][]machines.Fault{}}
 	return err
 }
-
-func (c *Cloud) file(name string) string { return filepath.Join(c.dir, "cloud."+name) }
 
 // SetFaults replaces the faults of the test's nodes. They are in force a tenth of a second later.
 func (c *CloudMock) SetFaults(faults ...machines.Fault) {
@@ -135,17 +112,13 @@ func (c *CloudMock) SetFaults(faults ...machines.Fault) {
 	for _, fault := range faults {
 		c.faults[fault.Node] = append(c.faults[fault.Node], fault)
 	}
-	all := slices.Concat(slices.Collect(maps.Values(c.faults))...)
-	text, err := json.Marshal(all)
-	c.Must(err, "encode faults")
-	c.Must(os.WriteFile(c.file("new"), text, 0o600), "write faults")
-	c.Must(os.Rename(c.file("new"), c.file("faults")), "replace faults")
+	c.Must(c.Cloud.Cloud.SetFaults(slices.Concat(slices.Collect(maps.Values(c.faults))...)...), "set faults")
 }
 
 // Events returns what has happened to the test's nodes, and to what matches: fields that are empty match everything.
 func (c *CloudMock) Events(match machines.Event) []machines.Event {
 	c.T.Helper()
-	events, err := machines.ReadLog(c.file("events"))
+	events, err := c.Cloud.Cloud.Events()
 	c.Must(err, "read log of machines")
 	return slices.DeleteFunc(events, func(e machines.Event) bool {
 		return !slices.Contains(c.Nodes, e.Node) || !matches(match, e)

@@ -60,8 +60,7 @@ type Cluster struct {
 	Dir         string
 
 	sandbox *sandbox.Cluster
-	cloud   *Cloud           // nil without machines
-	loops   *sandbox.Process // all loops of kube-controller-manager, or nil
+	cloud   *Cloud // nil without machines
 	// restarts: an API server that begins refuses what it does not know the rights for yet.
 	restarts bool
 }
@@ -227,11 +226,7 @@ func (c *Cluster) halt() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	var killed error
-	if c.loops != nil { // SIGTERM is an error of kube-controller-manager
-		killed = c.sandbox.Kill(c.loops)
-	}
-	return errors.Join(killed, c.sandbox.Stop(ctx))
+	return c.sandbox.Stop(ctx)
 }
 
 // GrantUpstream gives upstream's programs the rights that its own manifests grant.
