@@ -41,7 +41,8 @@ func newDemoCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"kube-controller-manager and csi-provisioner, and compares what is left in the storage system.\n" +
 			"The exit status is 0 only if our programs leave nothing; upstream's results are only reported.\n" +
 			"In the story policy-race our programs have the admission policy, which needs Kubernetes 1.36.\n" +
-			"--story=grace compares kube-apiserver of Exeunt with upstream's, and needs \"make apiserver\".\n\n" +
+			"--story=grace compares kube-apiserver of Exeunt with upstream's, and needs \"make apiserver\".\n" +
+			"--story=node ends simulated nodes by kubectl drain and delete, and by node-terminator.\n\n" +
 			"Colors are on terminals only: NO_COLOR=1 turns them off, CLICOLOR_FORCE=1 turns them on everywhere.",
 		Args: terminal.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -142,7 +143,7 @@ func (f *storyFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.against, "against", "",
 		"`upstream` runs stories with our programs and with upstream's, which make build-upstream builds")
 	set.StringSliceVar(&f.names, "story", nil,
-		"stories to run with --against: killed, policy-race, pv-first, pvc-first, namespace (default: these), grace")
+		"stories to run with --against: killed, policy-race, pv-first, pvc-first, namespace (default: these), grace, node")
 	set.IntVar(&f.volumes, "volumes", 500, "number of volumes in the stories pv-first and pvc-first")
 }
 

@@ -56,7 +56,10 @@ With --node it runs kubelet and containerd on this machine, for pods that use vo
 the root user, and programs that "make node" builds in a clone of the repository.
 
 With --graceful-deletion it runs kube-apiserver of Exeunt, which gives custom resources the grace period
-of kubectl delete, and two controllers that honor it. That needs Linux, and "make apiserver".`
+of kubectl delete, and two controllers that honor it. That needs Linux, and "make apiserver".
+
+With --cloud-nodes=3 it runs simulated nodes with pods and a disk, and node-terminator, which ends the nodes
+that are deleted. That needs "make build-upstream".`
 
 // sandboxFlags are the flags of "sandbox".
 type sandboxFlags struct {
@@ -67,6 +70,8 @@ type sandboxFlags struct {
 	node   bool
 	// graceful: the cluster is for custom resources with a grace period, and has no volumes.
 	graceful bool
+	// cloudNodes is the number of simulated nodes. With one the cluster has node-terminator, and no csimock.
+	cloudNodes int
 }
 
 // newCommand returns the command.
@@ -80,6 +85,9 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if command.Flags().Changed("cloud-nodes") {
+				return flags.runCloud(command.Context(), streams)
+			}
 			return flags.runChosen(command.Context(), streams)
 		},
 	}
@@ -100,6 +108,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	set.BoolVar(&flags.keep, "keep", false, "keep data and logs at the end, and print their directory")
 	set.BoolVar(&flags.graceful, "graceful-deletion", false,
 		"run kube-apiserver of Exeunt and the controllers of examples/virtual-machine and examples/database instead of volumes")
+	set.IntVar(&flags.cloudNodes, "cloud-nodes", 0, "run this number of simulated nodes and node-terminator instead of volumes")
 	set.BoolVar(&flags.node, "node", false, "run a cluster with a real node (Linux, as root, after \"make node\")")
 	return command
 }

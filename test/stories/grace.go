@@ -24,8 +24,26 @@ const (
 	graceSeconds    = 10
 )
 
-// runOwn runs a story with an API server of its own: ours that with graceful deletion, upstream's that of the sandbox.
-func (r *runner) runOwn(ctx context.Context, story Story, pair demo.Pair) (result Result, err error) {
+// checkGrace returns an error if a program of the story is missing.
+func checkGrace(binaries sandbox.Binaries) error {
+	_, err := demo.ExamplePrograms(binaries, sandbox.VirtualMachine)
+	return err
+}
+
+// runGraces runs the story with one pair after the other.
+func (r *runner) runGraces(ctx context.Context, story Story) (results []Result, err error) {
+	for _, pair := range r.Pairs {
+		result, err := r.runGraceOf(ctx, story, pair)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+// runGraceOf runs the story with an API server of the pair: ours with graceful deletion, upstream's that of the sandbox.
+func (r *runner) runGraceOf(ctx context.Context, story Story, pair demo.Pair) (result Result, err error) {
 	result = Result{Story: story.Name, Pair: pair, NoVolumes: true}
 	program, err := demo.ExamplePrograms(r.Binaries, sandbox.VirtualMachine)
 	if err != nil {

@@ -83,17 +83,18 @@ func (c Config) checkPrograms() error {
 			return err
 		}
 	}
-	if len(own) > 0 {
-		_, err := demo.ExamplePrograms(c.Binaries, sandbox.VirtualMachine)
-		return err
+	for _, story := range own {
+		if err := story.programs(c.Binaries); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// split returns the stories that have an API server of their own, and the others.
+// split returns the stories that have clusters of their own, and the others.
 func (c Config) split() (own, shared []Story) {
 	for _, story := range c.Stories {
-		if story.ownServer {
+		if story.own != nil {
 			own = append(own, story)
 		} else {
 			shared = append(shared, story)
@@ -117,13 +118,11 @@ func (r *runner) run(ctx context.Context) ([]Result, error) {
 		if err := r.Printer.Begin(story); err != nil {
 			return nil, err
 		}
-		for _, pair := range r.Pairs {
-			result, err := r.runOwn(ctx, story, pair)
-			if err != nil {
-				return nil, err
-			}
-			results = append(results, result)
+		found, err := story.own(r, ctx, story)
+		if err != nil {
+			return nil, err
 		}
+		results = append(results, found...)
 	}
 	return results, nil
 }

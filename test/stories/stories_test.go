@@ -26,7 +26,7 @@ var results = []Result{
 func TestStoriesAreComplete(t *testing.T) {
 	names := map[string]bool{}
 	for _, story := range All() {
-		if story.Name == "" || story.What == "" || story.run == nil || names[story.Name] {
+		if story.Name == "" || story.What == "" || story.run == nil && story.own == nil || names[story.Name] {
 			t.Errorf("story %+v is incomplete or there twice", story)
 		}
 		names[story.Name] = true
@@ -80,15 +80,15 @@ func TestPromisedValueThatIsMissedIsNamed(t *testing.T) {
 	}
 }
 
-// make demo does not build kube-apiserver of Exeunt.
-func TestStoryWithItsOwnServerIsRunIfNamed(t *testing.T) {
-	chosen, err := Select([]string{"grace", "killed"})
+// make demo builds neither kube-apiserver of Exeunt nor waits for deadlines of nodes.
+func TestStoryWithItsOwnClusterIsRunIfNamed(t *testing.T) {
+	chosen, err := Select([]string{"node", "grace", "killed"})
 	own, shared := Config{Stories: chosen}.split()
-	if err != nil || len(own) != 1 || own[0].Name != "grace" || len(shared) != 1 {
+	if err != nil || len(own) != 2 || own[0].Name != "grace" || own[1].Name != "node" || len(shared) != 1 {
 		t.Errorf("%v, %v, %v", own, shared, err)
 	}
 	chosen, err = Select(nil)
-	if own, shared := (Config{Stories: chosen}).split(); err != nil || len(own) > 0 || len(shared) != len(All())-1 {
+	if own, shared := (Config{Stories: chosen}).split(); err != nil || len(own) > 0 || len(shared) != len(All())-2 {
 		t.Errorf("by default: %v, %v, %v", own, shared, err)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/exeunt-io/exeunt/test/demo"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // Story is something that an administrator or an accident does to volumes.
@@ -17,10 +20,11 @@ type Story struct {
 	Faults string
 	// admission: our programs have the admission policy of deploy/admission, upstream's have none.
 	admission bool
-	// ownServer: each pair has an API server of its own, ours that with graceful deletion, and there are no volumes. The
-	// story is run only if it is named.
-	ownServer bool
-	// run carries out the story. It returns what is measured beside the volumes that are left.
+	// own runs the story with all pairs in clusters of its own, without volumes of the mock driver; nil for the cluster of
+	// the other stories. The story is run only if it is named. programs returns an error if one is missing.
+	own      func(*runner, context.Context, Story) ([]Result, error)
+	programs func(sandbox.Binaries) error
+	// run carries out the story of a pair. It returns what is measured beside the volumes that are left.
 	run func(context.Context, *session) ([]Measure, error)
 }
 
@@ -64,20 +68,28 @@ func All() []Story {
 			run:    runNamespace,
 		},
 		{
-			Name:      "grace",
-			What:      "20 guests need 3 s to shut down, and are deleted with --grace-period=10; the default of their controller is 1 s",
-			ownServer: true,
-			run:       runGrace,
+			Name:     "grace",
+			What:     "20 guests need 3 s to shut down, and are deleted with --grace-period=10; the default of their controller is 1 s",
+			own:      (*runner).runGraces,
+			programs: checkGrace,
+			run:      runGrace,
+		},
+		{
+			Name: "node",
+			What: fmt.Sprintf("three nodes end within %s: three pods under one budget, one that ignores SIGTERM, one with "+
+				"do-not-disrupt, and a disk on a node whose kubelet is dead", nodePeriod),
+			own:      (*runner).runNodes,
+			programs: demo.CheckCloud,
 		},
 	}
 }
 
-// Select returns the named stories in the order of the table. Without names it returns all but those with a server of
-// their own, whose kube-apiserver takes minutes to build.
+// Select returns the named stories in the order of the table. Without names it returns all but those with clusters of
+// their own.
 func Select(names []string) ([]Story, error) {
 	all := All()
 	if len(names) == 0 {
-		return slices.DeleteFunc(all, func(story Story) bool { return story.ownServer }), nil
+		return slices.DeleteFunc(all, func(story Story) bool { return story.own != nil }), nil
 	}
 	var known []string
 	for _, story := range all {

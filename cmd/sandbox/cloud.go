@@ -1,0 +1,84 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/exeunt-io/exeunt/test/demo"
+	"github.com/exeunt-io/exeunt/test/sandbox"
+)
+
+// cloudHint are commands to copy into a terminal. Its verb stands for the log of the machines.
+const cloudHint = `The cluster has simulated nodes mock-0 and so on, whose machines node-terminator stops, and pods in the namespace shop:
+three under one budget, one that ignores SIGTERM, one that nobody may disrupt, and one with a disk.
+What happens to pods, disks and machines is in %s
+Set KUBECONFIG in another terminal and try:
+
+kubectl label node mock-0 exeunt.io/termination-grace-period=1m
+kubectl exeunt forecast node/mock-0         # what its pods would miss
+kubectl delete node mock-0 --wait=false     # drains, keeps budgets, and ends after a minute
+kubectl exeunt why node/mock-0              # what it waits for
+
+Ctrl-C stops everything and removes it.
+`
+
+// cloudNamespace has the pods on the simulated nodes.
+const cloudNamespace = "shop"
+
+// errCloudFlags: the cluster has no volumes of csimock.
+var errCloudFlags = errors.New("--cloud-nodes runs no csimock and no real node: leave out --faults, --feature-gates, --node and --graceful-deletion")
+
+// runCloud runs a cluster of simulated nodes until ctx ends.
+func (f sandboxFlags) runCloud(ctx context.Context, streams genericiooptions.IOStreams) error {
+	switch {
+	case f.cloudNodes < 1:
+		return errors.New("--cloud-nodes must be at least 1")
+	case f.faults != "" || len(f.gates) > 0 || f.node || f.graceful:
+		return errCloudFlags
+	}
+	if err := demo.CheckCloud(sandbox.Binaries{Dir: f.binDir}); err != nil {
+		return err
+	}
+	guarded, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	cluster, log, err := f.startCloud(guarded, streams, func(err error) { end(fmt.Errorf("%w: %w", errProgramEnded, err)) })
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(streams.Out, "export KUBECONFIG=%s\n", cluster.Kubeconfig())
+	fmt.Fprintf(streams.ErrOut, cloudHint, log)
+	<-guarded.Done()
+	err = cluster.Stop()
+	if cause := context.Cause(guarded); errors.Is(cause, errProgramEnded) {
+		return errors.Join(cause, err)
+	}
+	return err
+}
+
+// startCloud starts the cluster, and returns the log of its machines. If ctx ends before, the error is the cause.
+func (f sandboxFlags) startCloud(ctx context.Context, streams genericiooptions.IOStreams,
+	died func(error)) (*demo.Cluster, string, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, startTimeout,
+		fmt.Errorf("the cluster was not ready within %s", startTimeout))
+	defer cancel()
+	cluster, err := demo.StartCluster(limited, demo.ClusterConfig{Binaries: sandbox.Binaries{Dir: f.binDir}, Keep: f.keep,
+		Progress: demo.Progress{Out: streams.ErrOut}, Died: died})
+	if err != nil {
+		return nil, "", cmp.Or(context.Cause(ctx), err)
+	}
+	cloud, err := cluster.StartCloud(limited, f.cloudNodes)
+	for i := 0; i < f.cloudNodes && err == nil; i++ {
+		err = cluster.LabelNode(limited, fmt.Sprintf("mock-%d", i), map[string]string{"side": cloudNamespace, "pool": cloudNamespace})
+	}
+	if err == nil {
+		err = cluster.ApplyWorkloads(limited, cloudNamespace)
+	}
+	if err != nil {
+		return nil, "", errors.Join(cmp.Or(context.Cause(limited), err), cluster.Stop())
+	}
+	return cluster, cloud.EventLog(), nil
+}
