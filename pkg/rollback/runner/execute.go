@@ -24,10 +24,7 @@ const mostErrors = 10
 // execute saves the open entries, then removes and rewrites what may be removed and rewritten. It continues after an
 // error, and stops if the context ends, an answer does not come, or errors repeat.
 func (o *Options) execute(ctx context.Context, seen *observation) (changed bool, err error) {
-	if err := o.saveOpenEntries(seen); err != nil {
-		return false, err
-	}
-	if err := o.stopTerminator(ctx, seen); err != nil {
+	if err := o.prepare(ctx, seen); err != nil {
 		return false, err
 	}
 	var errs []error
@@ -50,6 +47,14 @@ func (o *Options) execute(ctx context.Context, seen *observation) (changed bool,
 		}
 	}
 	return changed, errors.Join(errs...)
+}
+
+// prepare does what has to be done before the first change.
+func (o *Options) prepare(ctx context.Context, seen *observation) error {
+	if err := o.saveOpenEntries(seen); err != nil {
+		return err
+	}
+	return o.stopTerminator(ctx, seen)
 }
 
 // changeItem removes or rewrites the item, unless it has changed since the decision.

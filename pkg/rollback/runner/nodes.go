@@ -23,12 +23,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-const (
-	// rollbackHolder holds the leader Lease of node-terminator while its finalizers are removed.
-	rollbackHolder = "exeunt-rollback"
-	// heldFor is how long after that no replica leads: the time to uninstall the program.
-	heldFor = 5 * time.Minute
-)
+// heldFor is how long no replica of node-terminator leads: the time to uninstall the program.
+const heldFor = 5 * time.Minute
 
 // ofTerminator are the annotations of node-terminator.
 var ofTerminator = []string{termination.InstanceAnnotation, termination.TimestampAnnotation}
@@ -84,7 +80,7 @@ func (s *observation) claims(ctx context.Context) []protected {
 // readTerminator finds out whether node-terminator leads.
 func (s *observation) readTerminator(ctx context.Context) {
 	lease, _ := cluster.Get(ctx, s.reader, cluster.Leases, cluster.ControlPlane, cluster.NodeTerminatorLease)
-	if lease == nil || blocker.LeaseHolder(lease) == "" || blocker.LeaseHolder(lease) == rollbackHolder {
+	if lease == nil || blocker.LeaseHolder(lease) == "" || blocker.LeaseHolder(lease) == standby {
 		return
 	}
 	at := cluster.GotAt(ctx, s.reader, cluster.Leases, cluster.ControlPlane, cluster.NodeTerminatorLease)
@@ -178,8 +174,8 @@ func release(ctx context.Context, objects patcher, name string, object metav1.Ob
 	return written, nil
 }
 
-// stopTerminator takes the Lease of node-terminator, and waits until its leader has stopped: it would add each finalizer
-// again. No replica leads until the program is uninstalled, or the Lease has run out.
+// stopTerminator takes the Lease of node-terminator as a standby Lease, and waits until its leader has stopped: it would
+// add each finalizer again. No replica leads until the program is uninstalled, or the Lease has run out.
 func (o *Options) stopTerminator(ctx context.Context, seen *observation) error {
 	removes := slices.ContainsFunc(seen.nodes.items, func(i Item) bool { return i.decision.Removes() })
 	if seen.terminator == nil || !removes {
@@ -205,7 +201,7 @@ func (o *Options) stopTerminator(ctx context.Context, seen *observation) error {
 func takenLease(lease *coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
 	taken := lease.DeepCopy()
 	metav1.SetMetaDataAnnotation(&taken.ObjectMeta, leader.AcquiredFrom, lease.ResourceVersion)
-	taken.Spec.HolderIdentity = ptr.To(rollbackHolder)
+	taken.Spec.HolderIdentity = ptr.To(standby)
 	taken.Spec.LeaseDurationSeconds = ptr.To(int32(heldFor / time.Second))
 	taken.Spec.AcquireTime, taken.Spec.RenewTime = &metav1.MicroTime{Time: now}, &metav1.MicroTime{Time: now}
 	return taken

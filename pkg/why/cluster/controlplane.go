@@ -12,8 +12,8 @@ const (
 	NodeTerminatorLease = "node-terminator"
 )
 
-// StandbyHolder holds the Lease of deploy/pv-controller/standby. It is no replica: all replicas of
-// pv-controller wait until a user deletes that Lease.
+// StandbyHolder holds the Lease of deploy/pv-controller/standby, and that of node-terminator once "exeunt rollback nodes"
+// has taken it. It is no replica: all replicas wait until a user deletes that Lease, or it runs out.
 const StandbyHolder = "standby"
 
 // IsControlPlaneLease reports whether the leader Lease of the name belongs to a program of the

@@ -255,10 +255,11 @@ func leaseEnd(lease coordinationv1.Lease) time.Time { return blocker.LeaseEnd(&l
 // leaseHolder returns the identity of the leader, "" if the Lease is released.
 func leaseHolder(lease coordinationv1.Lease) string { return blocker.LeaseHolder(&lease) }
 
-// isStandby reports whether the Lease is that of deploy/pv-controller/standby, which no replica holds.
+// isStandby reports whether no replica holds the Lease: it is that of deploy/pv-controller/standby, or one that "exeunt
+// rollback nodes" has taken.
 func isStandby(lease coordinationv1.Lease) bool {
-	return lease.Namespace == cluster.ControlPlane && lease.Name == cluster.PVControllerLease &&
-		leaseHolder(lease) == cluster.StandbyHolder
+	return lease.Namespace == cluster.ControlPlane && leaseHolder(lease) == cluster.StandbyHolder &&
+		(lease.Name == cluster.PVControllerLease || lease.Name == cluster.NodeTerminatorLease)
 }
 
 // besideStandby returns the state of a controller beside its standby Lease, which is no sign of life.

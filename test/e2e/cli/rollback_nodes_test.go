@@ -72,7 +72,7 @@ func TestRollbackOfNodes(t *testing.T) {
 		t.Errorf("the node is %+v", node.ObjectMeta)
 	}
 	lease, err := l.client.CoordinationV1().Leases(cluster.ControlPlane).Get(l.ctx, cluster.NodeTerminatorLease, metav1.GetOptions{})
-	if err != nil || *lease.Spec.HolderIdentity != "exeunt-rollback" {
+	if err != nil || *lease.Spec.HolderIdentity != cluster.StandbyHolder {
 		t.Errorf("the Lease is %+v, %v", lease, err)
 	}
 	l.addNode("dying", nil, foreign, termination.Finalizer)
