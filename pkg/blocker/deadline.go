@@ -9,7 +9,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
 
-// Deadline is that of a deletion with a grace period, or of a forced deletion.
+// Deadline is that of a deletion with a grace period, of a forced deletion, or of a node.
 type Deadline struct {
 	// Requested is when the deletion was requested, and Time when its grace period ends, in RFC 3339. A forced deletion
 	// has the same time twice.
@@ -18,8 +18,10 @@ type Deadline struct {
 	// Forced: the user asked to end the object at once.
 	Forced bool `json:"forced"`
 	// Source is FromField for deletionTimestamp and deletionGracePeriodSeconds, FromAnnotation for the annotation
-	// exeunt.io/deletion-window.
+	// exeunt.io/deletion-window. The deadline of a node is in an annotation, or is that of its label or its claim.
 	Source Source `json:"source"`
+	// Key names the annotation or the field, if it is none of an object in its grace period.
+	Key string `json:"-"`
 }
 
 // DeadlineOf returns the deadline of the object's deletion, nil for an object that lives or was deleted without a grace
@@ -39,6 +41,9 @@ func DeadlineOf(object metav1.Object) *Deadline {
 
 // Where names the field or the annotation that has the deadline.
 func (d Deadline) Where() string {
+	if d.Key != "" {
+		return d.Key
+	}
 	if d.Source == FromField {
 		return "metadata.deletionTimestamp"
 	}

@@ -33,6 +33,12 @@ const (
 	KubeletStopping
 	NodeUnreachable
 	NodeGone
+	BudgetFull
+	DoNotDisrupt
+	EvictionRefused
+	PodsGoFirst
+	MachineRuns
+	NodeEnded
 	ControllerActs
 	ControllerFails
 	ControllerGone
@@ -199,6 +205,42 @@ var descriptions = [...]Description{
 		Meaning: "The node object does not exist: no kubelet will stop the pod or detach the volume, and no provisioner of the node will delete the disk.",
 		Look:    "kubectl get nodes.",
 		Force:   "If the machine still runs, its processes still write to the volume.",
+	},
+	BudgetFull: {
+		Name:    "BudgetFull",
+		Meaning: "The node is drained, and a PodDisruptionBudget allows no eviction of the pod now.",
+		Look:    "kubectl get poddisruptionbudgets; why other pods of the budget are not Ready.",
+		Force:   "More pods of the application are away at once than its budget allows: it may lose service, or its quorum.",
+	},
+	DoNotDisrupt: {
+		Name:    "DoNotDisrupt",
+		Meaning: "The node is drained, and the pod says karpenter.sh/do-not-disrupt.",
+		Look:    "The annotation of the pod.",
+		Force:   "The work that the pod must not interrupt is lost.",
+	},
+	EvictionRefused: {
+		Name:    "EvictionRefused",
+		Meaning: "The node is drained, and the API server or a webhook refuses the eviction or the deletion of the pod.",
+		Look:    "The budgets that select the pod: more than one refuses each eviction; the events of the pod and of the node.",
+		Force:   "Whatever refuses the eviction guards the pod no more.",
+	},
+	PodsGoFirst: {
+		Name:    "PodsGoFirst",
+		Meaning: "The node is drained in an order: ordinary pods, critical ones, volumes, DaemonSets. The pod waits for its turn.",
+		Look:    "The other pods and attachments of the node.",
+		Force:   "What the pod does for others, such as unmounting their volumes, is not done.",
+	},
+	MachineRuns: {
+		Name:    "MachineRuns",
+		Meaning: "Pods or volumes of the node can be freed only once its machine is proven to be off, and it is not.",
+		Look:    "The events of the node; the machine; the program that stops it.",
+		Force:   "A machine that runs writes to disks that another node attaches: the data is damaged.",
+	},
+	NodeEnded: {
+		Name:    "NodeEnded",
+		Meaning: "The node is gone. The report of node-terminator says which pods were cut short, and what is left.",
+		Look:    "The ConfigMap with the report, which is kept for three days.",
+		Force:   "Nothing: nothing waits.",
 	},
 	ControllerActs: {
 		Name:    "ControllerActs",

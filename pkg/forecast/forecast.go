@@ -22,7 +22,8 @@ func (w *World) Of() (Report, error) {
 	}
 	r := Report{
 		Node: w.Node.Name, UID: string(w.Node.UID), Now: rfc3339(w.Now), Terminating: w.terminating(),
-		Period: short(p.period.String()), PeriodFrom: p.from, Deadline: rfc3339(p.deadline.End),
+		Requested: rfc3339(w.requested()),
+		Period:    short(p.period.String()), PeriodFrom: p.from, Deadline: rfc3339(p.deadline.End),
 		GraceEnds: rfc3339(p.times.GraceEnds), Stop: rfc3339(p.times.Stop), Late: p.times.Late,
 		Pods: []Pod{}, Disks: w.disks(pod.View{Now: w.Now, Times: p.times, Tainted: p.tainted, Silent: w.Silent}),
 		Notes: append([]string{}, p.notes...), Incomplete: []string{},

@@ -30,6 +30,8 @@ type Report struct {
 	Now string `json:"now"`
 	// Terminating: the node is being deleted. Its deadline is that of the deletion.
 	Terminating bool `json:"terminating"`
+	// Requested is R, "" for a node that is not being deleted.
+	Requested string `json:"requested"`
 	// Period is T, "Never" without a deadline; PeriodFrom says where it was read, "" if nothing names one.
 	Period     string `json:"period"`
 	PeriodFrom string `json:"periodFrom"`

@@ -67,7 +67,11 @@ func (e *Explorer) explain(ctx context.Context, ref cluster.Ref) (blocker.Report
 			return blocker.Report{}, err
 		}
 		name := blocker.Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Group: ref.Resource.Group}
-		return blocker.Report{Object: name, Verdict: blocker.Gone}.Normalized(), nil
+		gone := blocker.Report{Object: name, Verdict: blocker.Gone}
+		if ref.Kind == "Node" && ref.Resource.Group == "" {
+			gone.Blockers = nodes.Ended(ctx, e.reader, e.commands, ref.Name)
+		}
+		return gone.Normalized(), nil
 	case cluster.Unseen: // the error may tell why
 	}
 	t := &tree{Explorer: e, seen: map[types.UID]bool{}}
@@ -97,6 +101,9 @@ func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured
 	}
 	report := blocker.Report{Object: cluster.ObjectOf(object), Since: storage.WaitsSince(object),
 		Deadline: blocker.DeadlineOf(object), Blockers: found}.Normalized()
+	if report.Deadline == nil {
+		report.Deadline = nodes.DeadlineOf(ctx, e.reader, object)
+	}
 	report.Verdict = blocker.Worst(report.Blockers)
 	if len(found) == 0 && object.GetDeletionTimestamp() != nil { // it goes just now
 		report.Verdict = blocker.Waiting
@@ -154,7 +161,7 @@ func isAsked(object *unstructured.Unstructured) bool {
 
 // Finalizer returns the blocker of one finalizer.
 func (t *tree) Finalizer(ctx context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
-	if explain, special := t.finalizers[finalizer]; special { // of Kubernetes, which reads no deadline
+	if explain, special := t.finalizers[finalizer]; special { // their controllers read no deadline of a window
 		return explain(ctx, t, object, finalizer)
 	}
 	gvk := object.GroupVersionKind()

@@ -54,6 +54,17 @@ var cloud = []Family{
 		Source: "https://github.com/kubernetes-sigs/karpenter/blob/main/pkg/apis/v1/labels.go",
 	},
 	{
+		Name: "Exeunt", Finalizers: []string{"exeunt.io/node-termination"},
+		Kinds:      []string{"Node", "NodeClaim.karpenter.sh"},
+		Controller: nodeTerminator,
+		When: "the node is drained and its volumes are detached, or its deadline has come and its machine is proven to be off; " +
+			"at once if the node lost its label",
+		Alive: "the Deployment exeunt-system/node-terminator and the Lease kube-system/node-terminator",
+		Force: "pods that run are not ended cleanly, disks stay attached for minutes, and the machine runs on and is paid for; " +
+			"what runs on it may write to a disk that another node attaches",
+		Source: "https://github.com/exeunt-io/exeunt/blob/main/pkg/termination/termination.go",
+	},
+	{
 		Name: "Karpenter", Finalizers: []string{"karpenter.k8s.aws/termination"},
 		Controller: karpenter,
 		When:       "no NodeClaim uses the EC2NodeClass, and its instance profile and launch templates are deleted",
@@ -154,6 +165,12 @@ var awsLoadBalancer = Controller{
 // eksAutoMode sets the same finalizers, and runs outside of the cluster.
 var eksAutoMode = Controller{Name: "EKS Auto Mode", ControlPlane: true, RunsIn: "AWS, outside of the cluster",
 	Needs: []string{"ingressclassparams.eks.amazonaws.com"}}
+
+var nodeTerminator = Controller{
+	Name: "node-terminator", Images: []string{"node-terminator"}, Commands: []string{"node-terminator"},
+	Labels: map[string]string{"app.kubernetes.io/name": "node-terminator", "app.kubernetes.io/part-of": "exeunt"},
+	Leases: []string{"node-terminator"}, Namespaces: []string{"exeunt-system"},
+}
 
 var karpenter = Controller{
 	Name: "karpenter", Images: []string{"karpenter/controller"},

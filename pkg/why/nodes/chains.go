@@ -3,6 +3,7 @@ package nodes
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 )
 
@@ -14,5 +15,7 @@ func Chains() map[schema.GroupKind]chain.Chain {
 
 // Finalizers returns the chains of finalizers that objects of any kind may have.
 func Finalizers() map[string]chain.FinalizerChain {
-	return map[string]chain.FinalizerChain{}
+	return map[string]chain.FinalizerChain{
+		termination.Finalizer: explainTermination, karpenterFinalizer: explainTermination,
+	}
 }

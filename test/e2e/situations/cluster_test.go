@@ -80,6 +80,7 @@ var rights = []rbacv1.PolicyRule{
 	rule("", "nodes"),
 	rule("", "services"), rule("", "secrets"), rule("apps", "deployments", "statefulsets", "daemonsets"),
 	rule("coordination.k8s.io", "leases"), rule("discovery.k8s.io", "endpointslices"),
+	rule("policy", "poddisruptionbudgets"),
 	rule("storage.k8s.io", "volumeattachments", "csidrivers", "csinodes"), rule("storage.k8s.io", "storageclasses"),
 	rule("apiregistration.k8s.io", "apiservices"), rule("apiextensions.k8s.io", "customresourcedefinitions"),
 	rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
@@ -94,7 +95,7 @@ var rights = []rbacv1.PolicyRule{
 var objectRights = []rbacv1.PolicyRule{{
 	APIGroups: []string{"keda.sh", "ray.io", "kueue.x-k8s.io", "kubevirt.io", "monitoring.coreos.com",
 		"acme.cert-manager.io", "elbv2.k8s.aws", "networking.k8s.io", "situations.example", "operator.victoriametrics.com",
-		"grafana.integreatly.org", "opentelemetry.io"},
+		"grafana.integreatly.org", "opentelemetry.io", "karpenter.sh"},
 	Resources: []string{"*"}, Verbs: []string{"get", "list"},
 }, {
 	APIGroups: []string{"pulumi.com", "rabbitmq.com", "infra.contrib.fluxcd.io", "argoproj.io",
