@@ -193,6 +193,9 @@ func (t *terminator) lead(ctx context.Context, term controller.Term) error {
 	drainer := drain.New(ctx, drain.Config{Client: t.clients.Objects, Evictions: evictions, Forced: forced,
 		Budgets: t.budgets, NamespaceEnds: t.ends, Recorder: t.recorder, Leading: term.Leading,
 		Notify: func(node string) { c.Notify(node) }})
+	if err := drainer.Register(legacyregistry.Registerer()); err != nil {
+		return err
+	}
 	c = nodeterminator.New(nodeterminator.Config{Client: t.clients.Objects, Caches: t.caches, Drainer: pods{drainer},
 		Provider: providers[t.instances], Instances: t.machines, Recorder: t.recorder, Clock: t.clock,
 		Namespace: t.namespace, Claims: t.claims, Leading: term.Leading})

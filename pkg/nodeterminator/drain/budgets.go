@@ -1,7 +1,9 @@
 package drain
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -111,6 +113,9 @@ func isReady(p *v1.Pod) bool {
 	})
 }
 
+// budgetsTimeout is how long a drainer waits for the budgets. Without them it would try pods that are blocked.
+const budgetsTimeout = 5 * time.Second
+
 // watchBudgets follows the budgets, and returns a function that ends that.
 func (d *Drainer) watchBudgets() func() {
 	informer := d.config.Budgets
@@ -124,6 +129,9 @@ func (d *Drainer) watchBudgets() func() {
 	if err != nil { // only of an informer that has stopped
 		return func() {}
 	}
+	ctx, cancel := context.WithTimeout(d.ctx, budgetsTimeout)
+	defer cancel()
+	cache.WaitFor(ctx, "", registration.HasSyncedChecker())
 	return func() { _ = informer.RemoveEventHandler(registration) }
 }
 

@@ -44,8 +44,8 @@ func (n *Node) accept(r *tracked, sent *v1.Pod, action pod.Action, seconds int64
 	if entry.Missing > 0 && action != pod.Remove {
 		r.credit = cutShort
 	}
-	if action != pod.Evict && d.config.OnForced != nil {
-		d.config.OnForced(obstacle)
+	if action != pod.Evict {
+		d.deletions.WithLabelValues(string(obstacle)).Inc()
 	}
 	if named {
 		n.addCut(entry)
@@ -73,11 +73,7 @@ func (r *tracked) budgetName() string {
 // addCut adds the pod to the list, or replaces what the list says of it.
 func (n *Node) addCut(entry termination.CutShort) {
 	id := types.UID(entry.UID)
-	at, listed := n.cut[id]
-	if entry.Missing > 0 && (!listed || n.cutShort[at].Missing == 0) && n.drainer.config.OnCutShort != nil {
-		n.drainer.config.OnCutShort(pod.Reason(entry.Reason))
-	}
-	if listed {
+	if at, listed := n.cut[id]; listed {
 		n.cutShort[at] = entry
 		return
 	}

@@ -70,11 +70,11 @@ func TestPodsBeforeFirstActionAreNotCounted(t *testing.T) {
 func TestEndBeforeAnswerIsOurs(t *testing.T) {
 	inWorld(t, 1000, func(w *world) {
 		hold := make(chan struct{})
-		w.answer = func(r sentRequest) *answer {
+		w.script(func(r sentRequest) *answer {
 			w.end(r.name)
 			<-hold
 			return &answer{code: 201, status: &metav1.Status{Status: metav1.StatusSuccess}}
-		}
+		})
 		w.pod("app", 30)
 		w.at(1)
 		w.expectCounts(termination.Counts{})
@@ -86,10 +86,10 @@ func TestEndBeforeAnswerIsOurs(t *testing.T) {
 
 func TestLostAnswerShowsInCondition(t *testing.T) {
 	inWorld(t, 1000, func(w *world) {
-		w.answer = func(r sentRequest) *answer {
+		w.script(func(r sentRequest) *answer {
 			w.carryOut(r)
 			return &answer{}
-		}
+		})
 		w.pod("app", 30)
 		w.at(1)
 		w.end("app")

@@ -2,9 +2,11 @@ package drain
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -36,9 +38,6 @@ type Config struct {
 	Leading func() bool
 	// Notify is called with the name of a node that is to be reconciled. It must not block.
 	Notify func(node string)
-	// OnForced and OnCutShort count pods that were deleted by force, and pods that got less than their grace period. They
-	// may be nil.
-	OnForced, OnCutShort func(reason pod.Reason)
 }
 
 // View is what a termination says of the pods of a node.
@@ -84,6 +83,8 @@ type Drainer struct {
 	clock  clock.WithDelayedExecution
 	// running counts watches and requests.
 	running sync.WaitGroup
+	// deletions counts pods that were deleted by force.
+	deletions *prometheus.CounterVec
 
 	// mu guards everything below, and all nodes.
 	mu      sync.Mutex
@@ -99,15 +100,28 @@ type Drainer struct {
 	closed bool
 }
 
-// New returns a drainer whose watches and requests end with the context.
+// New returns a drainer whose watches and requests end with the context. It waits some seconds for the budgets.
 func New(ctx context.Context, config Config) *Drainer {
 	d := &Drainer{config: config, ctx: ctx, clock: config.Clock, nodes: map[string]*Node{}, records: map[types.UID]*tracked{},
-		matcher: matcher{}, queue: newQueue(evictionSlots)}
+		matcher: matcher{}, queue: newQueue(evictionSlots), deletions: newDeletions()}
 	if d.clock == nil {
 		d.clock = clock.RealClock{}
 	}
 	context.AfterFunc(ctx, d.watchBudgets())
 	return d
+}
+
+func newDeletions() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "node_terminator_forced_deletions_total",
+		Help: "Pods that were deleted without an eviction, by what kept them from being evicted."}, []string{"reason"})
+}
+
+// Register registers the metric of the drainer.
+func (d *Drainer) Register(registry prometheus.Registerer) error {
+	if err := registry.Register(d.deletions); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	return nil
 }
 
 // Wait waits until all watches and requests have ended, after the context has.

@@ -3,10 +3,12 @@ package drain
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,14 +44,12 @@ func TestForcedDeletionsPassHungEvictions(t *testing.T) {
 		full(w)
 		w.pod("blocked", 90)
 		never := make(chan struct{})
-		w.answer = refusing("POST", func() *answer { return &answer{release: never} })
+		w.script(refusing("POST", func() *answer { return &answer{release: never} }))
 		for i := range evictionSlots {
 			w.pod(fmt.Sprintf("hung-%d", i), 30, func(p *v1.Pod) { p.Namespace, p.Status.Phase = "default", v1.PodPending })
 		}
-		w.result()
-		w.requests = nil
 		w.at(9.9)
-		w.expectRequests()
+		w.forgetRequests()
 		w.at(10)
 		w.expectRequests("10.0 PATCH blocked status 0", "10.0 DELETE blocked 90")
 	})
@@ -59,7 +59,7 @@ func TestForcedDeletionsPassHungEvictions(t *testing.T) {
 func TestHungEvictionIsForcedAtDeadline(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
 		never := make(chan struct{})
-		w.answer = refusing("POST", func() *answer { return &answer{release: never} })
+		w.script(refusing("POST", func() *answer { return &answer{release: never} }))
 		w.pod("early", 80)
 		w.expectRequests("0.0 POST early eviction 80")
 		w.at(20)
@@ -74,7 +74,7 @@ func TestHungEvictionIsForcedAtDeadline(t *testing.T) {
 func TestEvictionAtDeadlineHasHalfSecond(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
 		never := make(chan struct{})
-		w.answer = refusing("POST", func() *answer { return &answer{release: never} })
+		w.script(refusing("POST", func() *answer { return &answer{release: never} }))
 		w.pod("app", 100)
 		w.at(0.4)
 		w.expectRequests("0.0 POST app eviction 100")
@@ -85,14 +85,14 @@ func TestEvictionAtDeadlineHasHalfSecond(t *testing.T) {
 
 func TestOverloadedServerPausesEvictionsOnly(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
-		w.answer = refusing("POST", func() *answer { return &answer{code: 429, text: "Too many requests", retry: 7} })
+		w.script(refusing("POST", func() *answer { return &answer{code: 429, text: "Too many requests", retry: 7} }))
 		w.pod("a", 30)
 		w.pod("b", 97)
 		w.expectRequests("0.0 POST a eviction 30")
 		w.expectReason("b", pod.RequestsPause)
 		w.at(3)
 		w.expectRequests("3.0 PATCH b status 0", "3.0 DELETE b 97")
-		w.answer = nil
+		w.script(nil)
 		w.at(6.9)
 		w.expectRequests()
 		w.at(7)
@@ -102,12 +102,12 @@ func TestOverloadedServerPausesEvictionsOnly(t *testing.T) {
 
 func TestUnreachableServerIsAskedEachSecond(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
-		w.answer = func(sentRequest) *answer { return &answer{} }
+		w.script(func(sentRequest) *answer { return &answer{} })
 		w.pod("a", 30)
 		w.pod("b", 30)
 		w.at(1)
 		w.expectRequests("0.0 POST a eviction 30", "1.0 POST a eviction 30", "1.0 POST b eviction 30")
-		w.answer = nil
+		w.script(nil)
 		w.at(2)
 		w.expectRequests("2.0 POST a eviction 30", "2.0 POST b eviction 30")
 	})
@@ -116,11 +116,11 @@ func TestUnreachableServerIsAskedEachSecond(t *testing.T) {
 // client-go repeats a 429 with Retry-After by itself, unless it is told not to.
 func TestBlockedEvictionIsNotRepeatedByClient(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
-		w.answer = refusing("POST", func() *answer {
+		w.script(refusing("POST", func() *answer {
 			a := fullBudget("web")
 			a.retry, a.status.Details.RetryAfterSeconds = 10, 10
 			return a
-		})
+		}))
 		w.pod("app", 30)
 		w.at(4.9)
 		w.expectRequests("0.0 POST app eviction 30")
@@ -135,7 +135,7 @@ func TestBlockedEvictionIsNotRepeatedByClient(t *testing.T) {
 func TestRefusedDeletionIsRetriedAndNamed(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
 		full(w)
-		w.answer = refusing("DELETE", func() *answer { return refusal(403, "denied by a webhook") }, "kept")
+		w.script(refusing("DELETE", func() *answer { return refusal(403, "denied by a webhook") }, "kept"))
 		w.pod("kept", 100)
 		w.pod("other", 99)
 		w.at(1)
@@ -152,16 +152,19 @@ func TestRefusedDeletionIsRetriedAndNamed(t *testing.T) {
 		w.at(100)
 		w.expectRequests("7.0 DELETE kept 93", "15.0 DELETE kept 85", "31.0 DELETE kept 69", "61.0 DELETE kept 39", "91.0 DELETE kept 9")
 		w.expectNoEvent()
-		w.answer = nil
+		w.script(nil)
 		w.at(121)
 		w.expectRequests("121.0 DELETE kept 1")
 		w.expectEvent("Disrupted", "1 s of its grace period of 100 s")
+		if got := testutil.ToFloat64(w.drainer.deletions.WithLabelValues(string(pod.BudgetBlocks))); got != 2 {
+			t.Errorf("%v pods were deleted by force, want 2", got)
+		}
 	})
 }
 
 func TestRemovalThatIsRefusedKeepsPod(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
-		w.answer = refusing("DELETE", func() *answer { return refusal(403, "denied by a webhook") })
+		w.script(refusing("DELETE", func() *answer { return refusal(403, "denied by a webhook") }))
 		w.pod("kept", 30)
 		w.at(2.9)
 		if pods := w.result().Pods; pods != node.Unawaited {
@@ -171,7 +174,7 @@ func TestRemovalThatIsRefusedKeepsPod(t *testing.T) {
 		if pods := w.result().Pods; pods != node.Kept {
 			t.Errorf("after three refusals: %v", pods)
 		}
-		w.answer = nil
+		w.script(nil)
 		w.at(7)
 		if result := w.result(); result.Pods != node.NoPods || result.Counts.Removed != 1 {
 			t.Errorf("%+v", result)
@@ -181,28 +184,26 @@ func TestRemovalThatIsRefusedKeepsPod(t *testing.T) {
 
 // A process that was frozen, or does not lead any more, must not remove a pod: its machine may run again.
 func TestPodIsRemovedByLeaderOnly(t *testing.T) {
-	leading := false
+	var leading atomic.Bool
 	inWorld(t, 100, func(w *world) {
 		w.pod("app", 30)
 		w.at(5)
 		w.expectRequests()
-		w.mu.Lock()
-		leading = true
-		w.mu.Unlock()
+		leading.Store(true)
 		w.at(6)
 		w.expectRequests("6.0 PATCH app status 0", "6.0 DELETE app 0")
 	}, func(w *world) {
 		w.view.Proven = true
-		w.config.Leading = func() bool { return leading }
+		w.config.Leading = leading.Load
 	})
 }
 
 func TestRevokedProofStopsRemoval(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
-		w.answer = refusing("DELETE", func() *answer { return refusal(500, "internal error") })
+		w.script(refusing("DELETE", func() *answer { return refusal(500, "internal error") }))
 		w.pod("app", 30)
 		w.expectRequests("0.0 PATCH app status 0", "0.0 DELETE app 0")
-		w.answer = nil
+		w.script(nil)
 		w.setView(func(v *View) { v.Proven = false })
 		w.at(1)
 		w.expectRequests("0.0 POST app eviction 30")
@@ -257,12 +258,12 @@ func TestOverduePodIsNotAwaited(t *testing.T) {
 func TestReplacedPodIsAnotherPod(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
 		hold := make(chan struct{})
-		w.answer = refusing("POST", func() *answer { return &answer{release: hold} })
+		w.script(refusing("POST", func() *answer { return &answer{release: hold} }))
 		w.pod("app", 30)
 		w.end("app")
 		w.pod("app", 30, func(p *v1.Pod) { p.UID = "another" })
 		w.expectRequests("0.0 POST app eviction 30", "0.0 POST app eviction 30")
-		w.answer = nil
+		w.script(nil)
 		close(hold) // the first is refused for its UID
 		w.at(1)
 		if counts := w.result().Counts; counts != (termination.Counts{Others: 1, Left: 1}) {
@@ -274,9 +275,9 @@ func TestReplacedPodIsAnotherPod(t *testing.T) {
 
 func TestAcceptedEvictionWithoutEffectIsRepeated(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
-		w.answer = func(sentRequest) *answer {
+		w.script(func(sentRequest) *answer {
 			return &answer{code: 201, status: &metav1.Status{Status: metav1.StatusSuccess}}
-		}
+		})
 		w.pod("app", 30)
 		w.at(29.9)
 		w.expectRequests("0.0 POST app eviction 30")
@@ -308,7 +309,7 @@ func TestNodeWithAnotherUIDIsAnotherNode(t *testing.T) {
 		if same != w.node || other == w.node {
 			t.Error("the node is not told by its UID")
 		}
-		if _, err := w.node.Reconcile(t.Context(), w.view); err == nil {
+		if _, err := w.node.Reconcile(t.Context(), View{}); err == nil {
 			t.Error("a node that was replaced is drained")
 		}
 		w.drainer.Forget("n")

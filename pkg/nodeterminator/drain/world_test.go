@@ -123,6 +123,20 @@ func (w *world) start(ctx context.Context, running *sync.WaitGroup) *world {
 	return w
 }
 
+// script has requests answered by the function, and carried out if it is nil or returns nil.
+func (w *world) script(answers func(sentRequest) *answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer = answers
+}
+
+// forgetRequests forgets the requests so far.
+func (w *world) forgetRequests() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests = nil
+}
+
 func (w *world) wake() {
 	select {
 	case w.changed <- struct{}{}:
