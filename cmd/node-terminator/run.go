@@ -196,6 +196,7 @@ func (t *terminator) lead(ctx context.Context, term controller.Term) error {
 	if err := drainer.Register(legacyregistry.Registerer()); err != nil {
 		return err
 	}
+	defer drainer.Wait()
 	c = nodeterminator.New(nodeterminator.Config{Client: t.clients.Objects, Caches: t.caches, Drainer: pods{drainer},
 		Provider: providers[t.instances], Instances: t.machines, Recorder: t.recorder, Clock: t.clock,
 		Namespace: t.namespace, Claims: t.claims, Leading: term.Leading})

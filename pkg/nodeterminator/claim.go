@@ -51,6 +51,10 @@ func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node
 		return c.deleteNode(ctx, n, one)
 	case !one.deleting() && n.DeletionTimestamp != nil && termination.Protected(n):
 		return c.deleteClaim(ctx, one)
+	case n.DeletionTimestamp == nil:
+		if write := c.describeClaim(n, &observation{}); write != nil {
+			return write(ctx)
+		}
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ import (
 const (
 	// deadlineInvalid is the reason of the event about a label, or a period of a claim, that is not served.
 	deadlineInvalid = "DeadlineInvalid"
+	// providerFailed is the reason of the event about a call of the provider that failed.
+	providerFailed = "ProviderFailed"
 	// expiringReason is Karpenter's.
 	expiringReason = "TerminationGracePeriodExpiring"
 	// patience is how long a node may wait before an event says for what: most drains are shorter.
@@ -42,9 +44,13 @@ func (c *Controller) report(n *v1.Node, t *nodeTermination, o *observation, d no
 	} else {
 		c.reporter.Withdraw(n.UID)
 	}
+	if err := o.evidence.failure(); err != nil {
+		c.reporter.ReportFailure(n, controller.WarningEvent(providerFailed, "The provider fails: "+err.Error()))
+	}
 	if t != nil && d.Reason != node.NotServed && d.Reason != node.OwnedByOthers {
 		t.update(n, o, d)
 		c.metrics.count(t, o)
+		t.summarize()
 		c.reports.offer(t.report)
 	}
 }

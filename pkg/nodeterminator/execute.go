@@ -46,10 +46,7 @@ func (c *Controller) execute(ctx context.Context, n *v1.Node, t *nodeTermination
 	case node.Unmark:
 		return true, c.unmark(ctx, n, t)
 	case node.DeleteInstance:
-		if _, err := c.live(ctx, n); err != nil {
-			return false, err
-		}
-		t.machine.Delete()
+		return false, c.deleteInstance(ctx, n, t)
 	case node.Release, node.HandOver:
 		return false, c.release(ctx, n, t)
 	case node.Abandon:
@@ -202,6 +199,9 @@ func isTime(text string, at time.Time) bool {
 
 // stop has the machine stopped. Nothing but the live read of the Node precedes it.
 func (c *Controller) stop(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) error {
+	if !t.machine.MayStop() {
+		return nil
+	}
 	if _, err := c.live(ctx, n); err != nil {
 		return err
 	}
@@ -211,6 +211,18 @@ func (c *Controller) stop(ctx context.Context, n *v1.Node, t *nodeTermination, o
 			c.metrics.stopDelay.Observe(c.Clock.Now().Sub(o.times.Stop).Seconds())
 		}
 	}
+	return nil
+}
+
+// deleteInstance has the machine deleted. No volume is attached to it.
+func (c *Controller) deleteInstance(ctx context.Context, n *v1.Node, t *nodeTermination) error {
+	if !t.machine.MayDelete() {
+		return nil
+	}
+	if _, err := c.live(ctx, n); err != nil {
+		return err
+	}
+	t.machine.Delete()
 	return nil
 }
 
@@ -254,7 +266,10 @@ func (c *Controller) release(ctx context.Context, n *v1.Node, t *nodeTermination
 		return err
 	}
 	if t != nil {
-		t.released = true
+		t.released, t.report.Phase = true, termination.PhaseEnded
+		if t.report.UID != "" {
+			c.reports.offer(t.report)
+		}
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ var (
 		"How far the clock of this process is ahead of the API server, in seconds.", nil, nil)
 )
 
-// metrics are those of the controller. Those about pods that were deleted by force are of package drain.
+// metrics are those of the controller. Package drain has those of forced deletions.
 type metrics struct {
 	controller *Controller
 	cutShort   *prometheus.CounterVec
@@ -28,8 +28,7 @@ type metrics struct {
 func newMetrics(c *Controller) *metrics {
 	return &metrics{controller: c,
 		cutShort: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "node_terminator_pods_cut_short_total",
-			Help: "Pods that got less than their grace period, or were deleted against a budget or do-not-disrupt, by reason."},
-			[]string{"reason"}),
+			Help: "Pods that got less than their grace period, by reason."}, []string{"reason"}),
 		stopDelay: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "node_terminator_stop_delay_seconds",
 			Help:    "Time from the deadline of a node to the first call that stops its machine, in seconds.",
 			Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2, 5, 15, 60, 300}}),
@@ -49,12 +48,11 @@ func (c *Controller) Register(registry prometheus.Registerer) error {
 // count counts the pods of a termination that were cut short since the last time.
 func (m *metrics) count(t *nodeTermination, o *observation) {
 	for _, cut := range o.pods.CutShort {
-		if !t.counted[cut.UID] {
+		if cut.Missing > 0 && !t.counted[cut.UID] {
 			t.counted[cut.UID] = true
 			m.cutShort.WithLabelValues(cut.Reason).Inc()
 		}
 	}
-	t.summarize()
 }
 
 // Describe sends the descriptions of the metrics that are computed.

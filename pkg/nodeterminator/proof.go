@@ -90,3 +90,11 @@ func (e evidence) instanceOf() node.Instance {
 	}
 	return node.Unknown
 }
+
+// failure returns why the last call of the provider failed, nil if it did not.
+func (e evidence) failure() error {
+	if e.machine.State != "" {
+		return nil
+	}
+	return e.machine.Err
+}

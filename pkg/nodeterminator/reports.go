@@ -28,6 +28,8 @@ const (
 	reportAge = 72 * time.Hour
 	// reportTimeout is how long a request may take.
 	reportTimeout = 10 * time.Second
+	// readTimeout is how long the read of an earlier report may take.
+	readTimeout = 2 * time.Second
 	// lastReport is how long a stop waits for reports.
 	lastReport = time.Second
 )
@@ -92,12 +94,13 @@ func reportName(uid types.UID) string { return "node-termination-" + string(uid)
 
 // read returns the report of the node, nil if there is none.
 func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout) // the node waits for it
 	defer cancel()
 	stored, err := r.client.Get(ctx, reportName(uid), metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
+	r.keep(stored.Name, stored.CreationTimestamp.Time)
 	report := &termination.Report{}
 	if err := json.Unmarshal([]byte(stored.Data[termination.ReportKey]), report); err != nil {
 		return nil, fmt.Errorf("read report %s: %w", stored.Name, err)
@@ -312,7 +315,7 @@ func (t *nodeTermination) update(n *v1.Node, o *observation, d node.Decision) {
 		end := o.deadline.End
 		r.Deadline = &end
 	}
-	r.Phase, r.Reason = termination.PhaseDraining, string(d.Reason)
+	r.Phase, r.Reason = termination.PhaseDraining, string(d.Reason)+because(o.evidence.failure())
 	if phase, known := phases[d.Reason]; known {
 		r.Phase = phase
 	}

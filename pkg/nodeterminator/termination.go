@@ -38,7 +38,7 @@ type nodeTermination struct {
 	synced, beforeDaemons bool
 	// released: this process removed the finalizer.
 	released bool
-	// counted are the pods whose cut is in the metrics.
+	// counted are the pods whose cut is in the metrics, of this process or of an earlier one.
 	counted map[string]bool
 	// stopped: Stop was called once.
 	stopped bool
@@ -86,6 +86,9 @@ func (c *Controller) begin(n *v1.Node) *nodeTermination {
 		if report, err := c.reports.read(ctx, n.UID); err == nil && report != nil {
 			t.report = *report
 			t.pods.Restore(*report)
+			for _, cut := range report.CutShort {
+				t.counted[cut.UID] = true
+			}
 		}
 	}
 	c.mu.Lock()

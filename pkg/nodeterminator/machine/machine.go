@@ -181,11 +181,22 @@ func (m *Machine) nextPause(changed bool, limit time.Duration) time.Duration {
 	return wait
 }
 
-// Stop calls Stop in the background, unless such a call is in flight or failed just now. It reports whether it did.
+// MayStop reports whether Stop would call the provider: no such call is in flight or failed just now.
+func (m *Machine) MayStop() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mayStop()
+}
+
+func (m *Machine) mayStop() bool {
+	return !m.stopping && !m.view.NoStop && m.ctx.Err() == nil && !time.Now().Before(m.view.StopAfter)
+}
+
+// Stop calls Stop in the background, if it may. It reports whether it did.
 func (m *Machine) Stop() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.stopping || m.view.NoStop || m.ctx.Err() != nil || time.Now().Before(m.view.StopAfter) {
+	if !m.mayStop() {
 		return false
 	}
 	m.stopping = true
@@ -211,11 +222,22 @@ func (m *Machine) stop(epoch int, began time.Time) {
 	time.AfterFunc(wait, m.notify)
 }
 
-// Delete calls Delete in the background, unless such a call is in flight.
+// MayDelete reports whether Delete would call the provider.
+func (m *Machine) MayDelete() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mayDelete()
+}
+
+func (m *Machine) mayDelete() bool {
+	return !m.deleting && !m.view.Deleted && m.ctx.Err() == nil && !time.Now().Before(m.view.StopAfter)
+}
+
+// Delete calls Delete in the background, if it may.
 func (m *Machine) Delete() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.deleting || m.view.Deleted || m.ctx.Err() != nil || time.Now().Before(m.view.StopAfter) {
+	if !m.mayDelete() {
 		return
 	}
 	m.deleting = true

@@ -1,0 +1,144 @@
+package nodeterminator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/termination"
+)
+
+// writes counts the writes of ConfigMaps.
+func writes(client *fake.Clientset) int {
+	count := 0
+	for _, action := range client.Actions() {
+		if action.GetVerb() == "create" || action.GetVerb() == "patch" {
+			count++
+		}
+	}
+	return count
+}
+
+// stored returns the report of node n, an empty one if there is none.
+func stored(t *testing.T, client *fake.Clientset) termination.Report {
+	t.Helper()
+	var report termination.Report
+	one, err := client.CoreV1().ConfigMaps("exeunt-system").Get(context.Background(), "node-termination-u", metav1.GetOptions{})
+	if err != nil {
+		return report
+	}
+	if err := json.Unmarshal([]byte(one.Data[termination.ReportKey]), &report); err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func reportOf(phase termination.Phase, evicted int) termination.Report {
+	return termination.Report{Node: "n", UID: "u", Phase: phase, Counts: termination.Counts{Evicted: evicted}}
+}
+
+func TestReportIsWrittenOnceInFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		r := newReports(client, "exeunt-system")
+		stop := r.start(t.Context())
+		for i := range 100 {
+			r.offer(reportOf(termination.PhaseDraining, i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if got := writes(client); got > 3 {
+			t.Errorf("%d writes in 10 s", got)
+		}
+		r.finish(reportOf(termination.PhaseEnded, 100))
+		synctest.Wait()
+		if got := stored(t, client); got.Phase != termination.PhaseEnded || got.Counts.Evicted != 100 {
+			t.Errorf("the last report is %+v", got)
+		}
+		before := writes(client)
+		r.offer(reportOf(termination.PhaseEnded, 100))
+		time.Sleep(time.Minute)
+		if got := writes(client) - before; got > 1 {
+			t.Errorf("%d writes that change nothing", got)
+		}
+		stop()
+	})
+}
+
+func TestUnchangedReportIsNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		r := newReports(client, "exeunt-system")
+		for range 100 {
+			report := reportOf(termination.PhaseStopping, 1)
+			report.OverdueSeconds = int64(time.Now().Second())
+			r.offer(report)
+			time.Sleep(time.Second)
+		}
+		if got := writes(client); got != 1 {
+			t.Errorf("%d writes", got)
+		}
+	})
+}
+
+func TestRefusedReportHoldsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("the namespace is being deleted")
+		})
+		r := newReports(client, "exeunt-system")
+		stop := r.start(t.Context())
+		began := time.Now()
+		r.offer(reportOf(termination.PhaseDraining, 1))
+		r.finish(reportOf(termination.PhaseEnded, 1))
+		stop()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		time.Sleep(time.Hour)
+		if got := writes(client); got > 3 {
+			t.Errorf("%d writes", got)
+		}
+	})
+}
+
+func TestReportIsDeletedAtItsAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		labels := map[string]string{termination.ReportLabel: "n"}
+		old := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node-termination-u", Namespace: "exeunt-system", Labels: labels,
+			CreationTimestamp: metav1.Time{Time: time.Now().Add(-71 * time.Hour)}}}
+		other := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "exeunt-system"}}
+		client := fake.NewClientset(old, other)
+		r := newReports(client, "exeunt-system")
+		stop := r.start(t.Context())
+		names := func() string {
+			list, err := client.CoreV1().ConfigMaps("exeunt-system").List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, one := range list.Items {
+				text += one.Name + " "
+			}
+			return text
+		}
+		time.Sleep(59 * time.Minute)
+		if got := names(); got != "node-termination-u other " {
+			t.Errorf("after 71 h 59 m: %s", got)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := names(); got != "other " {
+			t.Errorf("after 72 h: %s", got)
+		}
+		stop()
+	})
+}
