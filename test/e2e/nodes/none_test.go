@@ -25,11 +25,16 @@ func rows(t *testing.T, e *ending, tests map[string]func(*testing.T, *ending)) {
 }
 
 func TestRowsWithoutProvider(t *testing.T) {
-	rows(t, startEnding(t, 8, "--instances=none"), map[string]func(*testing.T, *ending){
+	rows(t, startEnding(t, 12, "--instances=none"), map[string]func(*testing.T, *ending){
 		"#01 first action and end":          firstAction,
 		"#05 invalid label":                 invalidLabel,
 		"#07 label removed before deletion": labelRemoved,
 		"#55 handed over at E":              handedOver,
+		"#55 the kubelet is silent":         silentKubelet,
+		"#06 a claim is deleted":            claimDeleted,
+		"#06 a claim goes with its node":    claimGoesWithNode,
+		"#06 a claim without the label":     claimWithoutLabel,
+		"#60 a claim of Karpenter":          karpentersClaim,
 	})
 }
 
@@ -107,4 +112,19 @@ func handedOver(t *testing.T, e *ending) {
 		t.Error("the pod was removed before the node")
 	}
 	e.awaitPhase(uid, termination.PhaseEnded)
+}
+
+func silentKubelet(t *testing.T, e *ending) {
+	name := e.take("15m")
+	pod := e.pod(name, "stuck", stuck)
+	e.fault(machines.Fault{Node: name, Kind: machines.KubeletDead})
+	e.Until("the node is not ready", func() bool { return !e.IsReady(name) })
+	deleted := e.delete(name)
+	e.awaitGone(name)
+	if took := time.Since(deleted); took > 5*time.Second {
+		t.Errorf("the node was handed over after %v", took)
+	}
+	if now := e.getPod(pod.Name); now == nil || now.UID != pod.UID {
+		t.Error("the pod was removed before the node")
+	}
 }

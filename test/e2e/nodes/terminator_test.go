@@ -29,6 +29,7 @@ import (
 var (
 	oneMi         = resource.MustParse("1Mi")
 	updateOptions = metav1.UpdateOptions{}
+	mergePatch    = types.MergePatchType
 )
 
 // ending is a cloud whose nodes node-terminator ends.
@@ -46,7 +47,11 @@ func startEnding(t *testing.T, nodes int, flags ...string) *ending {
 	t.Helper()
 	mock := harness.OwnCloud(t, harness.Setup{NoPrograms: true, Machines: nodes}, nodes, harness.Within(3*harness.Timeout))
 	e := &ending{cloud: cloud{mock}, taken: &atomic.Int32{}, faults: &faults{}}
-	e.Must(sandbox.Apply(e.Ctx, e.Plane.RESTConfig(), deploy.NodeTerminator), "apply manifests")
+	for _, file := range []string{"rbac.yaml", "nodeclaim/crd.yaml"} { // the program runs beside the cluster
+		text, err := deploy.NodeTerminator.ReadFile("node-terminator/" + file)
+		e.Must(err, "read manifest")
+		e.Must(sandbox.ApplyYAML(e.Ctx, e.Plane.RESTConfig(), text), "apply manifest")
+	}
 	for _, flag := range flags {
 		e.args = append(e.args, strings.ReplaceAll(flag, "SOCKET", e.Socket))
 	}
