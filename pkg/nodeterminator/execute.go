@@ -232,12 +232,21 @@ func (c *Controller) markOutOfService(ctx context.Context, n *v1.Node, t *nodeTe
 	if err != nil {
 		return err
 	}
-	before := t.lease.View().Renewals
-	if view, err := t.lease.Read(ctx); err != nil || view.Renewals != before {
-		return errors.Join(err, errNotAsObserved)
+	if err := t.stillSilent(ctx); err != nil {
+		return err
 	}
 	return c.patch(ctx, live, t, patch.ForVersion(live).TestDeletion(live).Set("/spec/taints",
 		tainted(live, v1.TaintNodeOutOfService, termination.OutOfServiceValue, v1.TaintEffectNoExecute, c.Clock.Now())))
+}
+
+// stillSilent returns an error if a live read of the Lease shows a renewal.
+func (t *nodeTermination) stillSilent(ctx context.Context) error {
+	before := t.lease.View().Renewals
+	view, err := t.lease.Read(ctx)
+	if err != nil || view.Renewals != before {
+		return errors.Join(err, errNotAsObserved)
+	}
+	return nil
 }
 
 // unmark takes our taint out-of-service back: the machine runs.
@@ -253,6 +262,11 @@ func (c *Controller) release(ctx context.Context, n *v1.Node, t *nodeTermination
 	live, err := c.live(ctx, n)
 	if err != nil {
 		return err
+	}
+	if t != nil && t.proof.given { // without the Node, all its pods and attachments are freed
+		if err := t.stillSilent(ctx); err != nil {
+			return err
+		}
 	}
 	change := patch.For(live).TestDeletion(live)
 	if live.DeletionTimestamp == nil {

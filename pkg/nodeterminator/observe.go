@@ -76,6 +76,9 @@ func (c *Controller) hasBegun(n *v1.Node, t *nodeTermination) bool {
 // those of two clocks.
 const clockTolerance = 10 * time.Second
 
+// readPause is the time after a live read of a Lease that failed.
+const readPause = time.Second
+
 // firstAction returns when the first action of the deletion was written, the zero time before. A taint that is older than
 // the request is not ours.
 func (c *Controller) firstAction(n *v1.Node) time.Time {
@@ -118,13 +121,7 @@ func (c *Controller) observeMachine(ctx context.Context, n *v1.Node, t *nodeTerm
 	o.evidence = c.evidenceOf(n, t)
 	v := t.proof.judge(o.evidence)
 	if v.complete {
-		if _, err := t.lease.Read(ctx); err == nil {
-			o.evidence = c.evidenceOf(n, t)
-			v = t.proof.judge(o.evidence)
-		}
-		if err := c.isLeading(); v.complete && err == nil {
-			t.proof.given, v.proof = true, node.Given
-		}
+		v = c.verify(ctx, n, t, o, v)
 	}
 	if v.lied && o.evidence.machine.Off > 0 {
 		t.machine.Reset()
@@ -135,6 +132,19 @@ func (c *Controller) observeMachine(ctx context.Context, n *v1.Node, t *nodeTerm
 	o.state.NoStop, o.state.Deleted = o.evidence.machine.NoStop, o.evidence.machine.Deleted
 	o.state.Silent = isSilent(n, o.evidence)
 	o.state.Marked = o.evidence.ours || o.evidence.others
+}
+
+// verify gives the proof if a live read shows no renewal either.
+func (c *Controller) verify(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation, v verdict) verdict {
+	if _, err := t.lease.Read(ctx); err != nil || c.isLeading() != nil {
+		c.loop.EnqueueAfter(n.Name, readPause)
+		return v
+	}
+	o.evidence = c.evidenceOf(n, t)
+	if v = t.proof.judge(o.evidence); v.complete {
+		t.proof.given, v.proof = true, node.Given
+	}
+	return v
 }
 
 func (c *Controller) evidenceOf(n *v1.Node, t *nodeTermination) evidence {

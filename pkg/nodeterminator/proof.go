@@ -17,11 +17,14 @@ type evidence struct {
 	shared bool
 }
 
+// byHand reports whether an administrator says that the machine is off, and no provider that it runs.
+func (e evidence) byHand() bool { return e.others && e.machine.State != instances.Running }
+
 // off reports whether somebody says that the machine is off.
-func (e evidence) off() bool { return e.others || e.machine.Off > 0 && !e.shared }
+func (e evidence) off() bool { return e.byHand() || e.machine.Off > 0 && !e.shared }
 
 // confirmed reports whether this was said twice, or by an administrator.
-func (e evidence) confirmed() bool { return e.others || e.machine.Off > 1 && !e.shared }
+func (e evidence) confirmed() bool { return e.byHand() || e.machine.Off > 1 && !e.shared }
 
 // silent reports whether the kubelet has been silent for as long as a proof needs.
 func (e evidence) silent() bool { return e.lease.Synced && e.lease.Unchanged >= e.lease.Proving() }

@@ -63,6 +63,9 @@ func TestProof(t *testing.T) {
 			{evidence: evidence{lease: silent(2, 0), others: true}, want: node.Begun},
 			{evidence: evidence{lease: silent(14, 0), others: true}, want: node.Begun, complete: true, read: true},
 			{evidence: evidence{lease: silent(15, 0), others: true}, want: node.Given}},
+		"an administrator's taint, the provider says that the machine runs": {
+			{evidence: evidence{lease: silent(100, 0), others: true, machine: running}},
+			{evidence: evidence{lease: silent(101, 0), others: true}, want: node.Begun, complete: true}},
 		"#56 the taint before the machine was off": {
 			{evidence: evidence{lease: silent(2, 0), others: true}, want: node.Begun},
 			{evidence: evidence{lease: silent(0, 1), others: true}, want: node.NoProof},
