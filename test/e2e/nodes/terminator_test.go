@@ -45,7 +45,14 @@ type ending struct {
 // startEnding starts a cloud and node-terminator with these flags.
 func startEnding(t *testing.T, nodes int, flags ...string) *ending {
 	t.Helper()
-	mock := harness.OwnCloud(t, harness.Setup{NoPrograms: true, Machines: nodes}, nodes, harness.Within(3*harness.Timeout))
+	return startEndingWith(t, harness.Setup{}, nodes, flags...)
+}
+
+// startEndingWith is startEnding with further flags of the machines and of kube-controller-manager.
+func startEndingWith(t *testing.T, setup harness.Setup, nodes int, flags ...string) *ending {
+	t.Helper()
+	setup.NoPrograms, setup.Machines = true, nodes
+	mock := harness.OwnCloud(t, setup, nodes, harness.Within(3*harness.Timeout))
 	e := &ending{cloud: cloud{mock}, taken: &atomic.Int32{}, faults: &faults{}}
 	for _, file := range []string{"rbac.yaml", "nodeclaim/crd.yaml"} { // the program runs beside the cluster
 		text, err := deploy.NodeTerminator.ReadFile("node-terminator/" + file)
