@@ -31,7 +31,9 @@ const statusLong = `status says whether volumes are protected against a leak: fo
 version and the gate as image and arguments say, and how many volumes with policy Delete have
 the finalizer of their provisioner (SAFE), or would leave their disks behind if they were
 deleted before their claims (LEAK). It also shows leader Leases by the clock of the API
-server, the provisioning journal, the admission policy, and which loops write phases.
+server, the provisioning journal, the admission policy, which loops write phases, and nodes with
+the label or the finalizer of node-terminator: whether it lives and has its rights, which labels
+are not served, and which nodes are past their deadline.
 
 It changes nothing, and needs nothing of Exeunt in the cluster. A provisioner without pods,
 as in a managed cluster, is found by its Lease, else by the volume that was created last.
@@ -129,6 +131,10 @@ func (f *statusFlags) run(ctx context.Context, streams genericiooptions.IOStream
 func protectionOutcome(report status.Report) error {
 	switch report.Protection {
 	case status.ProtectionOn:
+		if report.Nodes != nil && len(report.Nodes.Findings) > 0 {
+			return terminal.ExitError{Code: exitWaiting,
+				Err: errors.New("nodes cannot end as they should: the lines with \"!\" below NODES say why")}
+		}
 		return nil
 	case status.ProtectionUnknown:
 		return terminal.ExitError{Code: exitWaiting,

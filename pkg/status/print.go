@@ -56,6 +56,9 @@ func (r *Report) text(wide bool, columns int) string {
 	b.WriteString("\n")
 	writeWrapped(&b, columns, "ADMISSION POLICY: "+r.Policy.describe())
 	writeWrapped(&b, columns, "LOOPS: "+r.Loops.describe())
+	if r.Nodes != nil {
+		t.nodes(r.Nodes)
+	}
 	if r.BeforeSwitch != nil {
 		t.beforeSwitch(r.BeforeSwitch)
 	}
@@ -166,6 +169,17 @@ func (t table) journals(journals []Journal) {
 			}
 			t.row(widths, j.Driver, entry.Claim, entry.State, since)
 		}
+	}
+}
+
+// nodes writes the nodes of node-terminator, and what is not as it should be.
+func (t table) nodes(n *Nodes) {
+	writeWrapped(t.Builder, t.columns, "NODES: "+n.describe())
+	for _, finding := range n.Findings {
+		writeWrapped(t.Builder, t.columns, "! "+finding)
+	}
+	for _, sentence := range n.Unseen {
+		writeWrapped(t.Builder, t.columns, "not seen: "+sentence)
 	}
 }
 

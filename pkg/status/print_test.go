@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
 )
 
@@ -20,7 +21,9 @@ func fullReport() Report {
 		Journals: []Journal{{Driver: long,
 			Entries: []Entry{{Claim: long, State: "unresolved", Since: "x", AgeSeconds: 7200}}}, {Driver: "d"}},
 		Policy: Policy{State: "present", Bound: true, Drivers: []string{strings.Repeat("driver ", 30)}},
-		Loops:  Loops{Writers: "both", Evidence: []string{strings.Repeat("evidence ", 30)}},
+		Nodes: &Nodes{Labeled: 3, Protected: 2, Terminating: 1, Program: "gone", Findings: []string{strings.Repeat("node ", 30) + "\nexeunt rollback nodes"},
+			Unseen: []string{strings.Repeat("right ", 30)}},
+		Loops: Loops{Writers: "both", Evidence: []string{strings.Repeat("evidence ", 30)}},
 		BeforeSwitch: &BeforeSwitch{
 			Deletes:       []DoomedVolume{{Name: long, Phase: "Released, Terminating", Claim: long, When: "at once"}},
 			MissingRights: []string{strings.Repeat("right ", 30)},
@@ -41,7 +44,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		t.Error("text of the cluster controls the terminal")
 	}
 	for _, want := range []string{"PROTECTION: incomplete", "DRIVER", "LEASE", "JOURNAL", "120m", "no entries",
-		"expiredTwice", "ADMISSION POLICY", "LOOPS: both", "A SWITCH DELETES", "missing right:", "incomplete:"} {
+		"expiredTwice", "ADMISSION POLICY", "LOOPS: both", "A SWITCH DELETES", "missing right:", "incomplete:",
+		"NODES: 3 with the label, 2 with the finalizer, 1 being deleted;\n  node-terminator is gone\n! node", "not seen: right"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
@@ -116,7 +120,7 @@ func TestDocumentedRightsAreRead(t *testing.T) {
 		"pv-controller/rbac.yaml": {group: "coordination.k8s.io", resource: "leases", verb: "update", namespace: "kube-system", name: "pv-controller"},
 		"provisioner/rbac.yaml":   {group: "coordination.k8s.io", resource: "leases", verb: "create", namespace: "storage"},
 	} {
-		rights, err := rightsIn(manifest, "storage")
+		rights, err := rightsIn(deploy.Manifests, manifest, "storage")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,6 +34,8 @@ type Report struct {
 	Journals []Journal `json:"journals"`
 	Policy   Policy    `json:"policy"`
 	Loops    Loops     `json:"loops"`
+	// Nodes is nil if no node has the label or the finalizer of node-terminator.
+	Nodes *Nodes `json:"nodes,omitempty"`
 	// BeforeSwitch is nil unless asked for.
 	BeforeSwitch *BeforeSwitch `json:"beforeSwitch,omitempty"`
 	// Incomplete names what could not be read, and which right would allow to read it.

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func (s *survey) missingOf(ctx context.Context, namespace, account string, manif
 func (s *survey) documented(namespace string, manifests ...string) []right {
 	var rights []right
 	for _, manifest := range manifests {
-		found, err := rightsIn(manifest, namespace)
+		found, err := rightsIn(deploy.Manifests, manifest, namespace)
 		if err != nil {
 			s.Reader.Note("could not read the documented rights: %v", err)
 		}
@@ -115,6 +116,20 @@ func (s *survey) documented(namespace string, manifests ...string) []right {
 
 // missing returns which of the rights the API server refuses to the service account.
 func (s *survey) missing(ctx context.Context, namespace, account string, rights []right) []string {
+	refused, err := s.refused(ctx, namespace, account, rights)
+	if err != nil {
+		s.Reader.Note("%s", rightsSentence(err))
+		return nil
+	}
+	var missing []string
+	for _, right := range refused {
+		missing = append(missing, fmt.Sprintf("%s/%s may not %s", namespace, account, right))
+	}
+	return missing
+}
+
+// refused returns the rights that the service account does not have.
+func (s *survey) refused(ctx context.Context, namespace, account string, rights []right) ([]right, error) {
 	allowed, failures := make([]bool, len(rights)), make([]error, len(rights))
 	var group errgroup.Group
 	group.SetLimit(8)
@@ -130,25 +145,24 @@ func (s *survey) missing(ctx context.Context, namespace, account string, rights 
 	}
 	_ = group.Wait()
 	if i := slices.IndexFunc(failures, func(err error) bool { return err != nil }); i >= 0 {
-		s.noteRights(failures[i])
-		return nil
+		return nil, failures[i]
 	}
-	var missing []string
+	var missing []right
 	for i, right := range rights {
 		if !allowed[i] {
-			missing = append(missing, fmt.Sprintf("%s/%s may not %s", namespace, account, right))
+			missing = append(missing, right)
 		}
 	}
-	return missing
+	return missing, nil
 }
 
-// noteRights notes that rights could not be read.
-func (s *survey) noteRights(err error) {
+// rightsSentence says why rights could not be read.
+func rightsSentence(err error) string {
 	if apierrors.IsForbidden(err) {
-		s.Reader.Note("no right to create subjectaccessreviews; grant the rule {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}")
-		return
+		return "no right to create subjectaccessreviews; grant the rule {apiGroups: [authorization.k8s.io], " +
+			"resources: [subjectaccessreviews], verbs: [create]}"
 	}
-	s.Reader.Note("could not ask for the rights of the programs: %v", err)
+	return fmt.Sprintf("could not ask for the rights of the programs: %v", err)
 }
 
 // isAllowed asks the API server.
@@ -171,8 +185,8 @@ func (s *survey) isAllowed(ctx context.Context, namespace, account string, r rig
 }
 
 // rightsIn returns the rights that a manifest of deploy grants to the account in the namespace.
-func rightsIn(manifest, namespace string) ([]right, error) {
-	text, err := deploy.Manifests.ReadFile(manifest)
+func rightsIn(files embed.FS, manifest, namespace string) ([]right, error) {
+	text, err := files.ReadFile(manifest)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", manifest, err)
 	}

@@ -75,6 +75,7 @@ func Read(ctx context.Context, options Options) Report {
 	s.addDrivers(ctx)
 	s.addLeases()
 	s.addLoops(ctx)
+	s.addNodes(ctx)
 	if options.BeforeSwitch {
 		s.addBeforeSwitch(ctx)
 	}

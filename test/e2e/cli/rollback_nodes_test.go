@@ -82,3 +82,23 @@ func TestRollbackOfNodes(t *testing.T) {
 		t.Error("a node that is being deleted lost the finalizer")
 	}
 }
+
+func TestStatusNamesNodesThatNobodyEnds(t *testing.T) {
+	l := open(t, current)
+	l.addNode("left", map[string]string{termination.Label: "1d"}, termination.Finalizer)
+	stdout, stderr, code := l.run("status")
+	text := strings.Join(strings.Fields(stdout), " ")
+	for _, want := range []string{
+		"NODES: 1 with the label, 1 with the finalizer, 0 being deleted; node-terminator is unseen",
+		`! node left is not served: label exeunt.io/termination-grace-period: "1d" is no period`,
+		"! the finalizer exeunt.io/node-termination is on 1 node (left), and node-terminator was not seen at work",
+		"exeunt rollback nodes --confirm",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("status lacks %q:\n%s", want, stdout)
+		}
+	}
+	if code != 2 || !strings.Contains(stderr, "nodes cannot end as they should") {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+}

@@ -64,7 +64,7 @@ var listKinds = map[string]string{
 	"events": "EventList", "leases": "LeaseList", "csidrivers": "CSIDriverList", "csinodes": "CSINodeList",
 	"storageclasses": "StorageClassList",
 	"nodes":          "NodeList", "volumesnapshots": "VolumeSnapshotList", "deployments": "DeploymentList",
-	"statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList",
+	"statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList", "configmaps": "ConfigMapList",
 	"validatingadmissionpolicies":       "ValidatingAdmissionPolicyList",
 	"validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBindingList",
 	"mutatingadmissionpolicies":         "MutatingAdmissionPolicyList",
