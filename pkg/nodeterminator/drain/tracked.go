@@ -73,17 +73,21 @@ type tracked struct {
 // again.
 const visible = 30 * time.Second
 
-// pending reports whether an accepted request has an effect that the watch does not show yet.
-func (r *tracked) pending(now time.Time) bool {
+// pending reports whether the action must not be sent because an accepted request has an effect that the watch does not
+// show yet.
+func (r *tracked) pending(action pod.Action, now time.Time) bool {
+	recent := now.Before(r.accepted.Add(visible))
 	switch {
 	case r.accepted.IsZero():
 		return false
-	case r.sent == pod.Shorten: // once, whatever comes of it
+	case action == pod.Shorten && r.sent == pod.Shorten: // once, whatever comes of it
 		return true
+	case action == pod.Remove: // whatever came of a request before the proof, the machine is off
+		return r.sent == pod.Remove && recent
 	case r.sent == pod.Evict, r.sent == pod.Delete:
-		return r.pod.DeletionTimestamp == nil && now.Before(r.accepted.Add(visible))
+		return r.pod.DeletionTimestamp == nil && recent
 	}
-	return now.Before(r.accepted.Add(visible))
+	return recent
 }
 
 // graceOf returns the grace period that the pod asks for, in seconds.
