@@ -85,7 +85,7 @@ func (c *Controller) executeBeside(n *v1.Node, t *nodeTermination, o *observatio
 	if wait := o.next(); wait > 0 {
 		c.loop.EnqueueAfter(n.Name, wait)
 	}
-	if !o.state.Begun || o.state.Owner == node.Others || !o.state.Protected || d.Action == node.Abandon {
+	if !o.state.Begun || !o.state.Protected || d.Action == node.Abandon {
 		return
 	}
 	if change := c.restoration(n, t, o); !change.Empty() {

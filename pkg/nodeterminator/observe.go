@@ -42,8 +42,10 @@ func (c *Controller) observe(ctx context.Context, n *v1.Node, t *nodeTermination
 	o.invalid = err
 	o.state = node.State{Provider: c.Provider, Deleting: n.DeletionTimestamp != nil, Protected: termination.Protected(n)}
 	switch {
-	case others, c.Claims.unreadable() && !c.hasBegun(n, t): // Karpenter's claims must be known before the first action
+	case others:
 		o.state.Owner = node.Others
+	case c.Claims.unreadable() && !c.hasBegun(n, t): // Karpenter's claims must be known before the first action
+		o.state.Owner = node.Unreadable
 	case served:
 		o.state.Owner = node.Ours
 	}
@@ -80,12 +82,15 @@ const clockTolerance = 10 * time.Second
 const readPause = time.Second
 
 // firstAction returns when the first action of the deletion was written, the zero time before. A taint that is older than
-// the request is not ours.
+// the request is not ours, and neither is that of Karpenter on a node of its own.
 func (c *Controller) firstAction(n *v1.Node) time.Time {
 	if n.DeletionTimestamp == nil {
 		return time.Time{}
 	}
 	at := termination.FirstAction(n, time.Time{})
+	if _, others := c.Claims.of(n); others && n.Annotations[termination.TimestampAnnotation] == "" {
+		return time.Time{}
+	}
 	if at.Before(c.requested(n).Add(-clockTolerance)) {
 		return time.Time{}
 	}
@@ -129,7 +134,8 @@ func (c *Controller) observeMachine(ctx context.Context, n *v1.Node, t *nodeTerm
 	}
 	o.state.Proof = v.proof
 	o.state.Instance = o.evidence.instanceOf()
-	o.state.NoStop, o.state.Deleted = o.evidence.machine.NoStop, o.evidence.machine.Deleted
+	m := o.evidence.machine
+	o.state.NoStop, o.state.Deleted, o.state.NoDelete = m.NoStop, m.Deleted, m.NoDelete
 	o.state.Silent = isSilent(n, o.evidence)
 	o.state.Marked = o.evidence.ours || o.evidence.others
 }
@@ -169,7 +175,7 @@ func isSilent(n *v1.Node, e evidence) bool {
 func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) error {
 	view := pod.View{Now: o.now, Times: o.times, Tainted: o.began, Silent: o.state.Silent, Proven: o.state.Proof == node.Given}
 	volumes := t.beforeDaemons
-	drains := o.state.Owner != node.Others && o.state.Protected && o.state.Begun && o.state.Deleting &&
+	drains := o.state.Protected && o.state.Begun && o.state.Deleting &&
 		o.state.Proof != node.Revoked
 	if drains && view.Proven && !t.verified { // pods are removed: the Node must still be the one that was deleted
 		if _, err := c.live(ctx, n); err != nil {

@@ -167,7 +167,7 @@ func TestRemovalThatIsRefusedKeepsPod(t *testing.T) {
 		w.script(refusing("DELETE", func() *answer { return refusal(403, "denied by a webhook") }))
 		w.pod("kept", 30)
 		w.at(2.9)
-		if pods := w.result().Pods; pods != node.Unawaited {
+		if pods := w.result().Pods; pods != node.Stuck {
 			t.Errorf("after two refusals: %v", pods)
 		}
 		w.at(3)
@@ -245,7 +245,7 @@ func TestOverduePodIsNotAwaited(t *testing.T) {
 		w.expectReason("app", pod.Terminating)
 		w.at(90)
 		w.expectReason("app", pod.KubeletStuck)
-		if result := w.result(); result.Pods != node.Unawaited || len(result.Unawaited) != 1 || len(result.Awaited) != 0 {
+		if result := w.result(); result.Pods != node.Stuck || len(result.Unawaited) != 1 || len(result.Awaited) != 0 {
 			t.Errorf("%+v", result)
 		}
 		w.setView(func(v *View) { v.Silent = true })
