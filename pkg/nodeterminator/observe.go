@@ -33,12 +33,7 @@ type observation struct {
 // observe reads the state of the node.
 func (c *Controller) observe(ctx context.Context, n *v1.Node, t *nodeTermination) (*observation, error) {
 	o := &observation{now: c.Clock.Now()}
-	period, served, err := termination.PeriodOf(n)
-	claim, others := c.Claims.of(n)
-	if served && claim != nil {
-		period, err = claim.period()
-		served = err == nil
-	}
+	period, served, others, err := c.periodOf(n)
 	o.invalid = err
 	o.state = node.State{Provider: c.Provider, Deleting: n.DeletionTimestamp != nil, Protected: termination.Protected(n)}
 	switch {
@@ -56,6 +51,18 @@ func (c *Controller) observe(ctx context.Context, n *v1.Node, t *nodeTermination
 	c.observeTime(n, t, o, period, served)
 	c.observeMachine(ctx, n, t, o)
 	return o, c.observePods(ctx, n, t, o)
+}
+
+// periodOf returns the period of the node, by its label or by its claim of ours, whether the node names one, and whether it is
+// another program's. The error says why a label or a claim is not served.
+func (c *Controller) periodOf(n *v1.Node) (period deadline.Period, served, others bool, err error) {
+	period, served, err = termination.PeriodOf(n)
+	claim, others := c.Claims.of(n)
+	if served && claim != nil {
+		period, err = claim.period()
+		served = err == nil
+	}
+	return period, served, others, err
 }
 
 // requested returns R: when the Node or its claim was deleted, whichever was first.

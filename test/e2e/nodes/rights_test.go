@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,7 +61,14 @@ func TestManifestGrantsOnlyWhatTerminationsNeed(t *testing.T) {
 // deleteWithDeadKubelet deletes a node with a pod that its budget protects, and with a disk that nobody unmounts.
 func (e *ending) deleteWithDeadKubelet(name string) {
 	e.T.Helper()
-	pod := e.pod(name, "db", grace(4), e.withDisk("data"))
+	e.protectByBudget(e.pod(name, "db", grace(4), e.withDisk("data")))
+	e.fault(machines.Fault{Node: name, Kind: machines.KubeletDead})
+	e.delete(name)
+}
+
+// protectByBudget creates a budget that no eviction of the pod fits in.
+func (e *ending) protectByBudget(pod *v1.Pod) {
+	e.T.Helper()
 	e.apply(fmt.Sprintf(`
 apiVersion: policy/v1
 kind: PodDisruptionBudget
@@ -72,8 +80,6 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: %s}}}
 		e.Must(err, "read budget")
 		return budget.Status.CurrentHealthy == 1
 	})
-	e.fault(machines.Fault{Node: name, Kind: machines.KubeletDead})
-	e.delete(name)
 }
 
 // endWithClaims ends one node by its deletion, and another one by that of its claim.
