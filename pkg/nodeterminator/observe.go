@@ -191,7 +191,8 @@ func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermina
 	}
 	t.verified = drains && view.Proven
 	result, err := t.pods.Reconcile(ctx, drain.View{View: view, Deadline: o.deadline, Begun: o.began,
-		Volumes: volumes || !t.synced && len(o.attached) > 0, HasVolume: o.attached.uses, Drain: drains})
+		Volumes: volumes || !t.synced && len(o.attached) > 0, HasVolume: o.attached.uses, Drain: drains,
+		Holds: c.holds(n, t, o)})
 	if err != nil {
 		return err
 	}
@@ -209,6 +210,15 @@ func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermina
 	o.state.Pods, o.state.Settled = result.Pods, result.Settled
 	o.state.Volumes = o.attached.volumes(o.stranded, view.Proven)
 	return nil
+}
+
+// holds returns a function that reports whether neither the Lease nor the provider has spoken against the proof since.
+func (c *Controller) holds(n *v1.Node, t *nodeTermination, o *observation) func() bool {
+	renewals := o.evidence.lease.Renewals
+	return func() bool {
+		e := c.evidenceOf(n, t)
+		return e.lease.Renewals == renewals && e.off()
+	}
 }
 
 // next returns when the state of the node changes by time alone.

@@ -52,6 +52,9 @@ type View struct {
 	HasVolume func(*v1.Pod) bool
 	// Drain sends requests; else pods are looked at only.
 	Drain bool
+	// Holds reports whether nothing has spoken against the proof since; nil is yes. It is asked right before a pod is
+	// removed, with the lock of the drainer, and must not call it.
+	Holds func() bool
 }
 
 // Result is how far the pods of a node have come.

@@ -118,16 +118,16 @@ func (d *Drainer) perform(j *job) outcome {
 		if p.Status.Phase != v1.PodSucceeded && p.Status.Phase != v1.PodFailed {
 			d.mark(p, view, true)
 		}
-		out.err = d.delete(p, 0)
+		out.err = d.delete(j, p, 0)
 	case j.action == pod.Shorten:
 		out.seconds = 1
-		out.err = d.delete(p, out.seconds)
+		out.err = d.delete(j, p, out.seconds)
 	case j.action == pod.Evict:
 		d.evictOrDelete(j, p, view, &out)
 	default:
 		out.seconds = view.GraceLeft(p)
 		d.mark(p, view, false)
-		out.err = d.delete(p, out.seconds)
+		out.err = d.delete(j, p, out.seconds)
 	}
 	return out
 }
@@ -146,7 +146,7 @@ func (d *Drainer) evictOrDelete(j *job, p *v1.Pod, view View, out *outcome) {
 	d.mark(p, view, false)
 	// The same grace period again: an eviction without an answer may have been carried out, and with another grace
 	// period the kubelet would begin anew.
-	out.err = d.delete(p, out.seconds)
+	out.err = d.delete(j, p, out.seconds)
 }
 
 // evictAtOnce evicts the pod beside other evictions of its budgets, if they have room.
@@ -187,7 +187,8 @@ func (d *Drainer) current(j *job) (*v1.Pod, View, error) {
 	if j.action == pod.Remove {
 		now := d.clock.Now()
 		age := max(now.Sub(n.viewed), now.Round(0).Sub(n.viewed.Round(0))) // only the wall clock goes on in a suspended machine
-		if !n.view.Proven || age > oldestView || controller.CheckLeading(d.config.Leading) != nil {
+		if !n.view.Proven || age > oldestView || n.view.Holds != nil && !n.view.Holds() ||
+			controller.CheckLeading(d.config.Leading) != nil {
 			return nil, View{}, errLater
 		}
 	}
@@ -207,8 +208,12 @@ func (d *Drainer) mark(p *v1.Pod, view View, failed bool) {
 	}
 }
 
-// delete deletes the pod.
-func (d *Drainer) delete(p *v1.Pod, seconds int64) error {
+// delete deletes the pod if the job is still about it. The condition that was set before may have taken a second, in which
+// the machine may have come back: a pod that is removed while its containers run is a second writer.
+func (d *Drainer) delete(j *job, p *v1.Pod, seconds int64) error {
+	if _, _, err := d.current(j); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(d.ctx, deleteTimeout)
 	defer cancel()
 	return deletePod(ctx, d.config.Forced, p, seconds)

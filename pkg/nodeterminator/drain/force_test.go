@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,4 +37,29 @@ func TestShortenedPodIsRemovedAfterProof(t *testing.T) {
 			t.Errorf("the node waits: %v", pods)
 		}
 	})
+}
+
+func TestProofIsLookedAtBeforeRemoval(t *testing.T) {
+	for name, doubt := range map[string]func(*world, *atomic.Bool){
+		"the node was reconciled":     func(w *world, _ *atomic.Bool) { w.setView(func(v *View) { v.Proven = false }) },
+		"the node was not reconciled": func(_ *world, back *atomic.Bool) { back.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var back atomic.Bool
+			inWorld(t, 100, func(w *world) {
+				hold := make(chan struct{})
+				w.script(refusing("PATCH", func() *answer { return &answer{release: hold} }))
+				w.pod("app", 30, deletedByOthers(30))
+				w.at(0.5)
+				w.expectRequests("0.0 PATCH app status 0")
+				doubt(w, &back)
+				close(hold)
+				w.at(0.9)
+				w.expectRequests()
+			}, func(w *world) {
+				w.view.Proven = true
+				w.view.Holds = func() bool { return !back.Load() }
+			})
+		})
+	}
 }
