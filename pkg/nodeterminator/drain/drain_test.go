@@ -301,6 +301,31 @@ func TestTightenedDeadlineForcesAtOnce(t *testing.T) {
 	})
 }
 
+// A slow API server counts from a moment after P - g. The pod is shortened only if P moves.
+func TestOwnDeletionIsShortenedOnlyIfDeadlineMoves(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		w.script(func(r sentRequest) *answer {
+			if r.method == "DELETE" {
+				<-time.After(3 * time.Second)
+			}
+			return w.carryOut(r)
+		})
+		full(w)
+		w.pod("app", 80)
+		w.at(40)
+		w.script(nil)
+		w.expectRequests("20.0 PATCH app status 0", "20.0 DELETE app 80")
+		w.at(96)
+		w.expectRequests()
+		w.expectReason("app", pod.Terminating)
+		w.setView(func(v *View) {
+			v.Deadline.End = v.Deadline.End.Add(-3 * time.Second)
+			v.Times = v.Deadline.Times(w.begun, false)
+		})
+		w.expectRequests("96.0 DELETE app 1")
+	})
+}
+
 func TestNodeWithAnotherUIDIsAnotherNode(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
 		full(w)

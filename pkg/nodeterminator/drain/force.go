@@ -80,6 +80,7 @@ func (d *Drainer) force(j *job) {
 	defer d.mu.Unlock()
 	d.forced.inFlight--
 	r, now := j.record, d.clock.Now()
+	news := out.err != nil || r.shown()
 	r.forcing = false
 	switch answer := resultOf(out.err); {
 	case errors.Is(out.err, errLater):
@@ -91,7 +92,9 @@ func (d *Drainer) force(j *job) {
 	}
 	r.node.settle(r)
 	d.send()
-	d.notify(r.node)
+	if news {
+		d.notify(r.node)
+	}
 }
 
 // fail notes a forced request that was refused. An API server that is away or overloaded does not count.

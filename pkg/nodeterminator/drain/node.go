@@ -117,6 +117,9 @@ func (n *Node) decide(j *judged, tiers pod.Tiers) {
 	j.guard = d.guardOf(j.tracked)
 	j.state = n.view.Observe(j.pod, tiers)
 	j.state.Volume = n.view.HasVolume != nil && n.view.HasVolume(j.pod)
+	if j.state.End == pod.BeyondP && j.credit != notOurs && !n.view.Times.GraceEnds.Before(j.endsBy) {
+		j.state.End = pod.InTime // the API server took its time: 5 s less would be worse
+	}
 	answer, gate, since := d.queue.status(j.pod.UID, j.guard, now)
 	j.state.Answer = answer
 	switch {

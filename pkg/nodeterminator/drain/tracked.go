@@ -52,6 +52,8 @@ type tracked struct {
 	forcing bool
 	// offered is the grace period of the last request, granted is that of the deletion, as the watch first showed it.
 	offered, granted int64
+	// endsBy is P of the deletion by us.
+	endsBy time.Time
 	// sent is the last action that was accepted, and accepted is when.
 	sent     pod.Action
 	accepted time.Time
@@ -68,6 +70,10 @@ type tracked struct {
 	// told: the event about an annotation that is ignored was sent.
 	told bool
 }
+
+// shown reports whether the watch showed the effect of a request before its answer came. Else the watch has the node
+// reconciled.
+func (r *tracked) shown() bool { return r.gone || r.pod.DeletionTimestamp != nil }
 
 // visible is how long the effect of an accepted request may take to show in the watch. After that the request is sent
 // again.
