@@ -184,18 +184,27 @@ func (d *Drainer) current(j *job) (*v1.Pod, View, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r, n := j.record, j.record.node
-	if d.records[r.pod.UID] != r || !n.view.Drain {
+	if d.records[r.pod.UID] != r || !n.view.Drain || !n.stillNeeds(j) {
 		return nil, View{}, errLater
 	}
-	if j.action == pod.Remove {
-		now := d.clock.Now()
-		age := max(now.Sub(n.viewed), now.Round(0).Sub(n.viewed.Round(0))) // only the wall clock goes on in a suspended machine
-		if !n.view.Proven || age > oldestView || n.view.Holds != nil && !n.view.Holds() ||
-			controller.CheckLeading(d.config.Leading) != nil {
-			return nil, View{}, errLater
-		}
-	}
 	return r.pod, n.viewNow(), nil
+}
+
+// stillNeeds reports whether the state of the pod and the proof are those that the job was made for.
+func (n *Node) stillNeeds(j *job) bool {
+	p, moment := j.record.pod, n.viewNow().MomentOf(j.record.pod)
+	switch j.action {
+	case pod.Remove:
+		now := n.drainer.clock.Now()
+		age := max(now.Sub(n.viewed), now.Round(0).Sub(n.viewed.Round(0))) // only the wall clock goes on in a suspended machine
+		return moment == pod.Proven && age <= oldestView && (n.view.Holds == nil || n.view.Holds()) &&
+			controller.CheckLeading(n.drainer.config.Leading) == nil
+	case pod.Shorten:
+		return moment == pod.FromShortening
+	}
+	// Others may have deleted the pod while the job waited: a second DELETE would have the kubelet count anew, and a
+	// shorter grace period would cut a pod that ends in time.
+	return p.DeletionTimestamp == nil && moment == pod.FromL
 }
 
 // mark sets the condition DisruptionTarget. A refusal does not keep the pod: the deadline does not wait.

@@ -1,8 +1,11 @@
 package drain
 
 import (
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -62,4 +65,67 @@ func TestProofIsLookedAtBeforeRemoval(t *testing.T) {
 			})
 		})
 	}
+}
+
+// occupy has all places of the forced lane taken by deletions that are not answered until the channel is closed. They are
+// due at the first second.
+func occupy(w *world) chan struct{} {
+	full(w)
+	hold := make(chan struct{})
+	w.script(func(r sentRequest) *answer {
+		if r.method == "DELETE" && strings.HasPrefix(r.name, "hung") {
+			return &answer{release: hold}
+		}
+		return nil
+	})
+	for i := range forcedSlots {
+		w.pod(fmt.Sprintf("hung-%d", i), 99)
+	}
+	return hold
+}
+
+// change changes the pod on the API server.
+func (w *world) change(name string, f func(*v1.Pod)) {
+	w.t.Helper()
+	pods := w.client.CoreV1().Pods("default")
+	p, err := pods.Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p = p.DeepCopy()
+	f(p)
+	if _, err = pods.Update(w.t.Context(), p, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func TestPodThatOthersDeletedIsNotDeletedAgain(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		hold := occupy(w)
+		w.pod("app", 97)
+		w.at(3.5)
+		w.forgetRequests()
+		w.change("app", deletedByOthers(96))
+		close(hold)
+		w.at(5)
+		w.expectRequests()
+	})
+}
+
+func TestDetachedVolumeMovesForcedDeletion(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		hold := occupy(w)
+		w.pod("app", 97)
+		w.at(3.5)
+		w.forgetRequests()
+		w.mu.Lock() // the last volume was detached, and the node is not reconciled yet
+		w.node.drainer.mu.Lock()
+		w.node.view.Times.GraceEnds = w.begun.Add(125 * time.Second)
+		w.node.drainer.mu.Unlock()
+		close(hold)
+		w.mu.Unlock()
+		synctest.Wait()
+		w.expectRequests()
+	})
 }
