@@ -34,27 +34,34 @@ func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node
 		return nil
 	}
 	mismatch := one.mismatch(n)
-	protected := termination.Protected(one)
+	ended := mismatch != "" || n.DeletionTimestamp != nil && !termination.Protected(n)
 	switch {
-	case mismatch != "" && one.deleting() && protected,
-		mismatch == "" && one.deleting() && n.DeletionTimestamp != nil && !termination.Protected(n) && protected:
+	case ended && one.deleting() && termination.Protected(one):
 		return c.releaseClaim(ctx, one)
-	case mismatch != "":
-		if !one.deleting() {
-			c.reporter.Report(one, controller.WarningEvent(claimUnmatched, "The node is not touched: "+mismatch))
-		}
+	case mismatch != "" && !one.deleting():
+		c.reporter.Report(one, controller.WarningEvent(claimUnmatched, "The node is not touched: "+mismatch))
+	case ended:
+	case n.DeletionTimestamp == nil:
+		return c.reconcileLiveClaim(ctx, one, n)
+	case !one.deleting():
+		return c.deleteClaim(ctx, one)
+	}
+	return nil
+}
+
+// reconcileLiveClaim protects and describes the claim of a node that lives, or deletes the Node with its claim.
+func (c *Controller) reconcileLiveClaim(ctx context.Context, one *claim, n *v1.Node) error {
+	switch {
+	case one.deleting() && termination.Protected(n):
+		return c.deleteNode(ctx, n, one)
+	case one.deleting():
 		return nil
-	case !protected && !one.deleting() && n.DeletionTimestamp == nil:
+	case !termination.Protected(one):
 		return c.patchClaim(ctx, one, patch.ForVersion(one).Set("/metadata/finalizers",
 			append(slices.Clone(one.GetFinalizers()), termination.Finalizer)))
-	case one.deleting() && n.DeletionTimestamp == nil && termination.Protected(n):
-		return c.deleteNode(ctx, n, one)
-	case !one.deleting() && n.DeletionTimestamp != nil && termination.Protected(n):
-		return c.deleteClaim(ctx, one)
-	case n.DeletionTimestamp == nil:
-		if write := c.describeClaim(n, &observation{}); write != nil {
-			return write(ctx)
-		}
+	}
+	if write := c.describeClaim(n, &observation{}); write != nil {
+		return write(ctx)
 	}
 	return nil
 }

@@ -85,10 +85,9 @@ func eventOf(n *v1.Node, o *observation, d node.Decision) (controller.Event, tim
 // reached returns the event about the end of a node that may still write.
 func reached(o *observation, d node.Decision) controller.Event {
 	what := "stopping the machine"
-	switch d.Action {
-	case node.HandOver:
+	if d.Action == node.HandOver {
 		what = "the node goes with its pods, and the machine runs on"
-	case node.DeleteInstance:
+	} else if d.Action == node.DeleteInstance {
 		what = "deleting the machine, which cannot be stopped"
 	}
 	why := "Only pods and volumes that nobody waits for are left: "

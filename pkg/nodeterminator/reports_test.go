@@ -53,7 +53,7 @@ func TestReportIsWrittenOnceInFiveSeconds(t *testing.T) {
 		stop := r.start(t.Context())
 		for i := range 100 {
 			r.offer(reportOf(termination.PhaseDraining, i))
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 		}
 		if got := writes(client); got > 3 {
 			t.Errorf("%d writes in 10 s", got)
@@ -65,7 +65,7 @@ func TestReportIsWrittenOnceInFiveSeconds(t *testing.T) {
 		}
 		before := writes(client)
 		r.offer(reportOf(termination.PhaseEnded, 100))
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got := writes(client) - before; got > 1 {
 			t.Errorf("%d writes that change nothing", got)
 		}
@@ -81,7 +81,7 @@ func TestUnchangedReportIsNotWritten(t *testing.T) {
 			report := reportOf(termination.PhaseStopping, 1)
 			report.OverdueSeconds = int64(time.Now().Second())
 			r.offer(report)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		if got := writes(client); got != 1 {
 			t.Errorf("%d writes", got)
@@ -104,7 +104,7 @@ func TestRefusedReportHoldsNobody(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if got := writes(client); got > 3 {
 			t.Errorf("%d writes", got)
 		}
@@ -131,11 +131,11 @@ func TestReportIsDeletedAtItsAge(t *testing.T) {
 			}
 			return text
 		}
-		time.Sleep(59 * time.Minute)
+		<-time.After(59 * time.Minute)
 		if got := names(); got != "node-termination-u other " {
 			t.Errorf("after 71 h 59 m: %s", got)
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		if got := names(); got != "other " {
 			t.Errorf("after 72 h: %s", got)
 		}
