@@ -55,8 +55,8 @@ func (c *Controller) report(n *v1.Node, t *nodeTermination, o *observation, d no
 	}
 }
 
-// eventOf returns the event about the decision, and how long the decision must last before the event is sent. The reason is empty
-// if there is none.
+// eventOf returns the event about the decision, and how long the decision must last before the event is sent. The
+// reason is empty if there is none.
 func eventOf(n *v1.Node, o *observation, d node.Decision) (controller.Event, time.Duration) {
 	warning := func(text string) controller.Event { return controller.WarningEvent(string(d.Reason), text) }
 	normal := func(text string) controller.Event { return controller.NormalEvent(string(d.Reason), text) }
@@ -64,7 +64,8 @@ func eventOf(n *v1.Node, o *observation, d node.Decision) (controller.Event, tim
 	case node.KubeletSilent:
 		return normal("The kubelet is silent and no provider ends the machine: the node is handed over at once"), 0
 	case node.FinalizerStripped:
-		return warning("The finalizer " + termination.Finalizer + " was removed: nothing more is done to the node, its machine and its pods"), 0
+		return warning("The finalizer " + termination.Finalizer +
+			" was removed: nothing more is done to the node, its machine and its pods"), 0
 	case node.Draining:
 		return warning("Failed to drain node: pods are waiting to be evicted or to end"), patience
 	case node.AwaitingVolumeDetachment:
@@ -116,7 +117,8 @@ func troubleOf(n *v1.Node, o *observation, d node.Decision) controller.Event {
 		text = "The provider does not know the machine, and never did: the account or the providerID may be wrong. " +
 			"That proves nothing"
 	case node.InstanceCameBack:
-		text = "The machine was said to be off, and runs: the taint " + v1.TaintNodeOutOfService + " is removed, and the machine stopped again"
+		text = "The machine was said to be off, and runs: the taint " + v1.TaintNodeOutOfService +
+			" is removed, and the machine stopped again"
 	case node.DisksAttached:
 		text = "The provider cannot stop the machine and keep its disks, and volumes are attached"
 	case node.DetachNotStarted:
@@ -137,5 +139,6 @@ func because(err error) string {
 // awaitingPowerOff has the two commands of the administrator.
 func awaitingPowerOff(name string) string {
 	return fmt.Sprintf("Turn the machine off, for instance with: ipmitool -H BMC-OF-%[1]s power off. Then say so with: "+
-		"kubectl taint node %[1]s %[2]s=nodeshutdown:NoExecute. Until then its pods and volumes stay", name, v1.TaintNodeOutOfService)
+		"kubectl taint node %[1]s %[2]s=nodeshutdown:NoExecute. Until then its pods and volumes stay", name,
+		v1.TaintNodeOutOfService)
 }

@@ -88,8 +88,8 @@ const clockTolerance = 10 * time.Second
 // readPause is the time after a live read of a Lease that failed.
 const readPause = time.Second
 
-// firstAction returns when the first action of the deletion was written, the zero time before. A taint that is older than
-// the request is not ours, and neither is that of Karpenter on a node of its own.
+// firstAction returns when the first action of the deletion was written, the zero time before. A taint that is older
+// than the request is not ours, and neither is that of Karpenter on a node of its own.
 func (c *Controller) firstAction(n *v1.Node) time.Time {
 	if n.DeletionTimestamp == nil {
 		return time.Time{}
@@ -104,7 +104,8 @@ func (c *Controller) firstAction(n *v1.Node) time.Time {
 	return at
 }
 
-// observeTime follows the deadline, which only moves earlier. A label that is changed after the request changes nothing.
+// observeTime follows the deadline, which only moves earlier. A label that is changed after the request changes
+// nothing.
 func (c *Controller) observeTime(n *v1.Node, t *nodeTermination, o *observation, period deadline.Period, served bool) {
 	if at := c.firstAction(n); t.began.IsZero() && !at.IsZero() {
 		t.began = at
@@ -169,8 +170,9 @@ func (c *Controller) evidenceOf(n *v1.Node, t *nodeTermination) evidence {
 	return e
 }
 
-// isSilent reports whether the kubelet renews its Lease no more: as this process has watched it, or as the node lifecycle
-// controller says, which has watched it for longer. A renewal that was seen counts for more than a condition.
+// isSilent reports whether the kubelet renews its Lease no more: as this process has watched it, or as the node
+// lifecycle controller says, which has watched it for longer. A renewal that was seen counts for more than a
+// condition.
 func isSilent(n *v1.Node, e evidence) bool {
 	unknown := slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool {
 		return c.Type == v1.NodeReady && c.Status == v1.ConditionUnknown
@@ -180,7 +182,8 @@ func isSilent(n *v1.Node, e evidence) bool {
 
 // observePods has the pods of the node ended as far as the node is ours, and reads what is left.
 func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) error {
-	view := pod.View{Now: o.now, Times: o.times, Tainted: o.began, Silent: o.state.Silent, Proven: o.state.Proof == node.Given}
+	view := pod.View{Now: o.now, Times: o.times, Tainted: o.began, Silent: o.state.Silent,
+		Proven: o.state.Proof == node.Given}
 	volumes := t.beforeDaemons
 	drains := o.state.Protected && o.state.Begun && o.state.Deleting &&
 		o.state.Proof != node.Revoked

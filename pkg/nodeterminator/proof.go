@@ -51,8 +51,8 @@ type verdict struct {
 	lied bool
 }
 
-// judge weighs the evidence. A machine whose kubelet renews its Lease runs, whatever a provider or a taint says: its pods
-// write to their volumes, and a second node must not.
+// judge weighs the evidence. A machine whose kubelet renews its Lease runs, whatever a provider or a taint says: its
+// pods write to their volumes, and a second node must not.
 func (p *proof) judge(e evidence) verdict {
 	renewed := e.lease.Renewals > p.renewals
 	switch {

@@ -21,7 +21,8 @@ type step struct {
 
 // silent is a Lease that was unchanged for this time after so many renewals.
 func silent(seconds, renewals int) lease.View {
-	return lease.View{Synced: true, Unchanged: time.Duration(seconds) * time.Second, Duration: 40 * time.Second, Renewals: renewals}
+	return lease.View{Synced: true, Unchanged: time.Duration(seconds) * time.Second, Duration: 40 * time.Second,
+		Renewals: renewals}
 }
 
 var (
