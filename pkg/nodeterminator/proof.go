@@ -95,9 +95,4 @@ func (e evidence) instanceOf() node.Instance {
 }
 
 // failure returns why the last call of the provider failed, nil if it did not.
-func (e evidence) failure() error {
-	if e.machine.State != "" {
-		return nil
-	}
-	return e.machine.Err
-}
+func (e evidence) failure() error { return e.machine.Err }

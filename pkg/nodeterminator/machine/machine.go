@@ -246,17 +246,21 @@ func (m *Machine) Delete() {
 		return
 	}
 	m.deleting = true
-	go m.delete()
+	go m.delete(m.epoch, time.Now())
 }
 
-func (m *Machine) delete() {
-	_, err := m.provider.Delete(m.ctx, m.instance)
+func (m *Machine) delete(epoch int, began time.Time) {
+	state, err := m.provider.Delete(m.ctx, m.instance)
 	m.mu.Lock()
 	m.deleting = false
 	m.view.Err = err
 	m.view.NoDelete = m.view.NoDelete || isUnsupported(err)
 	if err == nil {
 		m.view.Deleted, m.deletedAt = true, time.Now()
+	}
+	if err == nil && epoch == m.epoch {
+		m.pause = firstPause
+		m.record(state, nil, began)
 	}
 	wait := max(m.stopPause, retryAfter(err))
 	if err != nil {

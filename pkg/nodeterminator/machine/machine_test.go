@@ -234,3 +234,14 @@ func TestEndedMachineIsNotAsked(t *testing.T) {
 		}
 	})
 }
+
+func TestDeletedMachineIsGoneAtOnce(t *testing.T) {
+	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+		s.set(instances.Gone, nil)
+		m.Delete()
+		<-time.After(time.Second / 2)
+		if v := m.View(); v.State != instances.Gone || !v.Deleted {
+			t.Errorf("%+v, calls %v", v, s.calls)
+		}
+	})
+}
