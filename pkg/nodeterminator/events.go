@@ -78,6 +78,8 @@ func eventOf(n *v1.Node, o *observation, d node.Decision) (controller.Event, tim
 		return normal("The node is drained and goes; its machine runs on"), 0
 	case node.MachineOff:
 		return normal("The machine is off: its pods and volumes are released"), 0
+	case node.DetachNotStarted: // it begins a second after our taint
+		return troubleOf(n, o, d), patience
 	default:
 		return troubleOf(n, o, d), 0
 	}
