@@ -5,6 +5,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/deadline"
 )
 
 // leastGrace is the time that a kubelet gives containers at least, in seconds.
@@ -68,7 +70,7 @@ func (e *ending) count(object *v1.Pod, kubelet int, now time.Time) {
 	}
 	grace := effectiveGrace(before, object)
 	if grace != before {
-		e.grace, e.kubelet, e.killAt = grace, kubelet, now.Add(time.Duration(max(grace, leastGrace))*time.Second)
+		e.grace, e.kubelet, e.killAt = grace, kubelet, now.Add(deadline.Seconds(max(grace, leastGrace)))
 	}
 }
 

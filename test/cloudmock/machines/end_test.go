@@ -26,6 +26,8 @@ var endings = map[string]struct {
 		"0 web started, 0 web sigterm, 15 web sigkill, 15 web exited"},
 	"longer grace changes nothing": {deaf, func(w *world) { w.setGrace("web", 30); w.at(10); w.setGrace("web", 700) },
 		"0 web started, 0 web sigterm, 30 web sigkill, 30 web exited"},
+	"grace of centuries does not end": {deaf, func(w *world) { w.setGrace("web", 9223372037) },
+		"0 web started, 0 web sigterm"},
 	"removed pod has its own grace": {deaf, func(w *world) { w.forget("web") },
 		"0 web started, 0 web sigterm, 30 web sigkill, 30 web exited"},
 	"pod removed while it ends": {deaf, func(w *world) { w.setGrace("web", 30); w.at(10); w.forget("web") },
