@@ -112,15 +112,11 @@ func (g Grace) Whole() bool {
 
 // String returns the grace as a table has it.
 func (g Grace) String() string {
-	asked := strconv.FormatInt(g.Asked, 10)
-	if g.Asked >= 1_000_000 {
-		asked = "a century"
-	}
 	switch g.End {
 	case ByThemselves:
 		return "whole"
 	case Killed:
-		return fmt.Sprintf("%.0f of %s s", g.Given.Seconds(), asked)
+		return fmt.Sprintf("%.0f of %d s", g.Given.Seconds(), g.Asked)
 	case Unasked:
 		return "none"
 	default:
@@ -257,12 +253,12 @@ func (o Outcome) Forced() string {
 	return strconv.Itoa(o.Bypasses)
 }
 
-// Late returns the seconds past the deadline as a table has them.
+// Late returns the whole seconds past the deadline as a table has them.
 func (o Outcome) Late() string {
 	if o.Running {
 		return "runs on"
 	}
-	return seconds(max(0, o.Overrun))
+	return seconds(max(0, o.Overrun).Truncate(time.Second))
 }
 
 // Disk returns the seconds until all disks were attached elsewhere as a table has them.

@@ -113,7 +113,7 @@ func TestSecondsPastTheDeadline(t *testing.T) {
 	for want, events := range map[string][]machines.Event{
 		"0":       {at(6, "old", "1", machines.Exited)},
 		"12":      {at(42, "old", "1", machines.Exited)},
-		"2":       {at(32, "old", "", machines.PowerOff)},
+		"2":       {at(32.9, "old", "", machines.PowerOff)},
 		"runs on": nil,
 	} {
 		if got := measure(nil, events...).Late(); got != want {

@@ -112,13 +112,13 @@ func (c *CloudMock) SetFaults(faults ...machines.Fault) {
 	for _, fault := range faults {
 		c.faults[fault.Node] = append(c.faults[fault.Node], fault)
 	}
-	c.Must(c.Cloud.Cloud.SetFaults(slices.Concat(slices.Collect(maps.Values(c.faults))...)...), "set faults")
+	c.Must(c.Cloud.SetFaults(slices.Concat(slices.Collect(maps.Values(c.faults))...)...), "set faults")
 }
 
 // Events returns what has happened to the test's nodes, and to what matches: fields that are empty match everything.
 func (c *CloudMock) Events(match machines.Event) []machines.Event {
 	c.T.Helper()
-	events, err := c.Cloud.Cloud.Events()
+	events, err := c.Cloud.Events()
 	c.Must(err, "read log of machines")
 	return slices.DeleteFunc(events, func(e machines.Event) bool {
 		return !slices.Contains(c.Nodes, e.Node) || !matches(match, e)
