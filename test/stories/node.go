@@ -2,6 +2,7 @@ package stories
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,8 +12,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/test/cloudmock/machines"
 	"github.com/exeunt-io/exeunt/test/demo"
@@ -56,7 +59,8 @@ func (r *runner) runNodes(ctx context.Context, story Story) (results []Result, e
 	err = inOrder(
 		func() error { return eachSide(sides, func(s *nodeSide) error { return s.prepare(ctx) }) },
 		func() error { return killKubelets(sides, cloud) },
-		func() error { return eachSide(sides, func(s *nodeSide) error { return s.endNodes(ctx) }) })
+		func() error { return eachSide(sides, func(s *nodeSide) error { return s.endNodes(ctx) }) },
+		func() error { return eachSide(sides, func(s *nodeSide) error { return s.tellReports(ctx) }) })
 	if err != nil {
 		return nil, err
 	}
@@ -194,12 +198,60 @@ func (s *nodeSide) endNodes(ctx context.Context) error {
 	if err := end(ctx, s.old...); err != nil {
 		return err
 	}
-	select {
-	case <-over:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	gone := map[string]bool{}
+	for {
+		select {
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(poll):
+			if err := s.tellGone(ctx, gone); err != nil {
+				return err
+			}
+		}
 	}
+}
+
+// tellGone tells which nodes are gone, once for each.
+func (s *nodeSide) tellGone(ctx context.Context, gone map[string]bool) error {
+	for _, node := range s.old {
+		if gone[node] {
+			continue
+		}
+		_, err := s.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			gone[node] = true
+			s.say("node " + node + " is gone")
+		case err != nil:
+			return fmt.Errorf("read node %s: %w", node, err)
+		}
+	}
+	return nil
+}
+
+// tellReports tells whom the reports of our side name.
+func (s *nodeSide) tellReports(ctx context.Context) error {
+	if s.pair != demo.Ours {
+		return nil
+	}
+	list, err := s.client.CoreV1().ConfigMaps(deploy.Namespace).List(ctx, metav1.ListOptions{LabelSelector: termination.ReportLabel})
+	if err != nil {
+		return fmt.Errorf("list reports: %w", err)
+	}
+	s.say("kubectl get configmaps -n " + deploy.Namespace + " -l " + termination.ReportLabel)
+	for _, stored := range list.Items {
+		var report termination.Report
+		if err := json.Unmarshal([]byte(stored.Data[termination.ReportKey]), &report); err != nil {
+			return fmt.Errorf("decode report %s: %w", stored.Name, err)
+		}
+		for _, cut := range report.CutShort {
+			s.say(fmt.Sprintf("  %s: %s of %s: %s, %d s given, %d s missing", report.Node, cut.Pod, cut.Owner, cut.Reason, cut.Given,
+				cut.Missing))
+		}
+	}
+	return nil
 }
 
 // drainAndDelete does what administrators do with kubectl, for all nodes at once.

@@ -37,7 +37,10 @@ type Measure struct {
 }
 
 // All are the stories in the order in which they are run.
-func All() []Story {
+func All() []Story { return append(sharedStories(), ownStories()...) }
+
+// sharedStories are about volumes, in one cluster.
+func sharedStories() []Story {
 	return []Story{
 		{
 			Name:   "killed",
@@ -67,6 +70,12 @@ func All() []Story {
 			Faults: "[{method: CreateVolume, latency: 2s, after: true}]", // created, and answered late
 			run:    runNamespace,
 		},
+	}
+}
+
+// ownStories have clusters of their own.
+func ownStories() []Story {
+	return []Story{
 		{
 			Name:     "grace",
 			What:     "20 guests need 3 s to shut down, and are deleted with --grace-period=10; the default of their controller is 1 s",
