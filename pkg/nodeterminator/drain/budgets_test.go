@@ -185,3 +185,24 @@ func BenchmarkQueue(b *testing.B) {
 		}
 	}
 }
+
+// The pod was queued before, and the worker of the node has not come to the change yet.
+func TestAnnotationSetInQueueKeepsPod(t *testing.T) {
+	inWorld(t, 1000, func(w *world) {
+		full(w)
+		p := w.pod("app", 10).DeepCopy()
+		w.pod("other", 10)
+		w.at(5)
+		w.mu.Lock()
+		protected(p)
+		if err := (store{w.node}).Update(p); err != nil {
+			t.Error(err)
+		}
+		room := budgetOf("web", &metav1.LabelSelector{})
+		room.Status.DisruptionsAllowed = 1
+		w.drainer.budgetChanged(room)
+		w.mu.Unlock()
+		w.expectRequests("5.0 POST other eviction 10") // which takes the room of the budget
+		w.expectReason("app", pod.DoNotDisrupt)
+	})
+}

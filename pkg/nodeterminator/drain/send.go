@@ -44,8 +44,12 @@ func (d *Drainer) send() {
 // start sends an eviction.
 func (d *Drainer) start(q *request, now time.Time) {
 	r := d.records[q.id]
-	if r == nil {
+	if r == nil || !r.node.mayEvict(r.pod) {
+		d.queue.drop(q.id)
 		d.queue.answered(q.id, result{kind: refused}, now)
+		if r != nil {
+			d.notify(r.node)
+		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, evictionTimeout)
@@ -55,6 +59,13 @@ func (d *Drainer) start(q *request, now time.Time) {
 		defer cancel()
 		d.evicted(r, p, seconds, evict(ctx, d.config.Evictions, p, seconds))
 	})
+}
+
+// mayEvict reports whether the node is still drained and the pod says nothing against an eviction now: the queue has what
+// the last Reconcile saw, and the annotation may have been set since.
+func (n *Node) mayEvict(p *v1.Pod) bool {
+	view := n.viewNow()
+	return view.Drain && view.GateOf(p, pod.Tiers{Volumes: view.Volumes}) == pod.Open
 }
 
 // evicted takes the answer to an eviction before L.
