@@ -13,8 +13,8 @@ import (
 )
 
 // cloudHint are commands to copy into a terminal. Its verb stands for the log of the machines.
-const cloudHint = `The cluster has simulated nodes mock-0 and so on, whose machines node-terminator stops, and pods in the namespace shop:
-three under one budget, one that ignores SIGTERM, one that nobody may disrupt, and one with a disk.
+const cloudHint = `The cluster has simulated nodes mock-0 and so on, whose machines node-terminator stops, and pods in the
+namespace shop: three under one budget, one that ignores SIGTERM, one that nobody may disrupt, one with a disk.
 What happens to pods, disks and machines is in %s
 Set KUBECONFIG in another terminal and try:
 
@@ -30,7 +30,8 @@ Ctrl-C stops everything and removes it.
 const cloudNamespace = "shop"
 
 // errCloudFlags: the cluster has no volumes of csimock.
-var errCloudFlags = errors.New("--cloud-nodes runs no csimock and no real node: leave out --faults, --feature-gates, --node and --graceful-deletion")
+var errCloudFlags = errors.New("--cloud-nodes runs no csimock and no real node: leave out --faults, --feature-gates, " +
+	"--node and --graceful-deletion")
 
 // runCloud runs a cluster of simulated nodes until ctx ends.
 func (f sandboxFlags) runCloud(ctx context.Context, streams genericiooptions.IOStreams) error {
@@ -45,7 +46,8 @@ func (f sandboxFlags) runCloud(ctx context.Context, streams genericiooptions.IOS
 	}
 	guarded, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	cluster, log, err := f.startCloud(guarded, streams, func(err error) { end(fmt.Errorf("%w: %w", errProgramEnded, err)) })
+	cluster, log, err := f.startCloud(guarded, streams,
+		func(err error) { end(fmt.Errorf("%w: %w", errProgramEnded, err)) })
 	if err != nil {
 		return err
 	}
@@ -71,8 +73,9 @@ func (f sandboxFlags) startCloud(ctx context.Context, streams genericiooptions.I
 		return nil, "", cmp.Or(context.Cause(ctx), err)
 	}
 	cloud, err := cluster.StartCloud(limited, f.cloudNodes)
+	fit := map[string]string{"side": cloudNamespace, "pool": cloudNamespace}
 	for i := 0; i < f.cloudNodes && err == nil; i++ {
-		err = cluster.LabelNode(limited, fmt.Sprintf("mock-%d", i), map[string]string{"side": cloudNamespace, "pool": cloudNamespace})
+		err = cluster.LabelNode(limited, fmt.Sprintf("mock-%d", i), fit)
 	}
 	if err == nil {
 		err = cluster.ApplyWorkloads(limited, cloudNamespace)

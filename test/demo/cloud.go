@@ -50,13 +50,14 @@ func (c *Cluster) awaitUntainted(ctx context.Context) error {
 	})
 }
 
-// applyWithoutPods applies the manifests of node-terminator. All programs run beside the simulated nodes: their Deployments
-// would only be pods that look like them.
+// applyWithoutPods applies the manifests of node-terminator. All programs run beside the simulated nodes: their
+// Deployments would only be pods that look like them.
 func (c *Cluster) applyWithoutPods(ctx context.Context) error {
 	if err := sandbox.Apply(ctx, c.sandbox.Plane.RESTConfig(), deploy.NodeTerminator); err != nil {
 		return err
 	}
-	err := c.Client().AppsV1().Deployments(deploy.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	err := c.Client().AppsV1().Deployments(deploy.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("delete deployments: %w", err)
 	}

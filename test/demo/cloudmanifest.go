@@ -8,8 +8,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
-// workloads are three pods under one budget that only nodes of their pool have room for, a pod that ignores SIGTERM, one
-// that nobody may disrupt, and one with a disk.
+// workloads are three pods under one budget that only nodes of their pool have room for, a pod that ignores SIGTERM,
+// one that nobody may disrupt, and one with a disk.
 const workloads = `
 apiVersion: v1
 kind: Namespace

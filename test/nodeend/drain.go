@@ -24,8 +24,8 @@ const (
 )
 
 // Drain does what "kubectl drain NODE --force --ignore-daemonsets --delete-emptydir-data --timeout=T" does: the node is
-// cordoned, and all pods but those of DaemonSets and static pods are evicted at once, again and again if a budget refuses.
-// It returns when all of them are gone, or with an error after the timeout.
+// cordoned, and all pods but those of DaemonSets and static pods are evicted at once, again and again if a budget
+// refuses. It returns when all of them are gone, or with an error after the timeout.
 func Drain(ctx context.Context, client kubernetes.Interface, node string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("global timeout reached: %s", timeout))
 	defer cancel()
@@ -47,7 +47,8 @@ func Drain(ctx context.Context, client kubernetes.Interface, node string, timeou
 
 // PodsOf returns the pods of a node that a drain ends.
 func PodsOf(ctx context.Context, client kubernetes.Interface, node string) ([]v1.Pod, error) {
-	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx,
+		metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return nil, fmt.Errorf("list pods of node %s: %w", node, err)
 	}

@@ -34,7 +34,8 @@ const DoNotDisrupt = "karpenter.sh/do-not-disrupt"
 
 // PodFrom returns a pod as the API has it. Its budget is set by the caller.
 func PodFrom(pod *v1.Pod) Pod {
-	p := Pod{Name: pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, UID: pod.UID, Begun: pod.DeletionTimestamp != nil}
+	p := Pod{Name: pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, UID: pod.UID,
+		Begun: pod.DeletionTimestamp != nil}
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
 		p.Grace = *pod.Spec.TerminationGracePeriodSeconds
 	}

@@ -16,7 +16,8 @@ var requested = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 
 // at returns an event so many seconds after the request.
 func at(seconds float64, node string, uid types.UID, what machines.Happening) machines.Event {
-	return machines.Event{Time: requested.Add(time.Duration(seconds * float64(time.Second))), Node: node, UID: uid, Event: what}
+	after := time.Duration(seconds * float64(time.Second))
+	return machines.Event{Time: requested.Add(after), Node: node, UID: uid, Event: what}
 }
 
 // disk returns an event of the disk "d".
@@ -37,16 +38,26 @@ func measure(change func(*Case), events ...machines.Event) Outcome {
 	return Measure(c, events)
 }
 
+// ended is a pod of the node "old" that got SIGTERM after a second, and then this.
+func ended(more ...machines.Event) []machines.Event {
+	return append([]machines.Event{at(1, "old", "1", machines.Sigterm)}, more...)
+}
+
+// killed is a pod that got SIGKILL.
+func killed(seconds float64) []machines.Event {
+	return ended(at(seconds, "old", "1", machines.Sigkill), at(seconds, "old", "1", machines.Exited))
+}
+
 func TestGraceIsCountedFromSigterm(t *testing.T) {
 	for name, tc := range map[string]struct {
 		events []machines.Event
 		want   string
 		whole  bool
 	}{
-		"exited":         {[]machines.Event{at(1, "old", "1", machines.Sigterm), at(6, "old", "1", machines.Exited)}, "whole", true},
-		"killed late":    {[]machines.Event{at(1, "old", "1", machines.Sigterm), at(10.5, "old", "1", machines.Sigkill), at(10.5, "old", "1", machines.Exited)}, "10 of 10 s", true},
-		"killed early":   {[]machines.Event{at(1, "old", "1", machines.Sigterm), at(3, "old", "1", machines.Sigkill), at(3, "old", "1", machines.Exited)}, "2 of 10 s", false},
-		"power lost":     {[]machines.Event{at(1, "old", "1", machines.Sigterm), at(4, "old", "", machines.PowerOff)}, "3 of 10 s", false},
+		"exited":         {ended(at(6, "old", "1", machines.Exited)), "whole", true},
+		"killed late":    {killed(10.5), "10 of 10 s", true},
+		"killed early":   {killed(3), "2 of 10 s", false},
+		"power lost":     {ended(at(4, "old", "", machines.PowerOff)), "3 of 10 s", false},
 		"no signal":      {[]machines.Event{at(4, "old", "", machines.PowerOff)}, "none", false},
 		"another node":   {[]machines.Event{at(4, "new", "", machines.PowerOff)}, "runs on", false},
 		"another pod":    {[]machines.Event{at(4, "old", "2", machines.Exited)}, "runs on", false},
@@ -60,7 +71,7 @@ func TestGraceIsCountedFromSigterm(t *testing.T) {
 }
 
 func TestKilledPodThatHadTimeIsNamed(t *testing.T) {
-	killed := []machines.Event{at(1, "old", "1", machines.Sigterm), at(3, "old", "", machines.PowerOff)}
+	off := ended(at(3, "old", "", machines.PowerOff))
 	for name, tc := range map[string]struct {
 		change func(*Case)
 		want   int
@@ -71,11 +82,11 @@ func TestKilledPodThatHadTimeIsNamed(t *testing.T) {
 		"its own grace is too short": {func(c *Case) { c.Pods[0].Needs = 10 * time.Second }, 0},
 		"the period is too short":    {func(c *Case) { c.Period = 6 * time.Second }, 0},
 	} {
-		if got := measure(tc.change, killed...).CutInTime; len(got) != tc.want {
+		if got := measure(tc.change, off...).CutInTime; len(got) != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if got := measure(nil, at(1, "old", "1", machines.Sigterm), at(6, "old", "1", machines.Exited)).CutInTime; len(got) > 0 {
+	if got := measure(nil, ended(at(6, "old", "1", machines.Exited))...).CutInTime; len(got) > 0 {
 		t.Errorf("it exited: %v", got)
 	}
 }
@@ -124,8 +135,8 @@ func TestSecondsPastTheDeadline(t *testing.T) {
 
 func TestDiskIsAttachedElsewhere(t *testing.T) {
 	with := func(c *Case) { c.Disks = []string{"d"} }
-	o := measure(with, disk(-5, "old", machines.Attached), disk(7, "old", machines.Attached), disk(20, "new", machines.Attached),
-		disk(21, "old", machines.TwoWriters))
+	o := measure(with, disk(-5, "old", machines.Attached), disk(7, "old", machines.Attached),
+		disk(20, "new", machines.Attached), disk(21, "old", machines.TwoWriters))
 	if got := o.Disk(time.Minute, 1); got != "20" || o.TwoWriters != 1 {
 		t.Errorf("%s s, %d two writers", got, o.TwoWriters)
 	}
@@ -138,10 +149,12 @@ func TestDiskIsAttachedElsewhere(t *testing.T) {
 }
 
 func TestPodFrom(t *testing.T) {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1", DeletionTimestamp: &metav1.Time{},
-		Annotations: map[string]string{"cloudmock.exeunt.io/exit-after": "3s", DoNotDisrupt: "true"}},
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "1",
+		DeletionTimestamp: &metav1.Time{},
+		Annotations:       map[string]string{"cloudmock.exeunt.io/exit-after": "3s", DoNotDisrupt: "true"}},
 		Spec: v1.PodSpec{NodeName: "old", TerminationGracePeriodSeconds: ptr.To[int64](9)}}
-	want := Pod{Name: "shop/web", Node: "old", UID: "1", Grace: 9, Needs: 3 * time.Second, Guard: DoNotDisrupt, Begun: true}
+	want := Pod{Name: "shop/web", Node: "old", UID: "1", Grace: 9, Needs: 3 * time.Second, Guard: DoNotDisrupt,
+		Begun: true}
 	if got := PodFrom(pod); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -42,8 +42,8 @@ func (c *Cluster) StartCloud(ctx context.Context, nodes int, flags ...string) (*
 	return cloud, err
 }
 
-// StartNodeLoops starts kube-controller-manager with all its loops. Nodes that are silent for 10 s are not ready, unless
-// flags say otherwise.
+// StartNodeLoops starts kube-controller-manager with all its loops. Nodes that are silent for 10 s are not ready,
+// unless flags say otherwise.
 func (c *Cluster) StartNodeLoops(ctx context.Context, flags ...string) (*Process, error) {
 	process, err := c.Plane.StartControllerManager(ctx, "*", Controller{Args: append([]string{"--secure-port=0", noQPS,
 		noBurst, "--node-monitor-grace-period=10s", "--node-monitor-period=1s"}, flags...)})

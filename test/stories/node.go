@@ -236,7 +236,8 @@ func (s *nodeSide) tellReports(ctx context.Context) error {
 	if s.pair != demo.Ours {
 		return nil
 	}
-	list, err := s.client.CoreV1().ConfigMaps(deploy.Namespace).List(ctx, metav1.ListOptions{LabelSelector: termination.ReportLabel})
+	list, err := s.client.CoreV1().ConfigMaps(deploy.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: termination.ReportLabel})
 	if err != nil {
 		return fmt.Errorf("list reports: %w", err)
 	}
@@ -247,8 +248,8 @@ func (s *nodeSide) tellReports(ctx context.Context) error {
 			return fmt.Errorf("decode report %s: %w", stored.Name, err)
 		}
 		for _, cut := range report.CutShort {
-			s.say(fmt.Sprintf("  %s: %s of %s: %s, %d s given, %d s missing", report.Node, cut.Pod, cut.Owner, cut.Reason, cut.Given,
-				cut.Missing))
+			s.say(fmt.Sprintf("  %s: %s of %s: %s, %d s given, %d s missing", report.Node, cut.Pod, cut.Owner, cut.Reason,
+				cut.Given, cut.Missing))
 		}
 	}
 	return nil
@@ -259,7 +260,8 @@ func (s *nodeSide) drainAndDelete(ctx context.Context, nodes ...string) error {
 	var group errgroup.Group
 	for _, node := range nodes {
 		group.Go(func() error {
-			s.say(fmt.Sprintf("kubectl drain %s --force --ignore-daemonsets --delete-emptydir-data --timeout=%s", node, nodePeriod))
+			s.say(fmt.Sprintf("kubectl drain %s --force --ignore-daemonsets --delete-emptydir-data --timeout=%s", node,
+				nodePeriod))
 			if err := nodeend.Drain(ctx, s.client, node, nodePeriod); ctx.Err() != nil {
 				return context.Cause(ctx)
 			} else if err != nil {

@@ -222,6 +222,13 @@ func (c *cell) wrong() []string {
 	return wrong
 }
 
+// String returns the outcome as the table has it.
+func (c *cell) String() string {
+	o := c.outcome
+	return fmt.Sprintf("%s / %s / %s / %s / %d", o.Graces[0], o.Forced(), o.Late(),
+		o.Disk(cellWatch, len(c.ending.Disks)), o.TwoWriters)
+}
+
 // isShort reports whether the pod was killed before the time that there was. A pod that somebody deleted before is not
 // measured, nor one whose kubelet was dead.
 func (c *cell) isShort() bool {

@@ -23,8 +23,8 @@ import (
 const (
 	// cellPeriod is how long the end of a node may take: kubectl drains for so long, and ours has it as the label.
 	cellPeriod = 80 * time.Second
-	// cellWatch is how long a node is watched: the drain, a minute until pods without a Node are removed, and the 6 minutes
-	// after which the attach-detach controller detaches by force.
+	// cellWatch is how long a node is watched: the drain, a minute until pods without a Node are removed, and the 6
+	// minutes after which the attach-detach controller detaches by force.
 	cellWatch = cellPeriod + 8*time.Minute
 	// comparisonLimit bounds the test: the cell of the killed leader comes after the others of ours.
 	comparisonLimit = cellWatch + 4*time.Minute
@@ -68,7 +68,8 @@ var situations = []situation{
 	{name: "grace of 9223372037 s, never exits", annotations: []string{ignoresSigterm}, grace: 9223372037},
 	{name: "dead kubelet with a disk", annotations: []string{exitsAfter("3s")}, grace: 5, disk: true,
 		before: (*cell).killKubelet},
-	{name: "disk, CSI driver of a DaemonSet", annotations: []string{exitsAfter("8s")}, grace: 20, disk: true, driver: true},
+	{name: "disk, CSI driver of a DaemonSet", annotations: []string{exitsAfter("8s")}, grace: 20, disk: true,
+		driver: true},
 	{name: "label 9999999h on another node", annotations: []string{exitsAfter("3s")}, grace: 5},
 	{name: "leader or kubectl killed", annotations: []string{exitsAfter("3s")}, grace: 5, budget: true, killed: true},
 }
@@ -153,8 +154,8 @@ func (c *comparison) runAll(cells []*cell) error {
 func printComparison(t *testing.T, cells []*cell) {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "Nodes that end within %s: grace given / ended against budget or do-not-disrupt / seconds past the deadline /\n", cellPeriod)
-	fmt.Fprintf(&b, "seconds until the disk is attached elsewhere / two writers.\n\n| |")
+	fmt.Fprintf(&b, "Nodes that end within %s: grace given / ended against budget or do-not-disrupt /\n", cellPeriod)
+	b.WriteString("seconds past the deadline / seconds until the disk is attached elsewhere / two writers.\n\n| |")
 	for _, w := range ways {
 		fmt.Fprintf(&b, " %s |", w)
 	}
@@ -163,8 +164,7 @@ func printComparison(t *testing.T, cells []*cell) {
 		fmt.Fprintf(&b, "| %s |", s.name)
 		for _, c := range cells {
 			if c.situation.name == s.name {
-				o := c.outcome
-				fmt.Fprintf(&b, " %s / %s / %s / %s / %d |", o.Graces[0], o.Forced(), o.Late(), o.Disk(cellWatch, len(c.ending.Disks)), o.TwoWriters)
+				fmt.Fprintf(&b, " %s |", c)
 			}
 		}
 		b.WriteString("\n")
