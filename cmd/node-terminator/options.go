@@ -81,9 +81,11 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	componentoptions.BindLeaderElectionFlags(&o.leader, flags)
 	flags.IntVar(&o.workers, "concurrent-node-syncs", o.workers, "number of nodes that are reconciled at once")
 	flags.StringVar(&o.instances, "instances", o.instances,
-		"who turns machines off: none (the Node goes, and the machine runs on), manual (an administrator, who then sets the taint node.kubernetes.io/out-of-service) or socket (the program behind --instances-socket)")
+		"who turns machines off: none (the Node goes, and the machine runs on), manual (an administrator, who then sets "+
+			"the taint node.kubernetes.io/out-of-service) or socket (the program behind --instances-socket)")
 	flags.StringVar(&o.socket, "instances-socket", o.socket,
-		"unix socket of the program that turns machines off; it must belong to root or to the user of this process, with mode 0600")
+		"unix socket of the program that turns machines off; it must belong to root or to the user of this process, "+
+			"with mode 0600")
 	flags.StringVar(&o.namespace, "report-namespace", o.namespace,
 		"namespace of the ConfigMaps with the reports; the default is that of the pod, outside of a pod "+defaultNamespace)
 }

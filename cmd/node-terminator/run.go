@@ -114,8 +114,8 @@ func (t *terminator) connect(ctx context.Context) error {
 		return err
 	}
 	for _, one := range missing {
-		klog.FromContext(ctx).Info("A right is missing", "verb", one.Verb, "resource", one.Resource, "namespace", one.Namespace,
-			"without", one.Without)
+		klog.FromContext(ctx).Info("A right is missing", "verb", one.Verb, "resource", one.Resource,
+			"namespace", one.Namespace, "without", one.Without)
 	}
 	if err := t.connectClaims(ctx); err != nil {
 		return err
@@ -131,7 +131,8 @@ func (t *terminator) connectClaims(ctx context.Context) error {
 		return err
 	}
 	if !may {
-		klog.FromContext(ctx).Info("NodeClaims are not read: the right to list and watch customresourcedefinitions is missing")
+		klog.FromContext(ctx).Info("NodeClaims are not read: a right is missing", "verbs", "list and watch",
+			"resource", "customresourcedefinitions")
 		return nil
 	}
 	config := rest.CopyConfig(t.clients.Config)

@@ -120,14 +120,15 @@ func TestTimes(t *testing.T) {
 		attached bool
 		want     Times
 	}{
-		"no deadline":                   {"Never", at(0), true, Times{}},
-		"nothing attached":              {"15m", at(1), false, Times{GraceEnds: at(895), Stop: at(900)}},
-		"a volume attached":             {"15m", at(1), true, Times{GraceEnds: at(870), Stop: at(900)}},
-		"a quarter of a short period":   {"8s", at(1), true, Times{GraceEnds: at(6), Stop: at(8)}},
-		"first action at P":             {"15m", at(895), false, Times{GraceEnds: at(895), Stop: at(905), Late: true}},
-		"first action after a day":      {"15m", at(86400), false, Times{GraceEnds: at(895), Stop: at(86410), Late: true}},
-		"no period at all":              {"0s", at(0), false, Times{GraceEnds: at(0), Stop: at(10), Late: true}},
-		"volume attached: first action": {"15m", at(880), true, Times{GraceEnds: at(870), Stop: at(890), Late: true}},
+		"no deadline":                                {"Never", at(0), true, Times{}},
+		"nothing attached":                           {"15m", at(1), false, Times{GraceEnds: at(895), Stop: at(900)}},
+		"a volume attached":                          {"15m", at(1), true, Times{GraceEnds: at(870), Stop: at(900)}},
+		"a quarter of a short period":                {"8s", at(1), true, Times{GraceEnds: at(6), Stop: at(8)}},
+		"first action at P":                          {"15m", at(895), false, Times{GraceEnds: at(895), Stop: at(905), Late: true}},
+		"first action after a day":                   {"15m", at(86400), false, Times{GraceEnds: at(895), Stop: at(86410), Late: true}},
+		"no period at all":                           {"0s", at(0), false, Times{GraceEnds: at(0), Stop: at(10), Late: true}},
+		"first action after P, attached":             {"15m", at(880), true, Times{GraceEnds: at(870), Stop: at(900)}},
+		"first action just before the end, attached": {"15m", at(895), true, Times{GraceEnds: at(895), Stop: at(905), Late: true}},
 	} {
 		period, err := ParsePeriod(tc.period)
 		if err != nil {
@@ -135,6 +136,18 @@ func TestTimes(t *testing.T) {
 		}
 		if got := Of(requested, period).Times(tc.first, tc.attached); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// Otherwise a volume that is attached or detached would move the end of the machine, and cut grace that was given.
+func TestVolumesDoNotMoveStop(t *testing.T) {
+	for seconds := range 1000 {
+		first := requested.Add(time.Duration(seconds) * time.Second)
+		d := Of(requested, Limited(15*time.Minute))
+		with, without := d.Times(first, true), d.Times(first, false)
+		if with.Stop != without.Stop || with.Late != without.Late || with.Stop.Before(d.End) {
+			t.Errorf("first action after %d s: %+v with a volume, %+v without", seconds, with, without)
 		}
 	}
 }

@@ -6,7 +6,7 @@
 //	D  the deadline: R + T, or an earlier annotation. It never moves later
 //	A  the time to unmount: 5 s, while a volume is attached 30 s, at most T/4
 //	P  D - A: the grace period of each pod ends here at the latest
-//	E  the machine is stopped here: D, or 10 s after a first action that came at P or later
+//	E  the machine is stopped here: D, or 10 s after a first action that came in the last 5 s before D, or later
 //	L  P - g: from here on a pod with the grace period g is deleted, whatever refuses its eviction
 //
 // The periods are those of Karpenter's NodeClaim termination grace period design, which calls D "node timeout" and

@@ -10,7 +10,7 @@ const (
 	Unmounting = 5 * time.Second
 	// Detaching is the same while a volume is attached to the node.
 	Detaching = 30 * time.Second
-	// LateStop is the time from the first action to Stop, if the first action comes at P or later.
+	// LateStop is the time from the first action to Stop, if the first action comes 5 s before the deadline or later.
 	LateStop = 10 * time.Second
 	// Shortening is how long before P the grace period of a Terminating pod is cut.
 	Shortening = 5 * time.Second
@@ -25,25 +25,29 @@ type Times struct {
 	GraceEnds time.Time
 	// Stop is E.
 	Stop time.Time
-	// Late: the first action came at P or later. Each pod gets a grace period of one second.
+	// Late: the first action came at the P of a node without volumes, or later. Each pod gets a grace period of one second.
 	Late bool
 }
 
 // Times returns the times of a termination whose first action came at this time, and while a volume is attached to the
-// node or not.
+// node or not. Volumes move P only: the time of Stop, and whether the first action was late, never change with them.
 func (d Deadline) Times(firstAction time.Time, attached bool) Times {
 	if d.None() {
 		return Times{}
 	}
-	rest := Unmounting
+	graceEnds := d.before(Unmounting)
+	if !firstAction.Before(graceEnds) {
+		return Times{GraceEnds: graceEnds, Stop: firstAction.Add(LateStop), Late: true}
+	}
 	if attached {
-		rest = Detaching
+		graceEnds = d.before(Detaching)
 	}
-	graceEnds := d.End.Add(-max(0, min(rest, d.End.Sub(d.Requested)/4)))
-	if firstAction.Before(graceEnds) {
-		return Times{GraceEnds: graceEnds, Stop: d.End}
-	}
-	return Times{GraceEnds: graceEnds, Stop: firstAction.Add(LateStop), Late: true}
+	return Times{GraceEnds: graceEnds, Stop: d.End}
+}
+
+// before returns P for this time to unmount, which is a quarter of the period at most.
+func (d Deadline) before(rest time.Duration) time.Time {
+	return d.End.Add(-max(0, min(rest, d.End.Sub(d.Requested)/4)))
 }
 
 // None reports whether the termination has no deadline.

@@ -61,6 +61,7 @@ func (o *outlook) keepers() []Blocker {
 		found = append(found, Blocker{Reason: string(pod.DoNotDisrupt), Text: text})
 	}
 	switch {
+	case o.decision.Action != pod.Wait: // from L on the order does not count
 	case o.state.Kind == pod.Critical && o.tiers.Ordinary:
 		found = append(found, Blocker{Reason: string(pod.OrderKeeps), Text: "ordinary pods go first"})
 	case o.state.Kind == pod.Daemon && (o.tiers.Ordinary || o.tiers.Critical || o.tiers.Volumes):

@@ -161,6 +161,7 @@ var outlooks = map[string]struct {
 	"#25 daemon returns":    {world("15m", newPod("a", daemon, tolerant)), want{Stays, none, 0, nil, []string{"WouldReturn"}}},
 	"replacement may come":  {world("15m", newPod("a", tolerant)), want{AtOnce, 835, 0, nil, []string{"WouldReturn"}}},
 	"#26 critical":          {world("15m", newPod("a"), newPod("b", critical)), want{AfterOrdinary, 835, 0, nil, []string{"OrderKeeps"}}},
+	"#26 critical, from L":  {world("20s", newPod("a"), newPod("b", critical)), want{AtOnce, -45, 45, nil, nil}},
 	"#26 critical alone":    {world("15m", newPod("b", critical)), want{AtOnce, 835, 0, nil, nil}},
 	"#23 static":            {world("15m", newPod("a", func(p *v1.Pod) { p.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"} })), want{Stays, none, 0, nil, []string{"StaticPod"}}},
 	"#23 finished":          {world("15m", newPod("a", func(p *v1.Pod) { p.Status.Phase = v1.PodSucceeded })), want{Stays, none, 0, nil, []string{"ContainersFinished"}}},

@@ -26,35 +26,42 @@ var errPeriodType = errors.New("spec.terminationGracePeriod of the NodeClaim is 
 // claimUnmatched is the reason of the event about a claim that is not its Node's.
 const claimUnmatched = "NodeNotMatched"
 
-// reconcileClaim keeps the claim of ours with the name of the node together with the node: who deletes either deletes both,
-// and the claim goes after the Node.
+// reconcileClaim keeps the claim of ours with the name of the node together with the node: who deletes either deletes
+// both, and the claim goes after the Node.
 func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node) error {
 	one := c.Claims.named(name)
 	if one == nil || c.Claims.unreadable() {
 		return nil
 	}
 	mismatch := one.mismatch(n)
-	protected := termination.Protected(one)
+	ended := mismatch != "" || n.DeletionTimestamp != nil && !termination.Protected(n)
 	switch {
-	case mismatch != "" && one.deleting() && protected,
-		mismatch == "" && one.deleting() && n.DeletionTimestamp != nil && !termination.Protected(n) && protected:
+	case ended && one.deleting() && termination.Protected(one):
 		return c.releaseClaim(ctx, one)
-	case mismatch != "":
-		if !one.deleting() {
-			c.reporter.Report(one, controller.WarningEvent(claimUnmatched, "The node is not touched: "+mismatch))
-		}
+	case mismatch != "" && !one.deleting():
+		c.reporter.Report(one, controller.WarningEvent(claimUnmatched, "The node is not touched: "+mismatch))
+	case ended:
+	case n.DeletionTimestamp == nil:
+		return c.reconcileLiveClaim(ctx, one, n)
+	case !one.deleting():
+		return c.deleteClaim(ctx, one)
+	}
+	return nil
+}
+
+// reconcileLiveClaim protects and describes the claim of a node that lives, or deletes the Node with its claim.
+func (c *Controller) reconcileLiveClaim(ctx context.Context, one *claim, n *v1.Node) error {
+	switch {
+	case one.deleting() && termination.Protected(n):
+		return c.deleteNode(ctx, n, one)
+	case one.deleting():
 		return nil
-	case !protected && !one.deleting() && n.DeletionTimestamp == nil:
+	case !termination.Protected(one):
 		return c.patchClaim(ctx, one, patch.ForVersion(one).Set("/metadata/finalizers",
 			append(slices.Clone(one.GetFinalizers()), termination.Finalizer)))
-	case one.deleting() && n.DeletionTimestamp == nil && termination.Protected(n):
-		return c.deleteNode(ctx, n, one)
-	case !one.deleting() && n.DeletionTimestamp != nil && termination.Protected(n):
-		return c.deleteClaim(ctx, one)
-	case n.DeletionTimestamp == nil:
-		if write := c.describeClaim(n, &observation{}); write != nil {
-			return write(ctx)
-		}
+	}
+	if write := c.describeClaim(n, &observation{}); write != nil {
+		return write(ctx)
 	}
 	return nil
 }
@@ -68,8 +75,7 @@ func (c *Controller) deleteNode(ctx context.Context, n *v1.Node, one *claim) err
 	if live.GetUID() != one.GetUID() || live.GetDeletionTimestamp() == nil {
 		return errNotAsObserved
 	}
-	uid := n.UID
-	err = c.Client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err = c.Client.CoreV1().Nodes().Delete(ctx, n.Name, onlyWith(n.UID))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete node %s, whose NodeClaim is being deleted: %w", n.Name, err)
 	}
@@ -78,12 +84,16 @@ func (c *Controller) deleteNode(ctx context.Context, n *v1.Node, one *claim) err
 
 // deleteClaim deletes the claim of a Node that is being deleted.
 func (c *Controller) deleteClaim(ctx context.Context, one *claim) error {
-	uid := one.GetUID()
-	err := c.Claims.client.Delete(ctx, one.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := c.Claims.client.Delete(ctx, one.GetName(), onlyWith(one.GetUID()))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete NodeClaim %s, whose node is being deleted: %w", one.GetName(), err)
 	}
 	return nil
+}
+
+// onlyWith are the options of a DELETE of the object with this UID.
+func onlyWith(uid types.UID) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
 // releaseClaim removes our finalizer from the claim.
@@ -102,7 +112,8 @@ func (c *Controller) patchClaim(ctx context.Context, one *claim, change *patch.P
 			func(ctx context.Context, name string, options metav1.GetOptions) (*unstructured.Unstructured, error) {
 				return c.Claims.client.Get(ctx, name, options)
 			})
-		return c.reporter.ReportRefusal(one, "Writing the NodeClaim", fmt.Errorf("patch NodeClaim %s: %w", one.GetName(), err))
+		err = fmt.Errorf("patch NodeClaim %s: %w", one.GetName(), err)
+		return c.reporter.ReportRefusal(one, "Writing the NodeClaim", err)
 	}
 	return nil
 }
@@ -122,12 +133,14 @@ func (c *Controller) describeClaim(n *v1.Node, o *observation) func(ctx context.
 		status["conditions"] = conditions
 	}
 	for field, value := range status {
-		if old, exists, _ := unstructured.NestedFieldNoCopy(one.Object, "status", field); exists && equality.Semantic.DeepEqual(old, value) {
+		old, exists, _ := unstructured.NestedFieldNoCopy(one.Object, "status", field)
+		if exists && equality.Semantic.DeepEqual(old, value) {
 			delete(status, field)
 		}
 	}
 	text := o.deadline.Annotation()
-	late := o.state.Begun && text != "" && !isTime(one.GetAnnotations()[termination.ClaimTimestampAnnotation], o.deadline.End)
+	written := one.GetAnnotations()[termination.ClaimTimestampAnnotation]
+	late := o.state.Begun && text != "" && !isTime(written, o.deadline.End)
 	switch {
 	case late:
 		return func(ctx context.Context) error {
@@ -155,9 +168,10 @@ func (c *Controller) patchClaimStatus(ctx context.Context, one *claim, status ma
 
 // conditions returns the conditions of the claim with those that the termination has reached, nil if none is new.
 func (c *claim) conditions(before []any, o *observation) []any {
+	drained := o.state.Begun && o.state.Pods == node.NoPods && o.state.Settled
 	reached := map[string]bool{
-		"Drained":             o.state.Begun && o.state.Pods == node.NoPods && o.state.Settled,
-		"VolumesDetached":     o.state.Begun && o.pods.Synced && o.state.Volumes == node.Detached && o.state.Pods == node.NoPods,
+		"Drained":             drained,
+		"VolumesDetached":     drained && o.state.Volumes == node.Detached,
 		"InstanceTerminating": o.state.Deleted || o.state.Instance == node.Stopping || o.state.Proof == node.Given,
 	}
 	after, changed := slices.Clone(before), false

@@ -49,22 +49,30 @@ func TestClaimOfNode(t *testing.T) {
 	const ours, karpenters = termination.ClaimGroup, "karpenter.k8s.aws"
 	deleted := claimWith("n", ours, "5m")
 	deleted.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1000, 0)})
+	own := claimWith("n", ours, "5m")
+	another := withStatus(claimWith("n", ours, "5m"), "n", "cloud://2")
+	unlabel := func(n *v1.Node) { n.Labels = nil }
+	finalized := func(n *v1.Node) { n.Finalizers = []string{karpenterFinalizer} }
+	pooled := func(n *v1.Node) { n.Labels[karpenterPool] = "default" }
+	of := func(node, providerID string) []*unstructured.Unstructured {
+		return []*unstructured.Unstructured{withStatus(claimWith("x", karpenters, nil), node, providerID)}
+	}
 	for name, tc := range map[string]struct {
 		claims      []*unstructured.Unstructured
 		change      func(*v1.Node)
 		own, others bool
 	}{
 		"no claim":                                {},
-		"ours":                                    {claims: []*unstructured.Unstructured{claimWith("n", ours, "5m")}, own: true},
+		"ours":                                    {claims: []*unstructured.Unstructured{own}, own: true},
 		"ours, of another node":                   {claims: []*unstructured.Unstructured{claimWith("m", ours, "5m")}},
-		"#06 another providerID":                  {claims: []*unstructured.Unstructured{withStatus(claimWith("n", ours, "5m"), "n", "cloud://2")}},
-		"#06 no label":                            {claims: []*unstructured.Unstructured{claimWith("n", ours, "5m")}, change: func(n *v1.Node) { n.Labels = nil }},
+		"#06 another providerID":                  {claims: []*unstructured.Unstructured{another}},
+		"#06 no label":                            {claims: []*unstructured.Unstructured{own}, change: unlabel},
 		"#58 the node is younger":                 {claims: []*unstructured.Unstructured{deleted}},
-		"#60 Karpenter's, by the name":            {claims: []*unstructured.Unstructured{withStatus(claimWith("x", karpenters, nil), "n", "")}, others: true},
-		"#60 Karpenter's, by the providerID":      {claims: []*unstructured.Unstructured{withStatus(claimWith("x", karpenters, nil), "", "cloud://1")}, others: true},
-		"#60 Karpenter's, beside ours":            {claims: []*unstructured.Unstructured{claimWith("n", ours, "5m"), withStatus(claimWith("x", karpenters, nil), "n", "")}, others: true},
-		"#60 Karpenter's, by its finalizer":       {change: func(n *v1.Node) { n.Finalizers = []string{karpenterFinalizer} }, others: true},
-		"#60 Karpenter's, by the label of a pool": {change: func(n *v1.Node) { n.Labels[karpenterPool] = "default" }, others: true},
+		"#60 Karpenter's, by the name":            {claims: of("n", ""), others: true},
+		"#60 Karpenter's, by the providerID":      {claims: of("", "cloud://1"), others: true},
+		"#60 Karpenter's, beside ours":            {claims: append(of("n", ""), own), others: true},
+		"#60 Karpenter's, by its finalizer":       {change: finalized, others: true},
+		"#60 Karpenter's, by the label of a pool": {change: pooled, others: true},
 	} {
 		n := labeledNode()
 		if tc.change != nil {

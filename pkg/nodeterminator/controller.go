@@ -76,7 +76,10 @@ func New(config Config) *Controller {
 	c := &Controller{Config: config, caches: config.Caches, reporter: controller.NewReporter(config.Recorder),
 		terminations: map[string]*nodeTermination{}, probes: map[string]*probe{}, ctx: context.Background()}
 	c.metrics = newMetrics(c)
-	c.reports = newReports(config.Client, config.Namespace)
+	c.reports = newReports(config.Client, config.Namespace, func(report termination.Report) bool {
+		n := c.caches.node(report.Node)
+		return n != nil && string(n.UID) == report.UID
+	})
 	c.loop = controller.NewLoop("node", backoff, c.Reconcile)
 	return c
 }

@@ -47,7 +47,7 @@ func (c *Controller) report(n *v1.Node, t *nodeTermination, o *observation, d no
 	if err := o.evidence.failure(); err != nil {
 		c.reporter.ReportFailure(n, controller.WarningEvent(providerFailed, "The provider fails: "+err.Error()))
 	}
-	if t != nil && d.Reason != node.NotServed && d.Reason != node.OwnedByOthers {
+	if t != nil && d.Reason != node.NotServed && d.Reason != node.OwnedByOthers && d.Reason != node.ClaimsUnreadable {
 		t.update(n, o, d)
 		c.metrics.count(t, o)
 		t.summarize()
@@ -55,8 +55,8 @@ func (c *Controller) report(n *v1.Node, t *nodeTermination, o *observation, d no
 	}
 }
 
-// eventOf returns the event about the decision, and how long the decision must last before the event is sent. The reason is empty
-// if there is none.
+// eventOf returns the event about the decision, and how long the decision must last before the event is sent. The
+// reason is empty if there is none.
 func eventOf(n *v1.Node, o *observation, d node.Decision) (controller.Event, time.Duration) {
 	warning := func(text string) controller.Event { return controller.WarningEvent(string(d.Reason), text) }
 	normal := func(text string) controller.Event { return controller.NormalEvent(string(d.Reason), text) }
@@ -64,7 +64,8 @@ func eventOf(n *v1.Node, o *observation, d node.Decision) (controller.Event, tim
 	case node.KubeletSilent:
 		return normal("The kubelet is silent and no provider ends the machine: the node is handed over at once"), 0
 	case node.FinalizerStripped:
-		return warning("The finalizer " + termination.Finalizer + " was removed: nothing more is done to the node, its machine and its pods"), 0
+		return warning("The finalizer " + termination.Finalizer +
+			" was removed: nothing more is done to the node, its machine and its pods"), 0
 	case node.Draining:
 		return warning("Failed to drain node: pods are waiting to be evicted or to end"), patience
 	case node.AwaitingVolumeDetachment:
@@ -77,6 +78,8 @@ func eventOf(n *v1.Node, o *observation, d node.Decision) (controller.Event, tim
 		return normal("The node is drained and goes; its machine runs on"), 0
 	case node.MachineOff:
 		return normal("The machine is off: its pods and volumes are released"), 0
+	case node.DetachNotStarted: // it begins a second after our taint
+		return troubleOf(n, o, d), patience
 	default:
 		return troubleOf(n, o, d), 0
 	}
@@ -85,10 +88,9 @@ func eventOf(n *v1.Node, o *observation, d node.Decision) (controller.Event, tim
 // reached returns the event about the end of a node that may still write.
 func reached(o *observation, d node.Decision) controller.Event {
 	what := "stopping the machine"
-	switch d.Action {
-	case node.HandOver:
+	if d.Action == node.HandOver {
 		what = "the node goes with its pods, and the machine runs on"
-	case node.DeleteInstance:
+	} else if d.Action == node.DeleteInstance {
 		what = "deleting the machine, which cannot be stopped"
 	}
 	why := "Only pods and volumes that nobody waits for are left: "
@@ -117,7 +119,8 @@ func troubleOf(n *v1.Node, o *observation, d node.Decision) controller.Event {
 		text = "The provider does not know the machine, and never did: the account or the providerID may be wrong. " +
 			"That proves nothing"
 	case node.InstanceCameBack:
-		text = "The machine was said to be off, and runs: the taint " + v1.TaintNodeOutOfService + " is removed, and the machine stopped again"
+		text = "The machine was said to be off, and runs: the taint " + v1.TaintNodeOutOfService +
+			" is removed, and the machine stopped again"
 	case node.DisksAttached:
 		text = "The provider cannot stop the machine and keep its disks, and volumes are attached"
 	case node.DetachNotStarted:
@@ -138,5 +141,6 @@ func because(err error) string {
 // awaitingPowerOff has the two commands of the administrator.
 func awaitingPowerOff(name string) string {
 	return fmt.Sprintf("Turn the machine off, for instance with: ipmitool -H BMC-OF-%[1]s power off. Then say so with: "+
-		"kubectl taint node %[1]s %[2]s=nodeshutdown:NoExecute. Until then its pods and volumes stay", name, v1.TaintNodeOutOfService)
+		"kubectl taint node %[1]s %[2]s=nodeshutdown:NoExecute. Until then its pods and volumes stay", name,
+		v1.TaintNodeOutOfService)
 }

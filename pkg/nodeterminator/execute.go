@@ -85,7 +85,7 @@ func (c *Controller) executeBeside(n *v1.Node, t *nodeTermination, o *observatio
 	if wait := o.next(); wait > 0 {
 		c.loop.EnqueueAfter(n.Name, wait)
 	}
-	if !o.state.Begun || o.state.Owner == node.Others || !o.state.Protected || d.Action == node.Abandon {
+	if !o.state.Begun || !o.state.Protected || d.Action == node.Abandon {
 		return
 	}
 	if change := c.restoration(n, t, o); !change.Empty() {
@@ -95,8 +95,8 @@ func (c *Controller) executeBeside(n *v1.Node, t *nodeTermination, o *observatio
 	}
 }
 
-// live reads the Node, and returns an error unless it is still the one that was observed: with its UID, being deleted if
-// it was, with our finalizer and its providerID.
+// live reads the Node, and returns an error unless it is still the one that was observed: with its UID, being deleted
+// if it was, with our finalizer and its providerID.
 func (c *Controller) live(ctx context.Context, n *v1.Node) (*v1.Node, error) {
 	if err := c.isLeading(); err != nil {
 		return nil, err
@@ -135,8 +135,8 @@ func (c *Controller) protect(ctx context.Context, n *v1.Node) error {
 		append(slices.Clone(n.Finalizers), termination.Finalizer)))
 }
 
-// begun writes the first action. If a webhook refuses it, the termination goes on without the taint, which is written in the
-// background: no webhook moves a deadline.
+// begun writes the first action. If a webhook refuses it, the termination goes on without the taint, which is written
+// in the background: no webhook moves a deadline.
 func (c *Controller) begun(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) (bool, error) {
 	change := c.firstActionOf(n, o)
 	err := c.patch(ctx, n, t, change)
@@ -172,11 +172,12 @@ func untainted(n *v1.Node, key string, effect v1.TaintEffect) []v1.Taint {
 		func(taint v1.Taint) bool { return taint.Key == key && taint.Effect == effect })
 }
 
-// restoration returns the patch that restores what users or other programs changed of the first action: the deadline never
-// moves later. It also notes a machine that was seen running.
+// restoration returns the patch that restores what users or other programs changed of the first action: the deadline
+// never moves later. It also notes a machine that was seen running.
 func (c *Controller) restoration(n *v1.Node, t *nodeTermination, o *observation) *patch.Patch {
 	annotations := map[string]string{}
-	if text := o.deadline.Annotation(); text != "" && !isTime(n.Annotations[termination.TimestampAnnotation], o.deadline.End) {
+	written := n.Annotations[termination.TimestampAnnotation]
+	if text := o.deadline.Annotation(); text != "" && !isTime(written, o.deadline.End) {
 		annotations[termination.TimestampAnnotation] = text
 	}
 	if t.machine != nil && !wasSeen(n) && isRunning(o.evidence.machine) && !o.evidence.shared {

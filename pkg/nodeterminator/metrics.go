@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/termination"
 )
@@ -14,6 +15,8 @@ var (
 		"Nodes that are being terminated, by phase.", []string{"phase"}, nil)
 	overdueMetric = prometheus.NewDesc("node_terminator_overdue_seconds",
 		"How long after its deadline the machine of a node still runs, in seconds: the longest of all nodes.", nil, nil)
+	invalidMetric = prometheus.NewDesc("node_terminator_invalid_deadlines",
+		"Nodes that are not served, because the period of their label or their claim cannot be read.", nil, nil)
 	skewMetric = prometheus.NewDesc("node_terminator_clock_skew_seconds",
 		"How far the clock of this process is ahead of the API server, in seconds.", nil, nil)
 )
@@ -57,7 +60,7 @@ func (m *metrics) count(t *nodeTermination, o *observation) {
 
 // Describe sends the descriptions of the metrics that are computed.
 func (*metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{terminationsMetric, overdueMetric, skewMetric} {
+	for _, desc := range []*prometheus.Desc{terminationsMetric, overdueMetric, invalidMetric, skewMetric} {
 		ch <- desc
 	}
 }
@@ -69,7 +72,21 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(terminationsMetric, prometheus.GaugeValue, float64(count), string(phase))
 	}
 	ch <- prometheus.MustNewConstMetric(overdueMetric, prometheus.GaugeValue, float64(longest))
+	ch <- prometheus.MustNewConstMetric(invalidMetric, prometheus.GaugeValue, float64(m.controller.invalidDeadlines()))
 	ch <- prometheus.MustNewConstMetric(skewMetric, prometheus.GaugeValue, m.controller.Clock.Skew().Seconds())
+}
+
+// invalidDeadlines returns the number of nodes with a label or a claim that is not served.
+func (c *Controller) invalidDeadlines() int {
+	count := 0
+	for _, object := range c.caches.Nodes.GetStore().List() {
+		if n, is := object.(*v1.Node); is {
+			if _, _, others, err := c.periodOf(n); err != nil && !others {
+				count++
+			}
+		}
+	}
+	return count
 }
 
 // summary is what metrics show of a termination.

@@ -33,17 +33,14 @@ type observation struct {
 // observe reads the state of the node.
 func (c *Controller) observe(ctx context.Context, n *v1.Node, t *nodeTermination) (*observation, error) {
 	o := &observation{now: c.Clock.Now()}
-	period, served, err := termination.PeriodOf(n)
-	claim, others := c.Claims.of(n)
-	if served && claim != nil {
-		period, err = claim.period()
-		served = err == nil
-	}
+	period, served, others, err := c.periodOf(n)
 	o.invalid = err
 	o.state = node.State{Provider: c.Provider, Deleting: n.DeletionTimestamp != nil, Protected: termination.Protected(n)}
 	switch {
-	case others, c.Claims.unreadable() && !c.hasBegun(n, t): // Karpenter's claims must be known before the first action
+	case others:
 		o.state.Owner = node.Others
+	case c.Claims.unreadable() && !c.hasBegun(n, t): // Karpenter's claims must be known before the first action
+		o.state.Owner = node.Unreadable
 	case served:
 		o.state.Owner = node.Ours
 	}
@@ -54,6 +51,18 @@ func (c *Controller) observe(ctx context.Context, n *v1.Node, t *nodeTermination
 	c.observeTime(n, t, o, period, served)
 	c.observeMachine(ctx, n, t, o)
 	return o, c.observePods(ctx, n, t, o)
+}
+
+// periodOf returns the period of the node, by its label or by its claim of ours, whether the node names one, and whether it is
+// another program's. The error says why a label or a claim is not served.
+func (c *Controller) periodOf(n *v1.Node) (period deadline.Period, served, others bool, err error) {
+	period, served, err = termination.PeriodOf(n)
+	claim, others := c.Claims.of(n)
+	if served && claim != nil {
+		period, err = claim.period()
+		served = err == nil
+	}
+	return period, served, others, err
 }
 
 // requested returns R: when the Node or its claim was deleted, whichever was first.
@@ -79,20 +88,24 @@ const clockTolerance = 10 * time.Second
 // readPause is the time after a live read of a Lease that failed.
 const readPause = time.Second
 
-// firstAction returns when the first action of the deletion was written, the zero time before. A taint that is older than
-// the request is not ours.
+// firstAction returns when the first action of the deletion was written, the zero time before. A taint that is older
+// than the request is not ours, and neither is that of Karpenter on a node of its own.
 func (c *Controller) firstAction(n *v1.Node) time.Time {
 	if n.DeletionTimestamp == nil {
 		return time.Time{}
 	}
 	at := termination.FirstAction(n, time.Time{})
+	if _, others := c.Claims.of(n); others && n.Annotations[termination.TimestampAnnotation] == "" {
+		return time.Time{}
+	}
 	if at.Before(c.requested(n).Add(-clockTolerance)) {
 		return time.Time{}
 	}
 	return at
 }
 
-// observeTime follows the deadline, which only moves earlier. A label that is changed after the request changes nothing.
+// observeTime follows the deadline, which only moves earlier. A label that is changed after the request changes
+// nothing.
 func (c *Controller) observeTime(n *v1.Node, t *nodeTermination, o *observation, period deadline.Period, served bool) {
 	if at := c.firstAction(n); t.began.IsZero() && !at.IsZero() {
 		t.began = at
@@ -129,7 +142,8 @@ func (c *Controller) observeMachine(ctx context.Context, n *v1.Node, t *nodeTerm
 	}
 	o.state.Proof = v.proof
 	o.state.Instance = o.evidence.instanceOf()
-	o.state.NoStop, o.state.Deleted = o.evidence.machine.NoStop, o.evidence.machine.Deleted
+	m := o.evidence.machine
+	o.state.NoStop, o.state.Deleted, o.state.NoDelete = m.NoStop, m.Deleted, m.NoDelete
 	o.state.Silent = isSilent(n, o.evidence)
 	o.state.Marked = o.evidence.ours || o.evidence.others
 }
@@ -156,8 +170,9 @@ func (c *Controller) evidenceOf(n *v1.Node, t *nodeTermination) evidence {
 	return e
 }
 
-// isSilent reports whether the kubelet renews its Lease no more: as this process has watched it, or as the node lifecycle
-// controller says, which has watched it for longer. A renewal that was seen counts for more than a condition.
+// isSilent reports whether the kubelet renews its Lease no more: as this process has watched it, or as the node
+// lifecycle controller says, which has watched it for longer. A renewal that was seen counts for more than a
+// condition.
 func isSilent(n *v1.Node, e evidence) bool {
 	unknown := slices.ContainsFunc(n.Status.Conditions, func(c v1.NodeCondition) bool {
 		return c.Type == v1.NodeReady && c.Status == v1.ConditionUnknown
@@ -167,9 +182,10 @@ func isSilent(n *v1.Node, e evidence) bool {
 
 // observePods has the pods of the node ended as far as the node is ours, and reads what is left.
 func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) error {
-	view := pod.View{Now: o.now, Times: o.times, Tainted: o.began, Silent: o.state.Silent, Proven: o.state.Proof == node.Given}
+	view := pod.View{Now: o.now, Times: o.times, Tainted: o.began, Silent: o.state.Silent,
+		Proven: o.state.Proof == node.Given}
 	volumes := t.beforeDaemons
-	drains := o.state.Owner != node.Others && o.state.Protected && o.state.Begun && o.state.Deleting &&
+	drains := o.state.Protected && o.state.Begun && o.state.Deleting &&
 		o.state.Proof != node.Revoked
 	if drains && view.Proven && !t.verified { // pods are removed: the Node must still be the one that was deleted
 		if _, err := c.live(ctx, n); err != nil {
@@ -178,7 +194,8 @@ func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermina
 	}
 	t.verified = drains && view.Proven
 	result, err := t.pods.Reconcile(ctx, drain.View{View: view, Deadline: o.deadline, Begun: o.began,
-		Volumes: volumes || !t.synced && len(o.attached) > 0, HasVolume: o.attached.uses, Drain: drains})
+		Volumes: volumes || !t.synced && len(o.attached) > 0, HasVolume: o.attached.uses, Drain: drains,
+		Holds: c.holds(n, t, o)})
 	if err != nil {
 		return err
 	}
@@ -196,6 +213,15 @@ func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermina
 	o.state.Pods, o.state.Settled = result.Pods, result.Settled
 	o.state.Volumes = o.attached.volumes(o.stranded, view.Proven)
 	return nil
+}
+
+// holds returns a function that reports whether neither the Lease nor the provider has spoken against the proof since.
+func (c *Controller) holds(n *v1.Node, t *nodeTermination, o *observation) func() bool {
+	renewals := o.evidence.lease.Renewals
+	return func() bool {
+		e := c.evidenceOf(n, t)
+		return e.lease.Renewals == renewals && e.off()
+	}
 }
 
 // next returns when the state of the node changes by time alone.

@@ -51,8 +51,8 @@ type verdict struct {
 	lied bool
 }
 
-// judge weighs the evidence. A machine whose kubelet renews its Lease runs, whatever a provider or a taint says: its pods
-// write to their volumes, and a second node must not.
+// judge weighs the evidence. A machine whose kubelet renews its Lease runs, whatever a provider or a taint says: its
+// pods write to their volumes, and a second node must not.
 func (p *proof) judge(e evidence) verdict {
 	renewed := e.lease.Renewals > p.renewals
 	switch {
@@ -95,9 +95,4 @@ func (e evidence) instanceOf() node.Instance {
 }
 
 // failure returns why the last call of the provider failed, nil if it did not.
-func (e evidence) failure() error {
-	if e.machine.State != "" {
-		return nil
-	}
-	return e.machine.Err
-}
+func (e evidence) failure() error { return e.machine.Err }

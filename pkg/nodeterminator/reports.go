@@ -34,11 +34,12 @@ const (
 	lastReport = time.Second
 )
 
-// reports writes the reports of terminations. No node waits for a report: what cannot be written is tried again with the next
-// change only.
+// reports writes the reports of terminations. No node waits for a report: what cannot be written is tried again with
+// the next change only.
 type reports struct {
-	client    corev1.ConfigMapInterface
-	namespace string
+	client corev1.ConfigMapInterface
+	// exists reports whether the node of a report exists.
+	exists func(report termination.Report) bool
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -60,8 +61,8 @@ type pendingReport struct {
 	writing, again bool
 }
 
-func newReports(client kubernetes.Interface, namespace string) *reports {
-	return &reports{client: client.CoreV1().ConfigMaps(namespace), namespace: namespace, ctx: context.Background(),
+func newReports(client kubernetes.Interface, namespace string, exists func(termination.Report) bool) *reports {
+	return &reports{client: client.CoreV1().ConfigMaps(namespace), exists: exists, ctx: context.Background(),
 		pending: map[types.UID]*pendingReport{}, kept: map[string]time.Time{}}
 }
 
@@ -277,7 +278,7 @@ func (r *reports) expire() {
 	}
 }
 
-// list finds the reports of earlier processes.
+// list finds the reports of earlier processes. A node that went while nobody led is written down as ended.
 func (r *reports) list(ctx context.Context) {
 	stored, err := r.client.List(ctx, metav1.ListOptions{LabelSelector: termination.ReportLabel})
 	if err != nil {
@@ -286,7 +287,24 @@ func (r *reports) list(ctx context.Context) {
 	}
 	for _, one := range stored.Items {
 		r.keep(one.Name, one.CreationTimestamp.Time)
+		var report termination.Report
+		err := json.Unmarshal([]byte(one.Data[termination.ReportKey]), &report)
+		if err == nil && one.Name == reportName(types.UID(report.UID)) && !isFinal(report) && !r.exists(report) {
+			r.finish(endedUnseen(report))
+		}
 	}
+}
+
+func isFinal(report termination.Report) bool {
+	return report.Phase == termination.PhaseEnded || report.Phase == termination.PhaseAbandoned
+}
+
+// endedUnseen returns the report of a node that is gone: nobody saw how its last pods ended.
+func endedUnseen(report termination.Report) termination.Report {
+	report.Phase = termination.PhaseEnded
+	report.Counts.Unknown += report.Counts.Left
+	report.Counts.Left, report.Left, report.Volumes = 0, nil, nil
+	return report
 }
 
 // phases are how far a termination has come, by its reason; all others are Draining.

@@ -1,7 +1,6 @@
 package nodeterminator
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -32,7 +31,7 @@ func writes(client *fake.Clientset) int {
 func stored(t *testing.T, client *fake.Clientset) termination.Report {
 	t.Helper()
 	var report termination.Report
-	one, err := client.CoreV1().ConfigMaps("exeunt-system").Get(context.Background(), "node-termination-u", metav1.GetOptions{})
+	one, err := client.CoreV1().ConfigMaps("exeunt-system").Get(t.Context(), "node-termination-u", metav1.GetOptions{})
 	if err != nil {
 		return report
 	}
@@ -42,6 +41,8 @@ func stored(t *testing.T, client *fake.Clientset) termination.Report {
 	return report
 }
 
+func isThere(termination.Report) bool { return true }
+
 func reportOf(phase termination.Phase, evicted int) termination.Report {
 	return termination.Report{Node: "n", UID: "u", Phase: phase, Counts: termination.Counts{Evicted: evicted}}
 }
@@ -49,11 +50,11 @@ func reportOf(phase termination.Phase, evicted int) termination.Report {
 func TestReportIsWrittenOnceInFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		r := newReports(client, "exeunt-system")
+		r := newReports(client, "exeunt-system", isThere)
 		stop := r.start(t.Context())
 		for i := range 100 {
 			r.offer(reportOf(termination.PhaseDraining, i))
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 		}
 		if got := writes(client); got > 3 {
 			t.Errorf("%d writes in 10 s", got)
@@ -65,7 +66,7 @@ func TestReportIsWrittenOnceInFiveSeconds(t *testing.T) {
 		}
 		before := writes(client)
 		r.offer(reportOf(termination.PhaseEnded, 100))
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if got := writes(client) - before; got > 1 {
 			t.Errorf("%d writes that change nothing", got)
 		}
@@ -76,12 +77,12 @@ func TestReportIsWrittenOnceInFiveSeconds(t *testing.T) {
 func TestUnchangedReportIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		r := newReports(client, "exeunt-system")
+		r := newReports(client, "exeunt-system", isThere)
 		for range 100 {
 			report := reportOf(termination.PhaseStopping, 1)
 			report.OverdueSeconds = int64(time.Now().Second())
 			r.offer(report)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		if got := writes(client); got != 1 {
 			t.Errorf("%d writes", got)
@@ -95,7 +96,7 @@ func TestRefusedReportHoldsNobody(t *testing.T) {
 		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the namespace is being deleted")
 		})
-		r := newReports(client, "exeunt-system")
+		r := newReports(client, "exeunt-system", isThere)
 		stop := r.start(t.Context())
 		began := time.Now()
 		r.offer(reportOf(termination.PhaseDraining, 1))
@@ -104,7 +105,7 @@ func TestRefusedReportHoldsNobody(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if got := writes(client); got > 3 {
 			t.Errorf("%d writes", got)
 		}
@@ -114,11 +115,11 @@ func TestRefusedReportHoldsNobody(t *testing.T) {
 func TestReportIsDeletedAtItsAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		labels := map[string]string{termination.ReportLabel: "n"}
-		old := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node-termination-u", Namespace: "exeunt-system", Labels: labels,
-			CreationTimestamp: metav1.Time{Time: time.Now().Add(-71 * time.Hour)}}}
+		old := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node-termination-u", Namespace: "exeunt-system",
+			Labels: labels, CreationTimestamp: metav1.Time{Time: time.Now().Add(-71 * time.Hour)}}}
 		other := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "exeunt-system"}}
 		client := fake.NewClientset(old, other)
-		r := newReports(client, "exeunt-system")
+		r := newReports(client, "exeunt-system", isThere)
 		stop := r.start(t.Context())
 		names := func() string {
 			list, err := client.CoreV1().ConfigMaps("exeunt-system").List(t.Context(), metav1.ListOptions{})
@@ -131,13 +132,34 @@ func TestReportIsDeletedAtItsAge(t *testing.T) {
 			}
 			return text
 		}
-		time.Sleep(59 * time.Minute)
+		<-time.After(59 * time.Minute)
 		if got := names(); got != "node-termination-u other " {
 			t.Errorf("after 71 h 59 m: %s", got)
 		}
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		if got := names(); got != "other " {
 			t.Errorf("after 72 h: %s", got)
+		}
+		stop()
+	})
+}
+
+func TestNodeThatWentUnseenIsWrittenDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report := reportOf(termination.PhaseStopping, 3)
+		report.Counts.Left, report.Left = 1, []termination.Left{{Pod: "ns/a"}}
+		text, err := json.Marshal(report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node-termination-u",
+			Namespace: "exeunt-system", Labels: map[string]string{termination.ReportLabel: "n"},
+			CreationTimestamp: metav1.Time{Time: time.Now()}}, Data: map[string]string{termination.ReportKey: string(text)}})
+		r := newReports(client, "exeunt-system", func(termination.Report) bool { return false })
+		stop := r.start(t.Context())
+		synctest.Wait()
+		if got := stored(t, client); got.Phase != termination.PhaseEnded || got.Counts.Unknown != 1 || got.Counts.Evicted != 3 {
+			t.Errorf("%+v", got)
 		}
 		stop()
 	})

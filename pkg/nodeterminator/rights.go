@@ -21,6 +21,7 @@ type right struct {
 func rights(namespace string) []right {
 	pods, nodes := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Resource: "nodes"}
 	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	budgets := schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
 	reports := schema.GroupResource{Resource: "configmaps"}
 	return []right{
 		{"patch", nodes, "", "no node is served"},
@@ -30,7 +31,7 @@ func rights(namespace string) []right {
 		{"delete", pods, "", "pods that a budget protects outlive the deadline, until their machine is off"},
 		{"create", schema.GroupResource{Resource: "pods/eviction"}, "", "pods are deleted at the deadline only"},
 		{"patch", schema.GroupResource{Resource: "pods/status"}, "", "deleted pods have no condition DisruptionTarget"},
-		{"watch", schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}, "", "evictions are tried each 5 s"},
+		{"watch", budgets, "", "evictions are tried each 5 s"},
 		{"list", leases, "kube-node-lease", "no machine is proven to be off"},
 		{"watch", leases, "kube-node-lease", "no machine is proven to be off"},
 		{"get", leases, "kube-node-lease", "no machine is proven to be off"},

@@ -62,8 +62,8 @@ func (all attachments) uses(p *v1.Pod) bool {
 	})
 }
 
-// isHeld reports whether kubelet and attach-detach controller leave the volume attached because of the pod: they release
-// the volumes of a pod whose containers ended.
+// isHeld reports whether kubelet and attach-detach controller leave the volume attached because of the pod: they
+// release the volumes of a pod whose containers ended.
 func isHeld(view pod.View, p *v1.Pod) bool {
 	end := view.EndOf(p)
 	return end != pod.Finished && end != pod.ContainersEnded
@@ -142,6 +142,8 @@ func (all attachments) report(stranded attachments) []termination.ReportVolume {
 		}
 		volumes = append(volumes, one)
 	}
-	slices.SortFunc(volumes, func(a, b termination.ReportVolume) int { return strings.Compare(a.Attachment, b.Attachment) })
+	slices.SortFunc(volumes, func(a, b termination.ReportVolume) int {
+		return strings.Compare(a.Attachment, b.Attachment)
+	})
 	return volumes
 }

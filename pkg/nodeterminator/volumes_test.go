@@ -45,6 +45,7 @@ func daemon(p *v1.Pod) {
 }
 
 func TestVolumes(t *testing.T) {
+	one, ended := []*v1.Pod{using("a")}, []*v1.Pod{using("a", finished)}
 	a, b, inline := attachedFor("a", false), attachedFor("b", true), attachedFor("", false)
 	for name, tc := range map[string]struct {
 		all                attachments
@@ -54,11 +55,11 @@ func TestVolumes(t *testing.T) {
 	}{
 		"nothing attached":                       {want: node.Detached},
 		"#40 the pod is gone":                    {all: attachments{a}, want: node.Attached},
-		"#40 the pod is awaited":                 {all: attachments{a}, awaited: []*v1.Pod{using("a")}, want: node.Attached},
-		"#41 nobody waits for the pod":           {all: attachments{a}, unawaited: []*v1.Pod{using("a")}, want: node.Stranded},
+		"#40 the pod is awaited":                 {all: attachments{a}, awaited: one, want: node.Attached},
+		"#41 nobody waits for the pod":           {all: attachments{a}, unawaited: one, want: node.Stranded},
 		"#41 an inline volume":                   {all: attachments{inline}, want: node.Stranded},
-		"one pod of two is awaited":              {all: attachments{a}, awaited: []*v1.Pod{using("a")}, unawaited: []*v1.Pod{using("a")}, want: node.Attached},
-		"#23 the kubelet unmounts finished pods": {all: attachments{a}, unawaited: []*v1.Pod{using("a", finished)}, want: node.Attached},
+		"one pod of two is awaited":              {all: attachments{a}, awaited: one, unawaited: one, want: node.Attached},
+		"#23 the kubelet unmounts finished pods": {all: attachments{a}, unawaited: ended, want: node.Attached},
 		"detaching":                              {all: attachments{b}, want: node.Detaching},
 		"stranded volumes wait for others":       {all: attachments{inline, b}, want: node.Attached},
 		"after the proof they do not":            {all: attachments{inline, b}, proven: true, want: node.Stranded},

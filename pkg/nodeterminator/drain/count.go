@@ -21,6 +21,7 @@ func (n *Node) accept(r *tracked, sent *v1.Pod, action pod.Action, seconds int64
 	d := n.drainer
 	r.sent, r.accepted, r.failures, r.refusal, r.retry = action, d.clock.Now(), 0, "", time.Time{}
 	entry := termination.CutShort{Pod: nameOf(sent), UID: string(sent.UID), Owner: ownerOf(sent), Reason: string(obstacle)}
+	r.endsBy = n.view.Times.GraceEnds
 	grace := graceOf(sent)
 	if sent.DeletionTimestamp != nil {
 		grace = granted(sent)

@@ -20,8 +20,9 @@
 // At L a pod is evicted if its budgets have room. Else it gets the condition DisruptionTarget and is deleted. An eviction
 // that is not answered within half a second then counts as refused.
 //
-// Each request has the UID of its pod as a precondition and an explicit grace period. A removal is not sent if the
-// process stopped to lead, or if the proof was last looked at 15 s ago.
+// Each request has the UID of its pod as a precondition and an explicit grace period. Right before each deletion it is
+// looked at again whether the pod still needs it. A removal is not sent if the process stopped to lead, if the Lease was
+// renewed or the provider has another answer since the proof, or if the node was last reconciled 15 s ago.
 //
 // One mutex, that of [Drainer], guards everything: nodes, pods and the queue. It is held for no request.
 //

@@ -52,6 +52,9 @@ type View struct {
 	HasVolume func(*v1.Pod) bool
 	// Drain sends requests; else pods are looked at only.
 	Drain bool
+	// Holds reports whether nothing has spoken against the proof since; nil is yes. It is asked right before a pod is
+	// removed, with the lock of the drainer, and must not call it.
+	Holds func() bool
 }
 
 // Result is how far the pods of a node have come.
@@ -73,8 +76,9 @@ type Result struct {
 	Awaited, Unawaited []*v1.Pod
 }
 
-// evictionSlots and forcedSlots are how many requests of each lane may be in flight.
-const evictionSlots, forcedSlots = 64, 64
+// evictionSlots and forcedSlots are how many requests of each lane may be in flight. More make an API server with two
+// cores slower for each request, and not faster for all.
+const evictionSlots, forcedSlots = 64, 32
 
 // Drainer ends the pods of nodes. It is safe for concurrent use.
 type Drainer struct {

@@ -167,7 +167,7 @@ func TestRemovalThatIsRefusedKeepsPod(t *testing.T) {
 		w.script(refusing("DELETE", func() *answer { return refusal(403, "denied by a webhook") }))
 		w.pod("kept", 30)
 		w.at(2.9)
-		if pods := w.result().Pods; pods != node.Unawaited {
+		if pods := w.result().Pods; pods != node.Stuck {
 			t.Errorf("after two refusals: %v", pods)
 		}
 		w.at(3)
@@ -245,7 +245,7 @@ func TestOverduePodIsNotAwaited(t *testing.T) {
 		w.expectReason("app", pod.Terminating)
 		w.at(90)
 		w.expectReason("app", pod.KubeletStuck)
-		if result := w.result(); result.Pods != node.Unawaited || len(result.Unawaited) != 1 || len(result.Awaited) != 0 {
+		if result := w.result(); result.Pods != node.Stuck || len(result.Unawaited) != 1 || len(result.Awaited) != 0 {
 			t.Errorf("%+v", result)
 		}
 		w.setView(func(v *View) { v.Silent = true })
@@ -298,6 +298,31 @@ func TestTightenedDeadlineForcesAtOnce(t *testing.T) {
 			v.Times = v.Deadline.Times(w.begun, false)
 		})
 		w.expectRequests("10.0 PATCH app status 0", "10.0 DELETE app 20")
+	})
+}
+
+// A slow API server counts from a moment after P - g. The pod is shortened only if P moves.
+func TestOwnDeletionIsShortenedOnlyIfDeadlineMoves(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		w.script(func(r sentRequest) *answer {
+			if r.method == "DELETE" {
+				<-time.After(3 * time.Second)
+			}
+			return w.carryOut(r)
+		})
+		full(w)
+		w.pod("app", 80)
+		w.at(40)
+		w.script(nil)
+		w.expectRequests("20.0 PATCH app status 0", "20.0 DELETE app 80")
+		w.at(96)
+		w.expectRequests()
+		w.expectReason("app", pod.Terminating)
+		w.setView(func(v *View) {
+			v.Deadline.End = v.Deadline.End.Add(-3 * time.Second)
+			v.Times = v.Deadline.Times(w.begun, false)
+		})
+		w.expectRequests("96.0 DELETE app 1")
 	})
 }
 

@@ -80,6 +80,7 @@ func (d *Drainer) force(j *job) {
 	defer d.mu.Unlock()
 	d.forced.inFlight--
 	r, now := j.record, d.clock.Now()
+	news := out.err != nil || r.shown()
 	r.forcing = false
 	switch answer := resultOf(out.err); {
 	case errors.Is(out.err, errLater):
@@ -91,7 +92,9 @@ func (d *Drainer) force(j *job) {
 	}
 	r.node.settle(r)
 	d.send()
-	d.notify(r.node)
+	if news {
+		d.notify(r.node)
+	}
 }
 
 // fail notes a forced request that was refused. An API server that is away or overloaded does not count.
@@ -118,16 +121,16 @@ func (d *Drainer) perform(j *job) outcome {
 		if p.Status.Phase != v1.PodSucceeded && p.Status.Phase != v1.PodFailed {
 			d.mark(p, view, true)
 		}
-		out.err = d.delete(p, 0)
+		out.err = d.delete(j, p, 0)
 	case j.action == pod.Shorten:
 		out.seconds = 1
-		out.err = d.delete(p, out.seconds)
+		out.err = d.delete(j, p, out.seconds)
 	case j.action == pod.Evict:
 		d.evictOrDelete(j, p, view, &out)
 	default:
 		out.seconds = view.GraceLeft(p)
 		d.mark(p, view, false)
-		out.err = d.delete(p, out.seconds)
+		out.err = d.delete(j, p, out.seconds)
 	}
 	return out
 }
@@ -146,7 +149,7 @@ func (d *Drainer) evictOrDelete(j *job, p *v1.Pod, view View, out *outcome) {
 	d.mark(p, view, false)
 	// The same grace period again: an eviction without an answer may have been carried out, and with another grace
 	// period the kubelet would begin anew.
-	out.err = d.delete(p, out.seconds)
+	out.err = d.delete(j, p, out.seconds)
 }
 
 // evictAtOnce evicts the pod beside other evictions of its budgets, if they have room.
@@ -181,17 +184,27 @@ func (d *Drainer) current(j *job) (*v1.Pod, View, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r, n := j.record, j.record.node
-	if d.records[r.pod.UID] != r || !n.view.Drain {
+	if d.records[r.pod.UID] != r || !n.view.Drain || !n.stillNeeds(j) {
 		return nil, View{}, errLater
 	}
-	if j.action == pod.Remove {
-		now := d.clock.Now()
-		age := max(now.Sub(n.viewed), now.Round(0).Sub(n.viewed.Round(0))) // only the wall clock goes on in a suspended machine
-		if !n.view.Proven || age > oldestView || controller.CheckLeading(d.config.Leading) != nil {
-			return nil, View{}, errLater
-		}
-	}
 	return r.pod, n.viewNow(), nil
+}
+
+// stillNeeds reports whether the state of the pod and the proof are those that the job was made for.
+func (n *Node) stillNeeds(j *job) bool {
+	p, moment := j.record.pod, n.viewNow().MomentOf(j.record.pod)
+	switch j.action {
+	case pod.Remove:
+		now := n.drainer.clock.Now()
+		age := max(now.Sub(n.viewed), now.Round(0).Sub(n.viewed.Round(0))) // only the wall clock goes on in a suspended machine
+		return moment == pod.Proven && age <= oldestView && (n.view.Holds == nil || n.view.Holds()) &&
+			controller.CheckLeading(n.drainer.config.Leading) == nil
+	case pod.Shorten:
+		return moment == pod.FromShortening
+	}
+	// Others may have deleted the pod while the job waited: a second DELETE would have the kubelet count anew, and a
+	// shorter grace period would cut a pod that ends in time.
+	return p.DeletionTimestamp == nil && moment == pod.FromL
 }
 
 // mark sets the condition DisruptionTarget. A refusal does not keep the pod: the deadline does not wait.
@@ -207,8 +220,12 @@ func (d *Drainer) mark(p *v1.Pod, view View, failed bool) {
 	}
 }
 
-// delete deletes the pod.
-func (d *Drainer) delete(p *v1.Pod, seconds int64) error {
+// delete deletes the pod if the job is still about it. The condition that was set before may have taken a second, in which
+// the machine may have come back: a pod that is removed while its containers run is a second writer.
+func (d *Drainer) delete(j *job, p *v1.Pod, seconds int64) error {
+	if _, _, err := d.current(j); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(d.ctx, deleteTimeout)
 	defer cancel()
 	return deletePod(ctx, d.config.Forced, p, seconds)

@@ -6,9 +6,12 @@ type requests struct {
 	before func(a, b *request) bool
 }
 
-// forcedBefore orders by L, requests without a deadline last, then by arrival.
+// forcedBefore orders by L, requests without a deadline last, then by arrival. Pods that were refused come after all
+// others: a webhook that hangs for some must not take all slots.
 func forcedBefore(a, b *request) bool {
 	switch {
+	case a.refused != b.refused:
+		return b.refused
 	case a.forced.Equal(b.forced):
 		return a.order < b.order
 	case a.forced.IsZero(), b.forced.IsZero():

@@ -117,6 +117,9 @@ func (n *Node) decide(j *judged, tiers pod.Tiers) {
 	j.guard = d.guardOf(j.tracked)
 	j.state = n.view.Observe(j.pod, tiers)
 	j.state.Volume = n.view.HasVolume != nil && n.view.HasVolume(j.pod)
+	if j.state.End == pod.BeyondP && j.credit != notOurs && !n.view.Times.GraceEnds.Before(j.endsBy) {
+		j.state.End = pod.InTime // the API server took its time: 5 s less would be worse
+	}
 	answer, gate, since := d.queue.status(j.pod.UID, j.guard, now)
 	j.state.Answer = answer
 	switch {
@@ -141,7 +144,7 @@ func (n *Node) decide(j *judged, tiers pod.Tiers) {
 	if now.Before(j.retry) {
 		j.consider(n.served(j.retry))
 	}
-	if j.pending(now) {
+	if j.pending(j.decision.Action, now) {
 		j.consider(n.served(j.accepted.Add(visible)))
 		if j.decision.Action == pod.Evict || j.decision.Action == pod.Delete {
 			j.decision = pod.Decision{Action: pod.Wait, Reason: pod.Terminating}
@@ -149,8 +152,11 @@ func (n *Node) decide(j *judged, tiers pod.Tiers) {
 	}
 }
 
-// consider has the result change at the time.
+// consider has the result change at the time, if that is to come: a time that has passed would hide all others.
 func (j *judged) consider(at time.Time) {
+	if !at.After(j.node.view.Now) {
+		return
+	}
 	if j.next.IsZero() || at.Before(j.next) {
 		j.next = at
 	}
@@ -182,7 +188,7 @@ func (n *Node) carryOut(j judged) {
 
 // force has a forced request sent, unless one is on its way, or was refused a moment ago.
 func (n *Node) force(j judged) {
-	if j.forcing || j.pending(n.viewed) || n.viewed.Before(j.retry) {
+	if j.forcing || j.pending(j.decision.Action, n.viewed) || n.viewed.Before(j.retry) {
 		return
 	}
 	if j.cancel != nil {

@@ -65,6 +65,8 @@ type request struct {
 	answer pod.Answer
 	sent   time.Time
 	retry  time.Time
+	// refused: an eviction was refused, and may take long again. Pods that were not refused go first.
+	refused bool
 	// reserved: a healthy pod took room of its budgets.
 	reserved bool
 	index    int // in its heap, -1 if it is in none
@@ -271,6 +273,7 @@ func (q *queue) answered(id types.UID, result result, now time.Time) {
 		return
 	}
 	r.answer, r.retry = q.alone(r, result, now)
+	r.refused = r.refused || result.kind == refused
 	q.place(r, now)
 }
 

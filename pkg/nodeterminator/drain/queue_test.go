@@ -121,6 +121,20 @@ func TestRefusedPodDelaysNoOther(t *testing.T) {
 	expectTaken(t, q, at(31), "web-1")
 }
 
+func TestRefusedPodsTakeNoSlotOfOthers(t *testing.T) {
+	q := newQueue(1)
+	q.set("hung", at(100), of(), at(0))
+	expectTaken(t, q, at(0), "hung")
+	q.set("other", at(200), of(), at(0))
+	q.set("another", at(300), of(), at(0))
+	q.answered("hung", result{kind: refused}, at(10))
+	expectTaken(t, q, at(50), "other")
+	q.answered("other", result{}, at(50))
+	expectTaken(t, q, at(50), "another")
+	q.answered("another", result{}, at(50))
+	expectTaken(t, q, at(50), "hung")
+}
+
 func TestRefusedPodIsTriedAfterChangeOfBudget(t *testing.T) {
 	q := newQueue(10)
 	q.setBudget("web", 5, false, at(0))

@@ -53,13 +53,15 @@ func (n *Node) podsOf(j judged) node.Pods {
 	case j.decision.Action == pod.Remove && kept:
 		return node.Kept
 	case j.decision.Action == pod.Remove:
-		return node.Unawaited
+		return node.Stuck
 	case j.decision.Action != pod.Leave:
 		return node.Awaited
 	case goesWithNode(j):
 		return node.NoPods
+	case j.decision.Reason == pod.ContainersFinished, j.decision.Reason == pod.ForeignFinalizer:
+		return node.Finished
 	}
-	return node.Unawaited
+	return node.Stuck
 }
 
 // goesWithNode reports whether the pod is a static pod or a DaemonSet's that is left.

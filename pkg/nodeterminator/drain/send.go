@@ -78,7 +78,7 @@ func (d *Drainer) evicted(r *tracked, p *v1.Pod, seconds int64, err error) {
 		d.queue.pause(now.Add(answer.hint))
 	}
 	r.cancel = nil
-	news := answer.kind != r.heard || answer.kind == accepted
+	news := answer.kind != r.heard && answer.kind != accepted || r.shown()
 	r.hear(answer, err)
 	if answer.kind == accepted {
 		r.node.accept(r, p, pod.Evict, seconds, pod.DeadlineNear)

@@ -52,6 +52,8 @@ type tracked struct {
 	forcing bool
 	// offered is the grace period of the last request, granted is that of the deletion, as the watch first showed it.
 	offered, granted int64
+	// endsBy is P of the deletion by us.
+	endsBy time.Time
 	// sent is the last action that was accepted, and accepted is when.
 	sent     pod.Action
 	accepted time.Time
@@ -69,21 +71,29 @@ type tracked struct {
 	told bool
 }
 
+// shown reports whether the watch showed the effect of a request before its answer came. Else the watch has the node
+// reconciled.
+func (r *tracked) shown() bool { return r.gone || r.pod.DeletionTimestamp != nil }
+
 // visible is how long the effect of an accepted request may take to show in the watch. After that the request is sent
 // again.
 const visible = 30 * time.Second
 
-// pending reports whether an accepted request has an effect that the watch does not show yet.
-func (r *tracked) pending(now time.Time) bool {
+// pending reports whether the action must not be sent because an accepted request has an effect that the watch does not
+// show yet.
+func (r *tracked) pending(action pod.Action, now time.Time) bool {
+	recent := now.Before(r.accepted.Add(visible))
 	switch {
 	case r.accepted.IsZero():
 		return false
-	case r.sent == pod.Shorten: // once, whatever comes of it
+	case action == pod.Shorten && r.sent == pod.Shorten: // once, whatever comes of it
 		return true
+	case action == pod.Remove: // whatever came of a request before the proof, the machine is off
+		return r.sent == pod.Remove && recent
 	case r.sent == pod.Evict, r.sent == pod.Delete:
-		return r.pod.DeletionTimestamp == nil && now.Before(r.accepted.Add(visible))
+		return r.pod.DeletionTimestamp == nil && recent
 	}
-	return now.Before(r.accepted.Add(visible))
+	return recent
 }
 
 // graceOf returns the grace period that the pod asks for, in seconds.

@@ -107,6 +107,10 @@ func (w *world) start(ctx context.Context, running *sync.WaitGroup) *world {
 			if err == nil {
 				w.last = result
 			}
+			if next := result.Next; !next.IsZero() && !next.After(w.view.Now) {
+				w.t.Errorf("the result at %s changes at %s", w.view.Now, next)
+				result.Next = time.Time{}
+			}
 			w.mu.Unlock()
 			var timer <-chan time.Time
 			if !result.Next.IsZero() {

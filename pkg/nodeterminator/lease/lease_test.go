@@ -31,7 +31,7 @@ func watched(t *testing.T, lease *coordinationv1.Lease, test func(t *testing.T, 
 			}
 		}
 		w := Start(t.Context(), client, "n", func() {})
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		test(t, w, func(second int) {
 			if _, err := leases.Update(t.Context(), at(second, 40), metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
@@ -48,16 +48,16 @@ func TestSilenceIsMeasuredByWatch(t *testing.T) {
 		if v := w.View(); !v.Synced || v.Renewals != 0 || v.Duration != 40*time.Second || v.Unchanged > time.Second {
 			t.Errorf("at first: %+v", v)
 		}
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		renew(10)
 		if v := w.View(); v.Renewals != 1 || v.Unchanged > time.Second {
 			t.Errorf("renewed: %+v", v)
 		}
-		time.Sleep(13 * time.Second)
+		<-time.After(13 * time.Second)
 		if v := w.View(); v.Unchanged < 13*time.Second || v.Silent() {
 			t.Errorf("after 13 s: %+v", v)
 		}
-		time.Sleep(28 * time.Second)
+		<-time.After(28 * time.Second)
 		if v := w.View(); !v.Silent() {
 			t.Errorf("after 41 s: %+v", v)
 		}
@@ -66,7 +66,7 @@ func TestSilenceIsMeasuredByWatch(t *testing.T) {
 
 func TestOtherChangesAreNoRenewal(t *testing.T) {
 	watched(t, at(0, 40), func(t *testing.T, w *Watch, renew func(int)) {
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		renew(0)
 		if v := w.View(); v.Renewals != 0 || v.Unchanged < 10*time.Second {
 			t.Errorf("%+v", v)
@@ -79,7 +79,7 @@ func TestNodeWithoutLeaseIsSilentFromTheFirstList(t *testing.T) {
 		if v := w.View(); !v.Synced || v.Silent() || v.Proving() > 14*time.Second {
 			t.Errorf("at first: %+v", v)
 		}
-		time.Sleep(41 * time.Second)
+		<-time.After(41 * time.Second)
 		if v := w.View(); !v.Silent() || v.Renewals != 0 {
 			t.Errorf("after 41 s: %+v", v)
 		}
@@ -92,7 +92,7 @@ func TestLiveReadShowsWhatTheWatchMissed(t *testing.T) {
 		w := &Watch{client: client.CoordinationV1().Leases(v1.NamespaceNodeLease), node: "n", duration: byDefault}
 		w.observe(at(0, 40))
 		w.sync()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if _, err := w.client.Update(t.Context(), at(50, 40), metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -35,8 +35,8 @@ type View struct {
 	OffSince time.Time
 	// NoStop: the provider cannot stop the machine and keep its disks.
 	NoStop bool
-	// Deleted: the provider took the request to delete the machine, or deletes none.
-	Deleted bool
+	// Deleted: the provider took the request to delete the machine. NoDelete: it deletes none.
+	Deleted, NoDelete bool
 	// Err is why the last call failed.
 	Err error
 	// StopAfter is when Stop may be called again.
@@ -58,6 +58,8 @@ type Machine struct {
 	// pause is the time before the next Get, stopPause the one before the next Stop.
 	pause, stopPause time.Duration
 	next             *time.Timer
+	// deletedAt is when the provider took the last request to delete the machine.
+	deletedAt time.Time
 	// epoch counts Reset: the answer to an older call proves nothing.
 	epoch int
 }
@@ -148,6 +150,9 @@ func (m *Machine) record(state instances.State, err error, began time.Time) {
 	}
 	m.view.Off, m.view.OffSince = 0, time.Time{}
 	m.view.Seen = m.view.Seen || state == instances.Running || state == instances.Stopping
+	if state == instances.Running && began.Sub(m.deletedAt) > lastPause { // the request had no effect
+		m.view.Deleted = false
+	}
 	limit := lastPause
 	if state == instances.Stopping {
 		limit = stoppingPause
@@ -230,7 +235,7 @@ func (m *Machine) MayDelete() bool {
 }
 
 func (m *Machine) mayDelete() bool {
-	return !m.deleting && !m.view.Deleted && m.ctx.Err() == nil && !time.Now().Before(m.view.StopAfter)
+	return !m.deleting && !m.view.Deleted && !m.view.NoDelete && m.ctx.Err() == nil && !time.Now().Before(m.view.StopAfter)
 }
 
 // Delete calls Delete in the background, if it may.
@@ -241,15 +246,22 @@ func (m *Machine) Delete() {
 		return
 	}
 	m.deleting = true
-	go m.delete()
+	go m.delete(m.epoch, time.Now())
 }
 
-func (m *Machine) delete() {
-	_, err := m.provider.Delete(m.ctx, m.instance)
+func (m *Machine) delete(epoch int, began time.Time) {
+	state, err := m.provider.Delete(m.ctx, m.instance)
 	m.mu.Lock()
 	m.deleting = false
 	m.view.Err = err
-	m.view.Deleted = m.view.Deleted || err == nil || isUnsupported(err)
+	m.view.NoDelete = m.view.NoDelete || isUnsupported(err)
+	if err == nil {
+		m.view.Deleted, m.deletedAt = true, time.Now()
+	}
+	if err == nil && epoch == m.epoch {
+		m.pause = firstPause
+		m.record(state, nil, began)
+	}
 	wait := max(m.stopPause, retryAfter(err))
 	if err != nil {
 		m.view.StopAfter, m.stopPause = time.Now().Add(wait), min(2*m.stopPause, lastPause)

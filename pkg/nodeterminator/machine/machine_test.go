@@ -61,7 +61,7 @@ func run(t *testing.T, state instances.State, seen bool, test func(*testing.T, *
 		s := &script{state: state, takes: 10 * time.Millisecond}
 		m := New(t.Context(), s, instances.Instance{Node: "n"}, seen, func() {})
 		defer m.End()
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 		test(t, s, m)
 	})
 }
@@ -71,11 +71,11 @@ func TestTwoAnswersOffAreTwoSecondsApart(t *testing.T) {
 		if v := m.View(); v.Off != 1 {
 			t.Fatalf("after one answer: %+v", v)
 		}
-		time.Sleep(1900 * time.Millisecond)
+		<-time.After(1900 * time.Millisecond)
 		if v := m.View(); v.Off != 1 {
 			t.Errorf("after 1.9 s: %+v", v)
 		}
-		time.Sleep(200 * time.Millisecond)
+		<-time.After(200 * time.Millisecond)
 		if v := m.View(); v.Off != 2 || s.times[1].Sub(s.times[0]) < 2*time.Second {
 			t.Errorf("after 2.1 s: %+v, asked at %v", v, s.times)
 		}
@@ -85,9 +85,9 @@ func TestTwoAnswersOffAreTwoSecondsApart(t *testing.T) {
 func TestRunningBetweenAnswersOffBeginsAnew(t *testing.T) {
 	run(t, instances.Off, false, func(t *testing.T, s *script, m *Machine) {
 		s.set(instances.Running, nil)
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		s.set(instances.Off, nil)
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		if v := m.View(); v.Off > 1 {
 			t.Errorf("%+v", v)
 		}
@@ -96,20 +96,20 @@ func TestRunningBetweenAnswersOffBeginsAnew(t *testing.T) {
 
 func TestGoneCountsOfMachineThatWasSeen(t *testing.T) {
 	run(t, instances.Gone, false, func(t *testing.T, _ *script, m *Machine) {
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if v := m.View(); v.Off != 0 || v.Seen {
 			t.Errorf("#52 never seen: %+v", v)
 		}
 	})
 	run(t, instances.Gone, true, func(t *testing.T, _ *script, m *Machine) {
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		if v := m.View(); v.Off != 2 {
 			t.Errorf("seen by an earlier process: %+v", v)
 		}
 	})
 	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
 		s.set(instances.Gone, nil)
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		if v := m.View(); v.Off != 2 {
 			t.Errorf("seen running: %+v", v)
 		}
@@ -119,7 +119,7 @@ func TestGoneCountsOfMachineThatWasSeen(t *testing.T) {
 func TestFailedCallsBackOff(t *testing.T) {
 	run(t, "", false, func(t *testing.T, s *script, m *Machine) {
 		s.set("", errors.New("throttled"))
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		var pauses []time.Duration
 		for i := range s.times[1:] {
 			pauses = append(pauses, s.times[i+1].Sub(s.times[i]).Round(time.Second))
@@ -135,11 +135,11 @@ func TestFailedCallsBackOff(t *testing.T) {
 }
 
 func TestProviderNamesThePause(t *testing.T) {
-	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+	run(t, instances.Running, false, func(t *testing.T, s *script, _ *Machine) {
 		s.set("", &instances.Error{Message: "later", RetryAfter: 50 * time.Second})
-		time.Sleep(40 * time.Second)
+		<-time.After(40 * time.Second)
 		asked := len(s.calls)
-		time.Sleep(9 * time.Second)
+		<-time.After(9 * time.Second)
 		if len(s.calls) != asked {
 			t.Errorf("asked again too early: %v", s.times)
 		}
@@ -152,11 +152,11 @@ func TestStopIsCalledOnceAtATime(t *testing.T) {
 		if !m.Stop() || m.Stop() {
 			t.Error("a second Stop while the first runs")
 		}
-		time.Sleep(10500 * time.Millisecond)
+		<-time.After(10500 * time.Millisecond)
 		if m.Stop() {
 			t.Error("a second Stop half a second after the first")
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if !m.Stop() {
 			t.Error("no second Stop of a machine that runs")
 		}
@@ -168,11 +168,11 @@ func TestStopDoesNotWaitForGet(t *testing.T) {
 		s.mu.Lock()
 		s.takes = time.Hour
 		s.mu.Unlock()
-		time.Sleep(2 * time.Minute) // a Get hangs
+		<-time.After(2 * time.Minute) // a Get hangs
 		if !m.Stop() {
 			t.Error("Stop was not called")
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if !slices.Contains(s.calls, "stop") {
 			t.Errorf("calls %v", s.calls)
 		}
@@ -183,7 +183,7 @@ func TestUnsupportedStopIsNotCalledAgain(t *testing.T) {
 	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
 		s.set("", &instances.Error{Message: "no", Unsupported: true})
 		m.Stop()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if m.Stop() || !m.View().NoStop {
 			t.Errorf("%+v", m.View())
 		}
@@ -194,14 +194,14 @@ func TestDeletedOnceProviderTookTheRequest(t *testing.T) {
 	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
 		s.set("", errors.New("throttled"))
 		m.Delete()
-		time.Sleep(time.Second / 2)
+		<-time.After(time.Second / 2)
 		if m.View().Deleted {
 			t.Error("a failed Delete counts")
 		}
 		s.set(instances.Stopping, nil)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		m.Delete()
-		time.Sleep(time.Second / 2)
+		<-time.After(time.Second / 2)
 		if !m.View().Deleted {
 			t.Errorf("%+v, calls %v", m.View(), s.calls)
 		}
@@ -211,13 +211,13 @@ func TestDeletedOnceProviderTookTheRequest(t *testing.T) {
 func TestAnswersBeforeResetProveNothing(t *testing.T) {
 	run(t, instances.Off, true, func(t *testing.T, s *script, m *Machine) {
 		s.takes = 5 * time.Second
-		time.Sleep(4 * time.Second) // the second Get is in flight
+		<-time.After(4 * time.Second) // the second Get is in flight
 		m.Reset()
-		time.Sleep(4 * time.Second)
+		<-time.After(4 * time.Second)
 		if v := m.View(); v.Off != 0 || v.State != "" {
 			t.Errorf("%+v", v)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if v := m.View(); v.Off != 2 {
 			t.Errorf("%+v", v)
 		}
@@ -228,9 +228,20 @@ func TestEndedMachineIsNotAsked(t *testing.T) {
 	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
 		m.End()
 		asked := len(s.calls)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if len(s.calls) != asked || m.Stop() {
 			t.Errorf("calls %v", s.calls)
+		}
+	})
+}
+
+func TestDeletedMachineIsGoneAtOnce(t *testing.T) {
+	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+		s.set(instances.Gone, nil)
+		m.Delete()
+		<-time.After(time.Second / 2)
+		if v := m.View(); v.State != instances.Gone || !v.Deleted {
+			t.Errorf("%+v, calls %v", v, s.calls)
 		}
 	})
 }

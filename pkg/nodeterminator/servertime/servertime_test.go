@@ -11,19 +11,21 @@ import (
 type server struct{ ahead, takes time.Duration }
 
 func (s *server) RoundTrip(*http.Request) (*http.Response, error) {
-	time.Sleep(s.takes / 2)
+	<-time.After(s.takes / 2)
 	date := time.Now().Add(s.ahead).UTC().Format(http.TimeFormat)
-	time.Sleep(s.takes / 2)
-	return &http.Response{Header: http.Header{"Date": {date}}}, nil
+	<-time.After(s.takes / 2)
+	return &http.Response{Header: http.Header{"Date": {date}}, Body: http.NoBody}, nil
 }
 
 func ask(t *testing.T, transport http.RoundTripper, times int) {
 	t.Helper()
 	for range times {
-		if _, err := transport.RoundTrip(nil); err != nil {
+		response, err := transport.RoundTrip(nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(330 * time.Millisecond)
+		_ = response.Body.Close()
+		<-time.After(330 * time.Millisecond)
 	}
 }
 

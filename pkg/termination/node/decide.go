@@ -4,8 +4,8 @@ package node
 // by two.
 func Decide(s State) Decision {
 	switch {
-	case s.Owner == Others:
-		return Decision{Wait, OwnedByOthers}
+	case !s.Begun && (s.Owner == Others || s.Owner == Unreadable):
+		return decideOthers(s)
 	case !s.Deleting:
 		return decideLive(s)
 	case !s.Protected && s.Begun:
@@ -29,7 +29,7 @@ func decideBegun(s State) Decision {
 		return Decision{Unmark, InstanceCameBack}
 	case s.Proof == Given:
 		return decideOff(s)
-	case s.drained() && s.Volumes == Detached:
+	case s.drained() && s.Volumes == Detached && s.Pods != Stuck:
 		return decideDrained(s)
 	case s.Proof == Begun:
 		return Decision{Confirm, ProofIncomplete}
@@ -41,6 +41,18 @@ func decideBegun(s State) Decision {
 		return Decision{Wait, AwaitingVolumeDetachment}
 	}
 	return Decision{Wait, Settling}
+}
+
+// decideOthers leaves a node to its owner. A finalizer that we added before we knew of the owner would keep the node for
+// ever. A termination that has begun goes on: whoever writes a claim cannot keep a machine running.
+func decideOthers(s State) Decision {
+	switch {
+	case s.Owner == Unreadable:
+		return Decision{Wait, ClaimsUnreadable}
+	case s.Protected:
+		return Decision{Release, OwnedByOthers}
+	}
+	return Decision{Wait, OwnedByOthers}
 }
 
 func decideLive(s State) Decision {
@@ -55,23 +67,31 @@ func decideLive(s State) Decision {
 	return Decision{Wait, NotServed}
 }
 
-// decideDrained ends a node without awaited pods and without any attached volume.
+// decideDrained ends a node on which no container of a pod runs, but for those that go with the node, and to which no
+// volume is attached.
 func decideDrained(s State) Decision {
 	switch {
 	case s.Provider == NoProvider:
 		return Decision{HandOver, Drained}
 	case s.Provider == Manual, s.unidentified():
 		return Decision{Release, MachineRuns}
-	case s.Instance == Gone, s.Deleted:
+	case s.Instance == Gone, s.Instance == Off && (s.Deleted || s.NoDelete):
 		return Decision{Release, Drained}
+	case s.NoDelete:
+		return Decision{Release, MachineRuns}
+	case s.Instance == Unknown && s.Ended && !s.NoStop: // no answer of the provider delays the end of the machine
+		return Decision{Stop, DeadlineReached}
 	case s.Instance == Unknown:
 		return Decision{Wait, InstanceUnreadable}
+	case s.Deleted:
+		return Decision{Wait, InstanceStops}
 	}
 	return Decision{DeleteInstance, Drained}
 }
 
 // decideEnded ends the machine of a node that may still write to its volumes. Its pods and its attachments stay until
-// the proof: a second node would write to the same disk.
+// the proof: a second node would write to the same disk. A volume needs no attachment for that: a pod that is stuck may
+// write to a network file system, and its replacement would begin once the Node is gone.
 func decideEnded(s State) Decision {
 	switch {
 	case s.Provider == NoProvider:
@@ -88,6 +108,8 @@ func decideEnded(s State) Decision {
 		return Decision{Wait, DisksAttached}
 	case s.Deleted:
 		return Decision{Wait, InstanceStops}
+	case s.NoDelete:
+		return Decision{Wait, AwaitingPowerOff}
 	}
 	return Decision{DeleteInstance, DeadlineReached}
 }
@@ -96,7 +118,7 @@ func decideEnded(s State) Decision {
 // attach-detach controller would wait for six minutes.
 func decideOff(s State) Decision {
 	switch {
-	case s.Pods == Awaited, s.Pods == Unawaited:
+	case s.Pods == Awaited, s.Pods == Stuck, s.Pods == Finished:
 		return Decision{Clean, MachineOff}
 	case !s.Marked && (s.Volumes == Attached || s.Volumes == Stranded):
 		return Decision{MarkOutOfService, MachineOff}
@@ -106,7 +128,7 @@ func decideOff(s State) Decision {
 		return Decision{Release, MachineOff}
 	case s.Volumes == Detaching:
 		return Decision{Wait, AwaitingVolumeDetachment}
-	case s.Deleted, s.unidentified():
+	case s.Deleted, s.NoDelete, s.unidentified():
 		return Decision{Release, MachineOff}
 	}
 	return Decision{DeleteInstance, MachineOff}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	enumtest.ExpectNames(t, Unserved, Others)
+	enumtest.ExpectNames(t, Unserved, Unreadable)
 	enumtest.ExpectNames(t, NoProvider, Socket)
 	enumtest.ExpectNames(t, NoPods, Awaited)
 	enumtest.ExpectNames(t, Detached, Attached)
@@ -67,10 +67,13 @@ func TestDecideBeforeAndDuringDrain(t *testing.T) {
 		"#07 removed after the DELETE": {deleting(Manual, func(s *State) { s.Owner = Unserved }), Decision{Wait, Draining}},
 		"#05 an invalid label, deleted": {State{Deleting: true, Protected: true},
 			Decision{Release, NotServed}},
-		"deleted before it was protected": {State{Owner: Ours, Deleting: true}, Decision{Wait, NotServed}},
-		"#60 Karpenter's node":            {State{Owner: Others, Protected: true, Deleting: true}, Decision{Wait, OwnedByOthers}},
-		"#58 the finalizer was stripped":  {deleting(Socket, func(s *State) { s.Protected = false }), Decision{Abandon, FinalizerStripped}},
-		"#01 the first action":            {deleting(Socket, func(s *State) { s.Begun = false }), Decision{Taint, DeletionRequested}},
+		"deleted before it was protected":         {State{Owner: Ours, Deleting: true}, Decision{Wait, NotServed}},
+		"#60 Karpenter's node":                    {State{Owner: Others, Deleting: true}, Decision{Wait, OwnedByOthers}},
+		"#60 Karpenter's node with our finalizer": {State{Owner: Others, Protected: true}, Decision{Release, OwnedByOthers}},
+		"#60 claims cannot be read":               {State{Owner: Unreadable, Protected: true, Deleting: true}, Decision{Wait, ClaimsUnreadable}},
+		"#60 Karpenter comes later":               {deleting(Socket, func(s *State) { s.Owner = Others }), Decision{Wait, Draining}},
+		"#58 the finalizer was stripped":          {deleting(Socket, func(s *State) { s.Protected = false }), Decision{Abandon, FinalizerStripped}},
+		"#01 the first action":                    {deleting(Socket, func(s *State) { s.Begun = false }), Decision{Taint, DeletionRequested}},
 		"#55 a silent kubelet at the DELETE": {deleting(NoProvider, func(s *State) { s.Begun, s.Silent = false, true }),
 			Decision{HandOver, KubeletSilent}},
 		"a silent kubelet, manual":             {deleting(Manual, func(s *State) { s.Begun, s.Silent = false, true }), Decision{Taint, DeletionRequested}},
@@ -82,15 +85,27 @@ func TestDecideBeforeAndDuringDrain(t *testing.T) {
 
 func TestDecideDrained(t *testing.T) {
 	cases{
-		"#40 a volume is attached":  {deleting(Socket, func(s *State) { drained(s); s.Volumes = Attached }), Decision{Wait, AwaitingVolumeDetachment}},
-		"#28 a pod may arrive late": {deleting(Socket, func(s *State) { drained(s); s.Settled = false }), Decision{Wait, Settling}},
-		"#50 drained":               {deleting(Socket, drained), Decision{DeleteInstance, Drained}},
-		"#50 drained, deleted":      {deleting(Socket, func(s *State) { drained(s); s.Deleted = true }), Decision{Release, Drained}},
-		"#50 drained, gone":         {deleting(Socket, func(s *State) { drained(s); s.Instance = Gone }), Decision{Release, Drained}},
-		"#50 drained, foreign":      {deleting(Socket, func(s *State) { drained(s); s.Instance = Foreign }), Decision{Release, MachineRuns}},
-		"#54 drained, no answer":    {deleting(Socket, func(s *State) { drained(s); s.Instance = Unknown }), Decision{Wait, InstanceUnreadable}},
-		"#55 drained, none":         {deleting(NoProvider, drained), Decision{HandOver, Drained}},
-		"#56 drained, manual":       {deleting(Manual, drained), Decision{Release, MachineRuns}},
+		"#40 a volume is attached":     {deleting(Socket, func(s *State) { drained(s); s.Volumes = Attached }), Decision{Wait, AwaitingVolumeDetachment}},
+		"#28 a pod may arrive late":    {deleting(Socket, func(s *State) { drained(s); s.Settled = false }), Decision{Wait, Settling}},
+		"#50 drained":                  {deleting(Socket, drained), Decision{DeleteInstance, Drained}},
+		"#50 drained, deleted":         {deleting(Socket, func(s *State) { drained(s); s.Deleted = true }), Decision{Wait, InstanceStops}},
+		"#50 drained, deleted and off": {deleting(Socket, func(s *State) { drained(s); s.Deleted, s.Instance = true, Off }), Decision{Release, Drained}},
+		"#50 drained, off":             {deleting(Socket, func(s *State) { drained(s); s.Instance = Off }), Decision{DeleteInstance, Drained}},
+		"drained, no Delete, off":      {deleting(Socket, func(s *State) { drained(s); s.NoDelete, s.Instance = true, Off }), Decision{Release, Drained}},
+		"drained, no Delete":           {deleting(Socket, func(s *State) { drained(s); s.NoDelete = true }), Decision{Release, MachineRuns}},
+		"drained, finished pods":       {deleting(Manual, func(s *State) { drained(s); s.Pods = Finished }), Decision{Release, MachineRuns}},
+		"#21 a stuck pod":              {deleting(Socket, func(s *State) { drained(s); s.Pods = Stuck }), Decision{Stop, DeadlineReached}},
+		"#21 a stuck pod, manual":      {deleting(Manual, func(s *State) { drained(s); s.Pods = Stuck }), Decision{Wait, AwaitingPowerOff}},
+		"#21 a stuck pod, none":        {deleting(NoProvider, func(s *State) { drained(s); s.Pods = Stuck }), Decision{HandOver, DeadlineReached}},
+		"#54 drained, no answer, E":    {deleting(Socket, func(s *State) { drained(s); s.Instance, s.Ended = Unknown, true }), Decision{Stop, DeadlineReached}},
+		"#54 drained, no answer, E, no Stop": {deleting(Socket, func(s *State) { drained(s); s.Instance, s.Ended, s.NoStop = Unknown, true, true }),
+			Decision{Wait, InstanceUnreadable}},
+		"neither Stop nor Delete": {deleting(Socket, func(s *State) { s.Ended, s.NoStop, s.NoDelete = true, true, true }), Decision{Wait, AwaitingPowerOff}},
+		"#50 drained, gone":       {deleting(Socket, func(s *State) { drained(s); s.Instance = Gone }), Decision{Release, Drained}},
+		"#50 drained, foreign":    {deleting(Socket, func(s *State) { drained(s); s.Instance = Foreign }), Decision{Release, MachineRuns}},
+		"#54 drained, no answer":  {deleting(Socket, func(s *State) { drained(s); s.Instance = Unknown }), Decision{Wait, InstanceUnreadable}},
+		"#55 drained, none":       {deleting(NoProvider, drained), Decision{HandOver, Drained}},
+		"#56 drained, manual":     {deleting(Manual, drained), Decision{Release, MachineRuns}},
 	}.run(t)
 }
 
@@ -120,7 +135,7 @@ func TestDecideOff(t *testing.T) {
 		"#51 before the DELETE": {State{Owner: Ours, Protected: true, Instance: Gone, Proof: Given}, Decision{Wait, NotDeleted}},
 		"#51 off before the first action": {deleting(Socket, func(s *State) { off(Off, Attached, false)(s); s.Begun = false }),
 			Decision{Taint, DeletionRequested}},
-		"#42 proof, pods":             {deleting(Socket, func(s *State) { off(Off, Attached, false)(s); s.Pods = Unawaited }), Decision{Clean, MachineOff}},
+		"#42 proof, pods":             {deleting(Socket, func(s *State) { off(Off, Attached, false)(s); s.Pods = Stuck }), Decision{Clean, MachineOff}},
 		"#42 proof, kept pods":        {deleting(Socket, func(s *State) { off(Off, Attached, false)(s); s.Pods = Kept }), Decision{MarkOutOfService, MachineOff}},
 		"#42 proof, attached":         {deleting(Socket, off(Off, Attached, false)), Decision{MarkOutOfService, MachineOff}},
 		"#45 not begun":               {deleting(Socket, off(Off, Attached, true)), Decision{Wait, DetachNotStarted}},
@@ -128,6 +143,8 @@ func TestDecideOff(t *testing.T) {
 		"#44 gone, detaching":         {deleting(Socket, off(Gone, Detaching, true)), Decision{Release, MachineOff}},
 		"#42 detached":                {deleting(Socket, off(Off, Detached, true)), Decision{DeleteInstance, MachineOff}},
 		"#42 detached, deleted":       {deleting(Socket, func(s *State) { off(Off, Detached, true)(s); s.Deleted = true }), Decision{Release, MachineOff}},
+		"#42 finished pods":           {deleting(Socket, func(s *State) { off(Off, Detached, true)(s); s.Pods = Finished }), Decision{Clean, MachineOff}},
+		"#42 detached, no Delete":     {deleting(Socket, func(s *State) { off(Off, Detached, true)(s); s.NoDelete = true }), Decision{Release, MachineOff}},
 		"#42 awaited pods":            {deleting(Socket, func(s *State) { off(Off, Detached, true)(s); s.Pods = Awaited }), Decision{Clean, MachineOff}},
 		"#41 proof, stranded":         {deleting(Socket, off(Off, Stranded, false)), Decision{MarkOutOfService, MachineOff}},
 		"#41 proof, stranded, marked": {deleting(Socket, off(Off, Stranded, true)), Decision{Wait, DetachNotStarted}},
@@ -140,26 +157,19 @@ func TestDecideOff(t *testing.T) {
 	}.run(t)
 }
 
-// states calls yield for every state: 3.5 million.
+// states calls yield for every state: 8 million.
 func states(yield func(State)) {
 	var s State
-	fields := reflect.ValueOf(&s).Elem()
-	flags := []*bool{&s.Deleting, &s.Protected, &s.Begun, &s.Silent, &s.Ended, &s.Settled, &s.NoStop, &s.Marked, &s.Deleted}
-	if fields.NumField() != 6+len(flags) {
+	if fields := reflect.TypeFor[State]().NumField(); fields != 6+10 {
 		panic("a field of State is not enumerated")
 	}
-	for s.Owner = range Others + 1 {
+	for s.Owner = range Unreadable + 1 {
 		for s.Provider = range Socket + 1 {
 			for s.Pods = range Awaited + 1 {
 				for s.Volumes = range Attached + 1 {
 					for s.Instance = range Shared + 1 {
 						for s.Proof = range Revoked + 1 {
-							for bits := range 1 << len(flags) {
-								for i, flag := range flags {
-									*flag = bits>>i&1 == 1
-								}
-								yield(s)
-							}
+							flags(s, yield)
 						}
 					}
 				}
@@ -168,19 +178,31 @@ func states(yield func(State)) {
 	}
 }
 
+func flags(s State, yield func(State)) {
+	for bits := range 1 << 10 {
+		has := func(bit int) bool { return bits>>bit&1 == 1 }
+		s.Deleting, s.Protected, s.Begun, s.Silent, s.Ended = has(0), has(1), has(2), has(3), has(4)
+		s.Settled, s.NoStop, s.Marked, s.Deleted, s.NoDelete = has(5), has(6), has(7), has(8), has(9)
+		yield(s)
+	}
+}
+
 func TestNothingIsForcedBeforeProof(t *testing.T) {
 	states(func(s State) {
 		if a := Decide(s).Action; (a == Clean || a == MarkOutOfService) && s.Proof != Given {
-			t.Errorf("forced: %+v", s)
+			t.Fatalf("forced: %+v", s)
 		}
 	})
 }
 
+func unidentified(s State) bool {
+	return s.Instance == Foreign || s.Instance == Shared || s.Instance == Unseen
+}
+
 func TestMachineWithVolumeIsNotDeleted(t *testing.T) {
 	states(func(s State) {
-		if Decide(s).Action == DeleteInstance && (s.Volumes != Detached || s.Provider != Socket ||
-			s.Instance == Foreign || s.Instance == Shared || s.Instance == Unseen) {
-			t.Errorf("deleted: %+v", s)
+		if Decide(s).Action == DeleteInstance && (s.Volumes != Detached || s.Provider != Socket || unidentified(s) || s.Deleted || s.NoDelete) {
+			t.Fatalf("deleted: %+v", s)
 		}
 	})
 }
@@ -188,9 +210,8 @@ func TestMachineWithVolumeIsNotDeleted(t *testing.T) {
 func TestMachineIsStoppedOnlyForDeadline(t *testing.T) {
 	states(func(s State) {
 		idle := s.Settled && s.Pods != Awaited
-		if Decide(s).Action == Stop && (!s.Ended && !idle || s.Provider != Socket || s.NoStop ||
-			s.Instance == Foreign || s.Instance == Shared || s.Instance == Unseen) {
-			t.Errorf("stopped: %+v", s)
+		if Decide(s).Action == Stop && (!s.Ended && !idle || s.Provider != Socket || s.NoStop || unidentified(s)) {
+			t.Fatalf("stopped: %+v", s)
 		}
 	})
 }
@@ -198,10 +219,20 @@ func TestMachineIsStoppedOnlyForDeadline(t *testing.T) {
 func TestOnlyDeletedNodesOfOursAreTouched(t *testing.T) {
 	states(func(s State) {
 		a := Decide(s).Action
-		if s.Owner == Others && a != Wait || !s.Deleting && a != Wait && a != Protect && a != Release ||
-			!s.Protected && a != Wait && a != Protect && a != Abandon ||
-			s.Owner == Unserved && !s.Begun && a != Wait && a != Release {
-			t.Errorf("%v: %+v", a, s)
+		others := !s.Begun && s.Owner != Ours
+		if others && a != Wait && a != Release || !s.Begun && s.Owner == Unreadable && a != Wait ||
+			(!s.Begun || s.Owner == Ours) && !s.Deleting && a != Wait && a != Protect && a != Release ||
+			!s.Protected && a != Wait && a != Protect && a != Abandon {
+			t.Fatalf("%v: %+v", a, s)
+		}
+	})
+}
+
+// A finalizer that we added before we knew of the owner would keep the owner's node for ever.
+func TestNodeOfOthersIsLetGo(t *testing.T) {
+	states(func(s State) {
+		if s.Owner == Others && !s.Begun && s.Protected != (Decide(s).Action == Release) {
+			t.Fatalf("%v: %+v", Decide(s), s)
 		}
 	})
 }
@@ -209,12 +240,23 @@ func TestOnlyDeletedNodesOfOursAreTouched(t *testing.T) {
 // Promise 3: whatever pods, volumes and the kubelet do, a machine that is the node's is stopped from E.
 func TestMachineIsStoppedFromE(t *testing.T) {
 	states(func(s State) {
-		if s.Owner == Others || !s.Deleting || !s.Protected || !s.Begun || s.Provider != Socket || !s.Ended || s.NoStop ||
+		if !s.Deleting || !s.Protected || !s.Begun || s.Provider != Socket || !s.Ended || s.NoStop ||
 			s.Proof == Given || s.Proof == Begun || s.Marked || s.Instance != Running && s.Instance != Unknown {
 			return
 		}
-		if a := Decide(s).Action; a != Stop && (a != DeleteInstance && a != Release && a != Wait || s.Volumes != Detached || s.Pods == Awaited) {
-			t.Errorf("%v: %+v", Decide(s), s)
+		ends := s.Volumes == Detached && s.Pods != Awaited && s.Pods != Stuck && s.Settled && (s.Instance == Running || s.NoDelete)
+		if a := Decide(s).Action; a != Stop && !ends {
+			t.Fatalf("%v: %+v", Decide(s), s)
+		}
+	})
+}
+
+// With a provider a Node is released only once no container of a pod that others replace can run.
+func TestNodeWithStuckPodIsNotReleasedBeforeProof(t *testing.T) {
+	states(func(s State) {
+		if Decide(s).Action == Release && s.Deleting && s.Begun && s.Provider != NoProvider && s.Proof != Given &&
+			(s.Pods == Stuck || s.Pods == Awaited || s.Volumes != Detached) {
+			t.Fatalf("%v: %+v", Decide(s), s)
 		}
 	})
 }
@@ -222,18 +264,23 @@ func TestMachineIsStoppedFromE(t *testing.T) {
 // A finalizer of ours that nothing removes is the worst way to wait: each state has an end, or names what it waits for.
 func TestNodeIsReleasedOnceNothingIsLeft(t *testing.T) {
 	states(func(s State) {
-		nothing := s.Pods != Awaited && s.Pods != Unawaited && s.Volumes == Detached && s.Settled && !s.Marked
-		if s.Owner == Others || !s.Deleting || !s.Protected || !s.Begun || !nothing {
+		nothing := (s.Pods == NoPods || s.Pods == Kept) && s.Volumes == Detached && s.Settled && !s.Marked
+		if !s.Deleting || !s.Protected || !s.Begun || !nothing {
 			return
 		}
+		stops := s.Deleted && (s.Instance == Running || s.Instance == Stopping)
 		switch d := Decide(s); d.Action {
 		case Release, HandOver, DeleteInstance:
+		case Stop:
+			if s.Instance != Unknown {
+				t.Fatalf("%v: %+v", d, s)
+			}
 		case Wait:
-			if s.Provider != Socket || s.Instance != Unknown || s.Deleted {
-				t.Errorf("%v: %+v", d, s)
+			if s.Provider != Socket || s.Instance != Unknown && !stops {
+				t.Fatalf("%v: %+v", d, s)
 			}
 		default:
-			t.Errorf("%v: %+v", d, s)
+			t.Fatalf("%v: %+v", d, s)
 		}
 	})
 }

@@ -42,8 +42,10 @@ func (a Action) String() string {
 type Reason string
 
 const (
-	// OwnedByOthers: the node is Karpenter's, or claims cannot be read.
+	// OwnedByOthers: the node is Karpenter's.
 	OwnedByOthers Reason = "OwnedByOthers"
+	// ClaimsUnreadable: NodeClaims cannot be read, so the node may be Karpenter's.
+	ClaimsUnreadable Reason = "ClaimsUnreadable"
 	// NotServed: the node has no label.
 	NotServed Reason = "NotServed"
 	// NotDeleted: the node lives.

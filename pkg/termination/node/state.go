@@ -10,12 +10,14 @@ const (
 	Unserved Owner = iota
 	// Ours: the node has the label.
 	Ours
-	// Others: Karpenter, or another program with its API, has a claim of the node, or claims cannot be read.
+	// Others: Karpenter, or another program with its API, has a claim of the node.
 	Others
+	// Unreadable: NodeClaims cannot be read, so the node may be that of others.
+	Unreadable
 )
 
 // String returns the name of the value.
-func (o Owner) String() string { return enum.Name(o, "Unserved", "Ours", "Others") }
+func (o Owner) String() string { return enum.Name(o, "Unserved", "Ours", "Others", "Unreadable") }
 
 // Provider is what can be done to the machine.
 type Provider int
@@ -40,14 +42,17 @@ const (
 	NoPods Pods = iota
 	// Kept: what the API server does not let go, because of a finalizer or a refusal.
 	Kept
-	// Unawaited: pods that nobody waits for. After the proof they are removed.
-	Unawaited
+	// Finished: pods whose containers ended. Nobody waits for them; after the proof they are removed.
+	Finished
+	// Stuck: pods that nobody waits for, and whose containers may run: the kubelet does not end them. While the Node is
+	// there, nobody else runs them; after the proof they are removed.
+	Stuck
 	// Awaited: pods that are being ended.
 	Awaited
 )
 
 // String returns the name of the value.
-func (p Pods) String() string { return enum.Name(p, "NoPods", "Kept", "Unawaited", "Awaited") }
+func (p Pods) String() string { return enum.Name(p, "NoPods", "Kept", "Finished", "Stuck", "Awaited") }
 
 // Volumes is what is attached to the node.
 type Volumes int
@@ -136,8 +141,8 @@ type State struct {
 	NoStop bool
 	// Marked: the Node has our taint out-of-service.
 	Marked bool
-	// Deleted: the provider took the request to delete the machine, or does not delete machines.
-	Deleted bool
+	// Deleted: the provider took the request to delete the machine. NoDelete: it does not delete machines.
+	Deleted, NoDelete bool
 }
 
 // drained reports whether nothing of the node is awaited any more.

@@ -18,6 +18,8 @@ const (
 	overdue = time.Minute
 	// overdueSilent is the same while the kubelet is silent: it may be restarting for an upgrade.
 	overdueSilent = 5 * time.Minute
+	// shortest is how soon a pod ends that is shortened now: a pod that ends as soon is not shortened again.
+	shortest = time.Second + deadline.Tolerance
 	// systemPriority is the lowest priority of the system's own pods.
 	systemPriority = 2_000_000_000
 )
@@ -74,9 +76,9 @@ func tolerates(p *v1.Pod) bool {
 	})
 }
 
-// ends returns until when the pod may run: P, and E for a DaemonSet's pod and after a late first action.
+// ends returns until when the pod may run: P, and E for a DaemonSet's pod.
 func (v View) ends(p *v1.Pod) time.Time {
-	if KindOf(p) == Daemon || v.Times.Late {
+	if KindOf(p) == Daemon {
 		return v.Times.Stop
 	}
 	return v.Times.GraceEnds
@@ -99,7 +101,7 @@ func (v View) EndOf(p *v1.Pod) End {
 		return Overdue
 	case p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds <= 1: // nothing to shorten
 		return InTime
-	case readable && (v.Times.None() || !end.After(v.ends(p).Add(deadline.Tolerance))):
+	case readable && (v.Times.None() || !end.After(v.ends(p).Add(deadline.Tolerance)) || !end.After(v.Now.Add(shortest))):
 		return InTime
 	}
 	return BeyondP
@@ -180,6 +182,7 @@ func (v View) Next(p *v1.Pod) time.Time {
 	consider(v.Times.GraceEnds.Add(-deadline.Shortening))
 	if p.DeletionTimestamp != nil {
 		consider(v.overdueAt(p.DeletionTimestamp.Time))
+		consider(p.DeletionTimestamp.Add(-shortest))
 	}
 	return next
 }

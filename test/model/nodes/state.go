@@ -102,5 +102,8 @@ func (s *State) renew() {
 	}
 }
 
+// runs reports whether a process of a pod runs.
+func (s State) runs() bool { return s.Pods[app].Runs || s.Pods[db].Runs }
+
 // renews reports whether the kubelet renews the Lease.
 func (s State) renews() bool { return s.Kubelet && s.Power == On }

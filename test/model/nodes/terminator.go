@@ -75,8 +75,12 @@ func (w World) nodeState(s State) node.State {
 		switch d := pod.Decide(w.podState(s, i)); {
 		case d.Action == pod.Remove && p.Held && p.Terminating:
 			observed.Pods = max(observed.Pods, node.Kept)
+		case d.Action == pod.Remove:
+			observed.Pods = max(observed.Pods, node.Stuck)
+		case d.Action == pod.Leave && d.Reason == pod.ForeignFinalizer:
+			observed.Pods = max(observed.Pods, node.Finished)
 		case d.Action == pod.Leave:
-			observed.Pods = max(observed.Pods, node.Unawaited)
+			observed.Pods = max(observed.Pods, node.Stuck)
 		default:
 			observed.Pods, awaitedDisk = node.Awaited, awaitedDisk || i == db
 		}
@@ -128,6 +132,9 @@ func (w World) terminate(s State) (State, node.Decision, []string) {
 	case node.Release, node.HandOver:
 		if s.Disk == Attached && s.Power != On && w.Provider != node.NoProvider {
 			broken = append(broken, ReleasedEarly)
+		}
+		if s.runs() && d.Action == node.Release {
+			broken = append(broken, RunningPodReleased)
 		}
 		s.Protected = false
 	}

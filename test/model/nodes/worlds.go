@@ -18,6 +18,8 @@ const (
 	BudgetBroken = "BudgetBroken"
 	// RunningPodRemoved: a pod is removed with the grace period 0 while its process runs.
 	RunningPodRemoved = "RunningPodRemoved"
+	// RunningPodReleased: the Node goes while a process of a pod runs, so that podgc frees the pod for another node.
+	RunningPodReleased = "RunningPodReleased"
 	// NodeStuck: nothing happens any more, and the Node is there without a reason that somebody else can end.
 	NodeStuck = "NodeStuck"
 	// PodStuck: the Node is gone, and a pod of it is there without a finalizer of others.
@@ -33,6 +35,8 @@ type World struct {
 	// Deadline: the node has one. NoStop: the provider cannot stop machines. NoDetach: the attach-detach controller does
 	// not run. DetachFails: its detachments fail. AdminErrs: an administrator says that a running machine is off.
 	Deadline, NoStop, NoDetach, DetachFails, AdminErrs bool
+	// Shared: the disk is a network file system, which needs no attachment.
+	Shared bool
 	// Long: the grace period of the second pod ends after P. Held: the first pod has a finalizer of others.
 	Long, Held bool
 	Left       Faults
@@ -48,6 +52,9 @@ type World struct {
 // Initial is a node with two pods that run, and a disk.
 func (w World) Initial() State {
 	s := State{Exists: true, Kubelet: true, Mounted: true, Room: true, Left: w.Left}
+	if w.Shared {
+		s.Disk = Detached
+	}
 	s.Pods[app] = Pod{Exists: true, Runs: true, Held: w.Held}
 	s.Pods[db] = Pod{Exists: true, Runs: true, Long: w.Long}
 	return s
@@ -169,6 +176,10 @@ func Worlds() []World {
 		{Name: "manual, an administrator who errs", Provider: node.Manual, Deadline: true, AdminErrs: true,
 			Left:  Faults{AdminTaints: 1, Crashes: 1},
 			Waits: []node.Reason{node.ProofIncomplete}},
+		{Name: "socket, a network file system", Provider: node.Socket, Deadline: true, Shared: true, Left: faults},
+		{Name: "manual, a network file system", Provider: node.Manual, Deadline: true, Shared: true,
+			Left:  with(func(f *Faults) { f.PowersOff, f.AdminTaints = 1, 1 }),
+			Waits: []node.Reason{node.AwaitingPowerOff}},
 		{Name: "none", Provider: node.NoProvider, Deadline: true, Left: faults},
 		{Name: "none, no deadline", Provider: node.NoProvider, Left: Faults{Crashes: 1}},
 	}

@@ -1,0 +1,131 @@
+package drain
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/termination/node"
+)
+
+// deletedByOthers is a pod that others deleted a moment ago, with this grace period.
+func deletedByOthers(seconds int64) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Duration(seconds) * time.Second)}
+		p.DeletionGracePeriodSeconds = &seconds
+	}
+}
+
+// A dead kubelet ends no pod, however short its grace period is.
+func TestShortenedPodIsRemovedAfterProof(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		w.script(refusing("DELETE", func() *answer { // the API server shows no effect
+			return &answer{code: 200, status: &metav1.Status{Status: metav1.StatusSuccess}}
+		}))
+		w.pod("stuck", 600, deletedByOthers(600))
+		w.at(95)
+		w.expectRequests("95.0 DELETE stuck 1")
+		w.at(110)
+		w.expectRequests() // shortened once
+		w.script(nil)
+		w.setView(func(v *View) { v.Proven = true })
+		w.expectRequests("110.0 PATCH stuck status 0", "110.0 DELETE stuck 0")
+		if pods := w.result().Pods; pods != node.NoPods {
+			t.Errorf("the node waits: %v", pods)
+		}
+	})
+}
+
+func TestProofIsLookedAtBeforeRemoval(t *testing.T) {
+	for name, doubt := range map[string]func(*world, *atomic.Bool){
+		"the node was reconciled":     func(w *world, _ *atomic.Bool) { w.setView(func(v *View) { v.Proven = false }) },
+		"the node was not reconciled": func(_ *world, back *atomic.Bool) { back.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var back atomic.Bool
+			inWorld(t, 100, func(w *world) {
+				hold := make(chan struct{})
+				w.script(refusing("PATCH", func() *answer { return &answer{release: hold} }))
+				w.pod("app", 30, deletedByOthers(30))
+				w.at(0.5)
+				w.expectRequests("0.0 PATCH app status 0")
+				doubt(w, &back)
+				close(hold)
+				w.at(0.9)
+				w.expectRequests()
+			}, func(w *world) {
+				w.view.Proven = true
+				w.view.Holds = func() bool { return !back.Load() }
+			})
+		})
+	}
+}
+
+// occupy has all places of the forced lane taken by deletions that are not answered until the channel is closed. They are
+// due at the first second.
+func occupy(w *world) chan struct{} {
+	full(w)
+	hold := make(chan struct{})
+	w.script(func(r sentRequest) *answer {
+		if r.method == "DELETE" && strings.HasPrefix(r.name, "hung") {
+			return &answer{release: hold}
+		}
+		return nil
+	})
+	for i := range forcedSlots {
+		w.pod(fmt.Sprintf("hung-%d", i), 99)
+	}
+	return hold
+}
+
+// change changes the pod on the API server.
+func (w *world) change(name string, f func(*v1.Pod)) {
+	w.t.Helper()
+	pods := w.client.CoreV1().Pods("default")
+	p, err := pods.Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p = p.DeepCopy()
+	f(p)
+	if _, err = pods.Update(w.t.Context(), p, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func TestPodThatOthersDeletedIsNotDeletedAgain(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		hold := occupy(w)
+		w.pod("app", 97)
+		w.at(3.5)
+		w.forgetRequests()
+		w.change("app", deletedByOthers(96))
+		close(hold)
+		w.at(5)
+		w.expectRequests()
+	})
+}
+
+func TestDetachedVolumeMovesForcedDeletion(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		hold := occupy(w)
+		w.pod("app", 97)
+		w.at(3.5)
+		w.forgetRequests()
+		w.mu.Lock() // the last volume was detached, and the node is not reconciled yet
+		w.node.drainer.mu.Lock()
+		w.node.view.Times.GraceEnds = w.begun.Add(125 * time.Second)
+		w.node.drainer.mu.Unlock()
+		close(hold)
+		w.mu.Unlock()
+		synctest.Wait()
+		w.expectRequests()
+	})
+}
