@@ -8,6 +8,8 @@
 //	node pause           the container of a pod sandbox; also without a command
 //	node driver          a CSI driver whose volumes are directories
 //	node use FILE TEXT   write a file, and check at SIGTERM that its content is the same
+//	node record FILE     write the time each 100 ms, and at SIGTERM
+//	node note FILE WORD  write the time and a word
 package main
 
 import (
@@ -23,6 +25,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/test/node/internal/driver"
 	"github.com/exeunt-io/exeunt/test/node/internal/launcher"
+	"github.com/exeunt-io/exeunt/test/node/internal/record"
 )
 
 func main() {
@@ -41,6 +44,8 @@ func run(ctx context.Context, args []string) error {
 		"check":  check,
 		"driver": serveDriver,
 		"use":    use,
+		"record": keepRecord,
+		"note":   note,
 		// start runs it as the first process of the node's namespaces, with its configuration as input.
 		launcher.InitCommand: func(context.Context, []string) error { return launcher.Init(os.Stdin) },
 		"pause": func(ctx context.Context, _ []string) error {
@@ -52,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 		args = []string{"pause"}
 	}
 	if commands[args[0]] == nil {
-		return fmt.Errorf("unknown command %q, want start, check, pause, driver or use", args[0])
+		return fmt.Errorf("unknown command %q, want start, check, pause, driver, use, record or note", args[0])
 	}
 	return commands[args[0]](ctx, args[1:])
 }
@@ -69,6 +74,8 @@ func start(ctx context.Context, args []string) error {
 	flags.StringVar(&config.Server, "server", "", "loopback address of the API server, HOST:PORT")
 	flags.StringVar(&images, "images", "", "archives of images, separated by commas")
 	flags.StringVar(&config.Pause, "pause", "", "image of pod sandboxes")
+	flags.StringVar(&config.ProviderID, "provider-id", "", "providerID of the Node")
+	flags.IntVar(&config.LeaseSeconds, "lease-seconds", 40, "duration of the Lease of the node")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -129,4 +136,25 @@ func use(ctx context.Context, args []string) error {
 	}
 	fmt.Println("kept:", text)
 	return nil
+}
+
+// keepRecord writes the time until it ends after SIGTERM.
+func keepRecord(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("node record", flag.ContinueOnError)
+	after := flags.Duration("end-after", 0, "time between SIGTERM and the end; a negative time: SIGTERM is ignored")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return errors.New("record: name the file")
+	}
+	return record.Run(ctx, flags.Arg(0), *after)
+}
+
+// note writes the time and a word.
+func note(_ context.Context, args []string) error {
+	if len(args) != 2 {
+		return errors.New("note: name the file and a word")
+	}
+	return record.Note(args[0], args[1])
 }

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
@@ -43,14 +41,27 @@ type Cluster struct {
 	Client     kubernetes.Interface
 	Kubeconfig string
 
-	config                 Config
-	release                string // the version of the manifests and images
-	running                *sandbox.Cluster
-	loops, scheduler, node *sandbox.Process
+	config           Config
+	release          string // the version of the manifests and images
+	running          *sandbox.Cluster
+	loops, scheduler *sandbox.Process
+	node             *Node
 }
 
 // Start runs a cluster, and waits until the driver is registered on its node.
 func Start(ctx context.Context, config Config) (*Cluster, error) {
+	return start(ctx, config, (*Cluster).startControlPlane, (*Cluster).startLoops, (*Cluster).startScheduler,
+		(*Cluster).startNode, (*Cluster).install)
+}
+
+// StartEmpty runs a cluster without a node and without programs of ours, beside all loops of kube-controller-manager.
+func StartEmpty(ctx context.Context, config Config) (*Cluster, error) {
+	config.Side = Upstream
+	return start(ctx, config, (*Cluster).startControlPlane, (*Cluster).startLoops, (*Cluster).startScheduler)
+}
+
+// start runs the steps, and stops the cluster if one fails.
+func start(ctx context.Context, config Config, steps ...func(*Cluster, context.Context) error) (*Cluster, error) {
 	if err := config.Side.check(); err != nil {
 		return nil, err
 	}
@@ -59,9 +70,8 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{config: config, release: release}
-	for _, step := range []func(context.Context) error{c.startControlPlane, c.startLoops, c.startScheduler, c.startNode,
-		c.install} {
-		if err := step(ctx); err != nil {
+	for _, step := range steps {
+		if err := step(c, ctx); err != nil {
 			return nil, errors.Join(err, c.Stop())
 		}
 	}
@@ -70,6 +80,9 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 
 // Image returns the name of one of our images.
 func (c *Cluster) Image(name string) string { return registry + "/" + name + ":" + c.release }
+
+// Dir returns the directory with data and logs.
+func (c *Cluster) Dir() string { return c.config.Dir }
 
 // NodeDir returns the directory with the data of the node.
 func (c *Cluster) NodeDir() string { return filepath.Join(c.config.Dir, "node") }
@@ -118,43 +131,6 @@ func (c *Cluster) startScheduler(ctx context.Context) (err error) {
 	c.scheduler, err = c.run(ctx, "kube-scheduler", filepath.Join("node", "kube-scheduler"),
 		"--leader-elect=false", "--secure-port=0", "--kubeconfig="+kubeconfig)
 	return err
-}
-
-// startNode starts the node with all images, and waits until it is ready.
-func (c *Cluster) startNode(ctx context.Context) error {
-	programs := filepath.Join(c.config.Binaries, "node")
-	images, err := filepath.Glob(filepath.Join(programs, "images", "*.image.tar"))
-	if err != nil || len(images) == 0 {
-		return errors.Join(fmt.Errorf("find images in %s: there are none, run `make node` first", programs), err)
-	}
-	kubeconfig, err := c.kubeconfig(ctx, "system:node:"+NodeName, "system:nodes")
-	if err != nil {
-		return err
-	}
-	c.node, err = c.run(ctx, "node", filepath.Join("node", "node"), "start", "--name="+NodeName, "--dir="+c.NodeDir(),
-		"--programs="+programs,
-		"--images="+strings.Join(images, ","), "--pause="+c.Image("node"),
-		"--server="+strings.TrimPrefix(c.running.Plane.URL, "https://"), "--kubeconfig="+kubeconfig)
-	if err != nil {
-		return err
-	}
-	return c.AwaitNode(ctx)
-}
-
-// AwaitNode waits until the node is ready.
-func (c *Cluster) AwaitNode(ctx context.Context) error {
-	return c.Await(ctx, "the node is ready", func(ctx context.Context) error {
-		node, err := c.Client.CoreV1().Nodes().Get(ctx, NodeName, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		for _, condition := range node.Status.Conditions {
-			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-				return nil
-			}
-		}
-		return fmt.Errorf("the node has the conditions %v", node.Status.Conditions)
-	})
 }
 
 // kubeconfig writes a kubeconfig for a user and returns its file.

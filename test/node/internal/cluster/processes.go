@@ -17,8 +17,19 @@ var errNotRunning = errors.New("there is no new process")
 
 // Kill ends a program on the node with SIGKILL, and returns at once. The program is named as
 // on its command line.
-func (c *Cluster) Kill(program string) (pid int, err error) {
-	found, err := c.find(program)
+func (c *Cluster) Kill(program string) (pid int, err error) { return c.node.Kill(program) }
+
+// AwaitNewProcess waits until a program on the node has another process than the old one.
+func (c *Cluster) AwaitNewProcess(ctx context.Context, program string, old int) error {
+	return c.node.AwaitNewProcess(ctx, program, old)
+}
+
+// Kubelet returns the name of kubelet on its command line.
+func (c *Cluster) Kubelet() string { return filepath.Join(c.config.Binaries, "node", "kubelet") }
+
+// Kill ends a program on the node with SIGKILL, and returns at once.
+func (n *Node) Kill(program string) (pid int, err error) {
+	found, err := n.find(program)
 	if err != nil {
 		return 0, err
 	}
@@ -32,9 +43,9 @@ func (c *Cluster) Kill(program string) (pid int, err error) {
 }
 
 // AwaitNewProcess waits until a program on the node has another process than the old one.
-func (c *Cluster) AwaitNewProcess(ctx context.Context, program string, old int) error {
-	return c.Await(ctx, program+" runs again", func(context.Context) error {
-		found, err := c.find(program)
+func (n *Node) AwaitNewProcess(ctx context.Context, program string, old int) error {
+	return n.cluster.Await(ctx, program+" runs again", func(context.Context) error {
+		found, err := n.find(program)
 		if err != nil {
 			return err
 		}
@@ -47,17 +58,14 @@ func (c *Cluster) AwaitNewProcess(ctx context.Context, program string, old int) 
 	})
 }
 
-// Kubelet returns the name of kubelet on its command line.
-func (c *Cluster) Kubelet() string { return filepath.Join(c.config.Binaries, "node", "kubelet") }
-
 // find returns the IDs of a program's processes on the node. The launcher's process ID is in
 // the name of the node's cgroups.
-func (c *Cluster) find(program string) ([]int, error) {
+func (n *Node) find(program string) ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	node := fmt.Sprintf("/exeunt-node-%d", c.node.PID())
+	node := fmt.Sprintf("/exeunt-node-%d", n.process.PID())
 	var found []int
 	for _, file := range files {
 		line, err := os.ReadFile(file)

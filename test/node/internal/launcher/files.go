@@ -63,8 +63,10 @@ resolvConf: ""
 nodeStatusUpdateFrequency: 1s
 syncFrequency: 5s
 imageGCHighThresholdPercent: 100
-evictionHard: {memory.available: 0%, nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%, imagefs.inodesFree: 0%}
+evictionHard: {memory.available: 0%%, nodefs.available: 0%%, nodefs.inodesFree: 0%%, imagefs.available: 0%%, imagefs.inodesFree: 0%%}
 shutdownGracePeriod: 0s
+providerID: %q
+nodeLeaseDurationSeconds: %d
 `
 
 // file returns the path of a configuration file.
@@ -79,7 +81,7 @@ func (c Config) writeFiles() error {
 	for path, text := range map[string]string{
 		c.file("containerd.toml"): fmt.Sprintf(containerdConfig, c.Pause, filepath.Join(c.Programs, "cni"),
 			plugins, filepath.Join(c.Programs, "runc")),
-		c.file("kubelet.yaml"):                  kubeletConfig,
+		c.file("kubelet.yaml"):                  fmt.Sprintf(kubeletConfig, c.ProviderID, c.LeaseSeconds),
 		filepath.Join(plugins, "pods.conflist"): fmt.Sprintf(networkConfig, podNetwork),
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

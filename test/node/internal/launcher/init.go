@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,7 +81,23 @@ func (c Config) run() error {
 			return errors.Join(errContainerd, status)
 		case status := <-kubelet:
 			fmt.Fprintln(os.Stderr, "node: kubelet ended and is started again:", status)
-			<-time.After(restartDelay)
+		}
+		if err := c.awaitRestart(containerd); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitRestart returns when kubelet is to be started again, or with an error when containerd ends.
+func (c Config) awaitRestart(containerd <-chan error) error {
+	for {
+		select {
+		case status := <-containerd:
+			return errors.Join(errContainerd, status)
+		case <-time.After(restartDelay):
+		}
+		if _, err := os.Stat(filepath.Join(c.Dir, KubeletHeld)); errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
 	}
 }

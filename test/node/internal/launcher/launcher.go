@@ -25,6 +25,8 @@ import (
 const (
 	// InitCommand is the command of the first process.
 	InitCommand = "init"
+	// KubeletHeld is a file in the node's directory: while it exists, a kubelet that ended is not started again.
+	KubeletHeld = "kubelet.held"
 	// socketName is the socket in the node's directory that leads to the API server.
 	socketName = "api"
 	// tryPatience bounds Try.
@@ -47,6 +49,9 @@ type Config struct {
 	// image of pod sandboxes.
 	Images []string
 	Pause  string
+	// ProviderID is that of the Node object, LeaseSeconds the duration of its Lease.
+	ProviderID   string
+	LeaseSeconds int
 	// Groups are the node's cgroups.
 	Groups cgroup.Groups
 	// Trial: the node ends when all is mounted, and runs no programs.
