@@ -241,15 +241,21 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// start runs a cluster with the programs of one side until the test ends. Its data and logs
-// are kept if the test fails.
+// start runs a cluster with the programs of one side until the test ends.
 func start(t *testing.T, side cluster.Side) *cluster.Cluster {
+	t.Helper()
+	return startBy(t, cluster.Start, side)
+}
+
+// startBy runs a cluster until the test ends. Its data and logs are kept if the test fails.
+func startBy(t *testing.T, start func(context.Context, cluster.Config) (*cluster.Cluster, error),
+	side cluster.Side) *cluster.Cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "node-") // the paths of sockets are short
 	must(t, err)
 	source, err := filepath.Abs("../../..")
 	must(t, err)
-	c, err := cluster.Start(t.Context(), cluster.Config{Source: source, Binaries: os.Getenv("EXEUNT_BIN"), Dir: dir,
+	c, err := start(t.Context(), cluster.Config{Source: source, Binaries: os.Getenv("EXEUNT_BIN"), Dir: dir,
 		Side: side})
 	if err != nil {
 		t.Fatalf("%v\ndata and logs are in %s", err, dir)
