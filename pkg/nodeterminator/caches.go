@@ -70,7 +70,8 @@ func trimNode(object any) (any, error) {
 	trimmed.Spec.Taints, trimmed.Status.Addresses = n.Spec.Taints, n.Status.Addresses
 	for _, condition := range n.Status.Conditions {
 		if condition.Type == v1.NodeReady {
-			trimmed.Status.Conditions = []v1.NodeCondition{{Type: condition.Type, Status: condition.Status}}
+			trimmed.Status.Conditions = []v1.NodeCondition{{Type: condition.Type, Status: condition.Status,
+				LastTransitionTime: condition.LastTransitionTime}}
 		}
 	}
 	return trimmed, nil

@@ -180,10 +180,26 @@ func isSilent(n *v1.Node, e evidence) bool {
 	return e.lease.Silent() || unknown && e.lease.Renewals == 0
 }
 
+// backSince returns when the kubelet came back after a silence, the zero time if it was not away: as this process has
+// watched it, or since when the Node is ready, which an earlier leader may have waited for.
+func backSince(n *v1.Node, e evidence, now time.Time) time.Time {
+	var back time.Time
+	if e.lease.Returned > 0 {
+		back = now.Add(-e.lease.Returned)
+	}
+	for _, c := range n.Status.Conditions {
+		ready := c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+		if at := c.LastTransitionTime.Time; ready && at.After(back) && !at.After(now) { // a kubelet may write any time
+			back = at
+		}
+	}
+	return back
+}
+
 // observePods has the pods of the node ended as far as the node is ours, and reads what is left.
 func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) error {
 	view := pod.View{Now: o.now, Times: o.times, Tainted: o.began, Silent: o.state.Silent,
-		Proven: o.state.Proof == node.Given}
+		Back: backSince(n, o.evidence, o.now), Proven: o.state.Proof == node.Given}
 	volumes := t.beforeDaemons
 	drains := o.state.Protected && o.state.Begun && o.state.Deleting &&
 		o.state.Proof != node.Revoked

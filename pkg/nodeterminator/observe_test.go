@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/lease"
+	"github.com/exeunt-io/exeunt/pkg/termination"
 )
 
 // The worker of the node may be busy when the kubelet comes back.
@@ -44,4 +45,34 @@ func TestProofHoldsUntilLeaseIsRenewed(t *testing.T) {
 		}
 		term.lease.Stop()
 	})
+}
+
+func TestBackSince(t *testing.T) {
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		returned time.Duration
+		ready    v1.ConditionStatus
+		since    time.Time
+		want     time.Time
+	}{
+		"never away":                  {want: time.Time{}},
+		"as this process has watched": {returned: time.Minute, want: now.Add(-time.Minute)},
+		"as the condition says": {ready: v1.ConditionTrue, since: now.Add(-time.Second),
+			want: now.Add(-time.Second)},
+		"the later one counts": {returned: time.Minute, ready: v1.ConditionTrue, since: now.Add(-time.Hour),
+			want: now.Add(-time.Minute)},
+		"not ready":                      {ready: v1.ConditionUnknown, since: now.Add(-time.Second)},
+		"a condition with a future time": {ready: v1.ConditionTrue, since: now.Add(time.Hour)},
+	} {
+		stored := &v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{termination.Label: "30m"}}}
+		stored.Status = v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: tc.ready,
+			LastTransitionTime: metav1.Time{Time: tc.since}}}}
+		cached, err := trimNode(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := backSince(cached.(*v1.Node), evidence{lease: lease.View{Returned: tc.returned}}, now); !got.Equal(tc.want) {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
 }

@@ -34,6 +34,8 @@ type View struct {
 	Duration time.Duration
 	// Renewals counts the renewals that the watch has shown. It differs between two Views if the kubelet lives.
 	Renewals int
+	// Returned is how long ago the Lease was renewed after the kubelet had been silent, 0 if that never happened.
+	Returned time.Duration
 }
 
 // Proving returns how long a Lease must be unchanged for a proof.
@@ -52,6 +54,7 @@ type Watch struct {
 	mu       sync.Mutex
 	synced   bool
 	changed  time.Time
+	returned time.Time
 	renewed  metav1.MicroTime
 	duration time.Duration
 	renewals int
@@ -111,6 +114,7 @@ func (w *Watch) sync() {
 func (w *Watch) observe(lease *coordinationv1.Lease) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	silent := w.view().Silent()
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
 		w.duration = time.Duration(*seconds) * time.Second
 	}
@@ -125,6 +129,9 @@ func (w *Watch) observe(lease *coordinationv1.Lease) bool {
 		w.renewals++
 	}
 	w.renewed, w.changed = renewed, time.Now()
+	if silent {
+		w.returned = w.changed
+	}
 	return true
 }
 
@@ -132,9 +139,17 @@ func (w *Watch) observe(lease *coordinationv1.Lease) bool {
 func (w *Watch) View() View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.view()
+}
+
+// view returns what the watch knows now. The caller holds the mutex.
+func (w *Watch) view() View {
 	v := View{Synced: w.synced, Duration: w.duration, Renewals: w.renewals}
 	if !w.changed.IsZero() {
 		v.Unchanged = time.Since(w.changed)
+	}
+	if !w.returned.IsZero() {
+		v.Returned = time.Since(w.returned)
 	}
 	return v
 }

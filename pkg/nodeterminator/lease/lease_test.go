@@ -50,7 +50,7 @@ func TestSilenceIsMeasuredByWatch(t *testing.T) {
 		}
 		<-time.After(10 * time.Second)
 		renew(10)
-		if v := w.View(); v.Renewals != 1 || v.Unchanged > time.Second {
+		if v := w.View(); v.Renewals != 1 || v.Unchanged > time.Second || v.Returned != 0 {
 			t.Errorf("renewed: %+v", v)
 		}
 		<-time.After(13 * time.Second)
@@ -60,6 +60,12 @@ func TestSilenceIsMeasuredByWatch(t *testing.T) {
 		<-time.After(28 * time.Second)
 		if v := w.View(); !v.Silent() {
 			t.Errorf("after 41 s: %+v", v)
+		}
+		renew(51)
+		time.Sleep(3 * time.Second)
+		renew(54)
+		if v := w.View(); v.Silent() || v.Returned != 3*time.Second {
+			t.Errorf("3 s after the silence: %+v", v)
 		}
 	})
 }

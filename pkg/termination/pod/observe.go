@@ -33,6 +33,8 @@ type View struct {
 	Tainted time.Time
 	// Silent: the kubelet has not renewed its Lease for the duration of the Lease.
 	Silent bool
+	// Back is when the kubelet renewed its Lease again after a silence, the zero time if it was not silent.
+	Back time.Time
 	// Proven: the machine is off.
 	Proven bool
 }
@@ -97,7 +99,7 @@ func (v View) EndOf(p *v1.Pod) End {
 	}
 	end, readable := deletionEnds(p)
 	switch {
-	case readable && !v.Now.Before(v.overdueAt(end)):
+	case readable && !v.Now.Before(v.overdueAt(p, end)):
 		return Overdue
 	case p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds <= 1: // nothing to shorten
 		return InTime
@@ -109,10 +111,10 @@ func (v View) EndOf(p *v1.Pod) End {
 
 // overdueAt returns when a pod counts as stuck whose grace period ends at this time. While the kubelet is silent that
 // is 5 minutes later, or P if that is earlier, but never sooner than with a kubelet that answers.
-func (v View) overdueAt(end time.Time) time.Time {
+func (v View) overdueAt(p *v1.Pod, end time.Time) time.Time {
 	usual := end.Add(overdue)
 	if !v.Silent {
-		return usual
+		return v.overdueOnceBack(p, usual)
 	}
 	silent := end.Add(overdueSilent)
 	if !v.Times.None() && v.Times.GraceEnds.Before(silent) {
@@ -122,6 +124,18 @@ func (v View) overdueAt(end time.Time) time.Time {
 		return usual
 	}
 	return silent
+}
+
+// overdueOnceBack returns the time, or a later one for a kubelet that was away. It sends SIGTERM once it is back, and
+// counts the whole grace period from there: with the usual time the machine would be turned off at once.
+func (v View) overdueOnceBack(p *v1.Pod, usual time.Time) time.Time {
+	if p.DeletionGracePeriodSeconds == nil {
+		return usual
+	}
+	if back := v.Back.Add(deadline.Seconds(*p.DeletionGracePeriodSeconds) + overdue); back.After(usual) {
+		return back
+	}
+	return usual
 }
 
 // deletionEnds returns when the grace period of a Terminating pod ends. A grace period of 292 years has an end in the
@@ -181,7 +195,7 @@ func (v View) Next(p *v1.Pod) time.Time {
 	consider(v.ForcedAt(p))
 	consider(v.Times.GraceEnds.Add(-deadline.Shortening))
 	if p.DeletionTimestamp != nil {
-		consider(v.overdueAt(p.DeletionTimestamp.Time))
+		consider(v.overdueAt(p, p.DeletionTimestamp.Time))
 		consider(p.DeletionTimestamp.Add(-shortest))
 	}
 	return next

@@ -99,6 +99,7 @@ func TestKindOf(t *testing.T) {
 
 func TestEndOf(t *testing.T) {
 	silent := func(v View) View { v.Silent = true; return v }
+	back := func(v View, second int) View { v.Back = at(second); return v }
 	never := View{Now: at(0)}
 	for name, tc := range map[string]struct {
 		view View
@@ -123,6 +124,10 @@ func TestEndOf(t *testing.T) {
 		"P, silent kubelet":                        {silent(view(895)), pod(30, deleted(at(700))), Overdue},
 		"before P, silent kubelet":                 {silent(view(894)), pod(30, deleted(at(700))), InTime},
 		"no deadline, silent kubelet":              {silent(View{Now: at(399)}), pod(30, deleted(at(100))), InTime},
+		"a minute after its end, kubelet is back":  {back(view(160), 159), pod(30, deleted(at(100)), granted(30)), InTime},
+		"kubelet had time for the whole grace":     {back(view(249), 159), pod(30, deleted(at(100)), granted(30)), Overdue},
+		"kubelet was back before the deletion":     {back(view(160), 5), pod(30, deleted(at(100)), granted(30)), Overdue},
+		"kubelet was back, and is silent again":    {silent(back(view(400), 390)), pod(30, deleted(at(100)), granted(30)), Overdue},
 		"containers ended, and a finalizer":        {view(0), pod(30, deleted(at(10)), containersEnded), ContainersEnded},
 		"failed, and a finalizer":                  {view(0), pod(30, deleted(at(10)), inPhase(v1.PodFailed), finalized), ContainersEnded},
 		"a container runs, and a finalizer":        {view(0), pod(30, deleted(at(10)), containersEnded, oneRuns), InTime},
@@ -284,7 +289,7 @@ func TestNextNamesEveryChange(t *testing.T) {
 		for _, silent := range []bool{false, true} {
 			state := func(second int) (State, View) {
 				v := view(second)
-				v.Silent = silent
+				v.Silent, v.Back = silent, at(400)
 				if name == "without a deadline" {
 					v.Times = deadline.Times{}
 				}
