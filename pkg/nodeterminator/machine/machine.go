@@ -56,8 +56,10 @@ type Machine struct {
 	// asking, stopping, deleting: such a call is in flight.
 	asking, stopping, deleting bool
 	// pause is the time before the next Get, stopPause the one before the next Stop.
-	pause, stopPause time.Duration
-	next             *time.Timer
+	pause, stopPause, deletePause time.Duration
+	// deleteAfter is when Delete may be called again.
+	deleteAfter time.Time
+	next        *time.Timer
 	// deletedAt is when the provider took the last request to delete the machine.
 	deletedAt time.Time
 	// epoch counts Reset: the answer to an older call proves nothing.
@@ -68,7 +70,8 @@ type Machine struct {
 // says that an earlier process saw it. Notify is called after each answer.
 func New(ctx context.Context, provider instances.Provider, instance instances.Instance, seen bool,
 	notify func()) *Machine {
-	m := &Machine{provider: provider, instance: instance, notify: notify, pause: firstPause, stopPause: firstPause}
+	m := &Machine{provider: provider, instance: instance, notify: notify, pause: firstPause, stopPause: firstPause,
+		deletePause: firstPause}
 	m.ctx, m.cancel = context.WithCancel(ctx)
 	m.view.Seen = seen
 	m.mu.Lock()
@@ -235,7 +238,7 @@ func (m *Machine) MayDelete() bool {
 }
 
 func (m *Machine) mayDelete() bool {
-	return !m.deleting && !m.view.Deleted && !m.view.NoDelete && m.ctx.Err() == nil && !time.Now().Before(m.view.StopAfter)
+	return !m.deleting && !m.view.Deleted && !m.view.NoDelete && m.ctx.Err() == nil && !time.Now().Before(m.deleteAfter)
 }
 
 // Delete calls Delete in the background, if it may.
@@ -262,9 +265,9 @@ func (m *Machine) delete(epoch int, began time.Time) {
 		m.pause = firstPause
 		m.record(state, nil, began)
 	}
-	wait := max(m.stopPause, retryAfter(err))
+	wait := max(m.deletePause, retryAfter(err))
 	if err != nil {
-		m.view.StopAfter, m.stopPause = time.Now().Add(wait), min(2*m.stopPause, lastPause)
+		m.deleteAfter, m.deletePause = time.Now().Add(wait), min(2*m.deletePause, lastPause)
 	}
 	m.mu.Unlock()
 	m.notify()
@@ -278,11 +281,11 @@ func isUnsupported(err error) bool {
 	return errors.As(err, &said) && said.Unsupported
 }
 
-// retryAfter returns how long the provider wants no further call.
+// retryAfter returns how long the provider wants no further call, at most lastPause: it must not keep a machine on.
 func retryAfter(err error) time.Duration {
 	var said *instances.Error
 	if errors.As(err, &said) {
-		return said.RetryAfter
+		return min(said.RetryAfter, lastPause)
 	}
 	return 0
 }

@@ -134,14 +134,25 @@ func TestFailedCallsBackOff(t *testing.T) {
 	})
 }
 
-func TestProviderNamesThePause(t *testing.T) {
+func TestProviderNamesThePauseWithinLimits(t *testing.T) {
 	run(t, instances.Running, false, func(t *testing.T, s *script, _ *Machine) {
-		s.set("", &instances.Error{Message: "later", RetryAfter: 50 * time.Second})
-		<-time.After(40 * time.Second)
-		asked := len(s.calls)
-		<-time.After(9 * time.Second)
-		if len(s.calls) != asked {
-			t.Errorf("asked again too early: %v", s.times)
+		s.set("", &instances.Error{Message: "later", RetryAfter: time.Hour})
+		<-time.After(2 * time.Minute)
+		for i := range s.times[2:] {
+			if pause := s.times[i+2].Sub(s.times[i+1]).Round(time.Second); pause != 30*time.Second {
+				t.Errorf("a pause of %v", pause)
+			}
+		}
+	})
+}
+
+func TestFailedDeleteDoesNotPauseStop(t *testing.T) {
+	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
+		s.set("", &instances.Error{Message: "later", RetryAfter: time.Hour})
+		m.Delete()
+		<-time.After(time.Second)
+		if !m.Stop() {
+			t.Error("Stop was not called")
 		}
 	})
 }
