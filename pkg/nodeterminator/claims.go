@@ -103,15 +103,20 @@ func (c *Claims) start(ctx context.Context) {
 // defined begins to watch claims.
 func (c *Claims) defined(ctx context.Context) {
 	watching, end := context.WithCancel(ctx)
+	note := func(err error) {
+		if watching.Err() == nil { // not the last answer to a watch that was ended
+			c.note(err)
+		}
+	}
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := c.client.List(ctx, options)
-			c.note(err)
+			note(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			watched, err := c.client.Watch(ctx, options)
-			c.note(err)
+			note(err)
 			return watched, err
 		},
 	}, c.client)
@@ -131,7 +136,7 @@ func (c *Claims) defined(ctx context.Context) {
 		panic(err)
 	}
 	c.mu.Lock()
-	c.informer, c.end = informer, end
+	c.informer, c.end, c.failed = informer, end, false
 	c.mu.Unlock()
 	go informer.RunWithContext(watching)
 	go func() {
@@ -170,7 +175,7 @@ func (c *Claims) unreadable() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.known || c.failed || c.informer != nil && !c.informer.HasSynced()
+	return !c.known || c.informer != nil && (c.failed || !c.informer.HasSynced())
 }
 
 // all returns the claims.

@@ -109,7 +109,7 @@ func TestUnreadableClaims(t *testing.T) {
 	if !c.unreadable() { // the informer has not synced
 		t.Error("claims that were never listed are readable")
 	}
-	c.informer = nil
+	c.informer, c.failed = nil, true
 	if c.unreadable() {
 		t.Error("without a definition there is nothing to read")
 	}
