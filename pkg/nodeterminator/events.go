@@ -109,6 +109,10 @@ func troubleOf(n *v1.Node, o *observation, d node.Decision) controller.Event {
 	switch d.Reason {
 	case node.AwaitingPowerOff:
 		text = awaitingPowerOff(n.Name)
+		if o.refuted {
+			text = "The taint " + v1.TaintNodeOutOfService + " was set while the machine ran. Turn the machine off, remove " +
+				"the taint, and set it again"
+		}
 	case node.InstanceUnreadable:
 		text = "The provider does not tell the state of the machine" + because(o.evidence.machine.Err)
 	case node.InstanceForeign:

@@ -23,7 +23,9 @@ type observation struct {
 	deadline deadline.Deadline
 	times    deadline.Times
 	// began is when the first action was written, the zero time before.
-	began    time.Time
+	began time.Time
+	// refuted: an administrator's taint proves nothing, because the kubelet renewed its Lease since.
+	refuted  bool
 	pods     drain.Result
 	evidence evidence
 	attached attachments
@@ -140,7 +142,7 @@ func (c *Controller) observeMachine(ctx context.Context, n *v1.Node, t *nodeTerm
 		t.machine.Reset()
 		o.evidence = c.evidenceOf(n, t)
 	}
-	o.state.Proof = v.proof
+	o.state.Proof, o.refuted = v.proof, t.proof.hand.refuted
 	o.state.Instance = o.evidence.instanceOf()
 	m := o.evidence.machine
 	o.state.NoStop, o.state.Deleted, o.state.NoDelete = m.NoStop, m.Deleted, m.NoDelete

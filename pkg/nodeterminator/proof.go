@@ -40,6 +40,29 @@ type proof struct {
 	revoked bool
 	// refuted: the Lease was renewed after the claim. It must be unchanged for a while again before another one counts.
 	refuted bool
+	hand    hand
+}
+
+// hand is what is known of an administrator's taint.
+type hand struct {
+	// seen: the node has the taint. Renewals are those of the Lease when it was seen first.
+	seen     bool
+	renewals int
+	// refuted: the Lease was renewed under the taint, which proves nothing until it is set again: it may be left over,
+	// and a kubelet that restarts is silent for as long as a proof needs.
+	refuted bool
+}
+
+// observe records whether the node has the taint.
+func (h *hand) observe(e evidence) {
+	switch {
+	case !e.others:
+		*h = hand{}
+	case !h.seen:
+		*h = hand{seen: true, renewals: e.lease.Renewals}
+	case e.lease.Renewals > h.renewals:
+		h.refuted = true
+	}
 }
 
 // verdict is what the evidence proves.
@@ -54,10 +77,12 @@ type verdict struct {
 // judge weighs the evidence. A machine whose kubelet renews its Lease runs, whatever a provider or a taint says: its
 // pods write to their volumes, and a second node must not.
 func (p *proof) judge(e evidence) verdict {
+	p.hand.observe(e)
+	e.others = e.others && !p.hand.refuted
 	renewed := e.lease.Renewals > p.renewals
 	switch {
 	case p.given && (renewed || !e.off()), e.ours && (renewed || p.revoked):
-		*p = proof{revoked: e.ours, renewals: e.lease.Renewals, refuted: renewed}
+		*p = proof{revoked: e.ours, renewals: e.lease.Renewals, refuted: renewed, hand: p.hand}
 		return verdict{proof: node.Revoked, lied: renewed}
 	case p.given:
 		return verdict{proof: node.Given}
@@ -65,10 +90,10 @@ func (p *proof) judge(e evidence) verdict {
 		p.claimed, p.revoked = false, false
 		return verdict{}
 	case p.claimed && renewed, p.refuted && !e.silent():
-		*p = proof{renewals: e.lease.Renewals, refuted: true}
+		*p = proof{renewals: e.lease.Renewals, refuted: true, hand: p.hand}
 		return verdict{lied: true}
 	case !p.claimed:
-		*p = proof{claimed: true, renewals: e.lease.Renewals}
+		*p = proof{claimed: true, renewals: e.lease.Renewals, hand: p.hand}
 	}
 	return verdict{proof: node.Begun, complete: e.confirmed() && e.silent()}
 }

@@ -74,7 +74,9 @@ var proofs = map[string][]step{
 		{evidence: evidence{lease: silent(2, 0), others: true}, want: node.Begun},
 		{evidence: evidence{lease: silent(0, 1), others: true}, want: node.NoProof},
 		{evidence: evidence{lease: silent(9, 1), others: true}, want: node.NoProof},
-		{evidence: evidence{lease: silent(14, 1), others: true}, want: node.Begun, complete: true}},
+		{evidence: evidence{lease: silent(14, 1), others: true}, want: node.NoProof},
+		{evidence: evidence{lease: silent(15, 1)}, want: node.NoProof},
+		{evidence: evidence{lease: silent(16, 1), others: true}, want: node.Begun, complete: true}},
 }
 
 func TestProof(t *testing.T) {

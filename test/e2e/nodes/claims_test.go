@@ -113,6 +113,8 @@ func karpentersClaim(t *testing.T, e *ending) {
 	_, err := e.claims().Patch(e.Ctx, "karpenters-"+name, mergePatch, []byte(body), metav1.PatchOptions{}, "status")
 	e.Must(err, "patch status")
 	pod := e.pod(name, "web")
+	e.Until("our finalizer is removed", func() bool { return !termination.Protected(e.node(name)) })
+	e.patch(name, `{"metadata":{"finalizers":["example.com/other"]}}`)
 	e.delete(name)
 	end := e.node(name).DeletionTimestamp.Add(8 * time.Second)
 	e.Until("the deadline has passed", func() bool { return time.Now().After(end) })

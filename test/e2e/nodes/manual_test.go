@@ -76,6 +76,10 @@ func taintTooEarly(t *testing.T, e *ending) {
 	if e.node(name) == nil {
 		t.Fatal("the node was released while its machine runs")
 	}
-	e.fault(machines.Fault{Node: name, Kind: machines.PoweredOff})
+	e.fault(machines.Fault{Node: name, Kind: machines.DetachFails}, machines.Fault{Node: name, Kind: machines.PoweredOff})
+	e.power(name)
+	e.patch(name, `{"spec":{"taints":null}}`)
+	e.Until("the first action is restored", func() bool { return len(e.node(name).Spec.Taints) > 0 })
+	e.mark(name)
 	e.awaitGone(name)
 }
