@@ -35,6 +35,7 @@ func TestRowsWithSocket(t *testing.T) {
 		"#58 the finalizer is stripped":              finalizerStripped,
 		"#72 a webhook refuses the release":          releaseRefused,
 		"a provider that says Off of a running node": lyingProvider,
+		"a webhook refuses each write of the Node":   writesRefused,
 		"a dead kubelet":                             deadKubelet,
 	})
 	if twice := e.Events(machines.Event{Event: machines.TwoWriters}); len(twice) > 0 {
@@ -285,7 +286,8 @@ func finalizerStripped(t *testing.T, e *ending) {
 
 func releaseRefused(t *testing.T, e *ending) {
 	name := e.take("15m")
-	e.Must(sandbox.ApplyYAML(e.Ctx, e.Plane.RESTConfig(), []byte(strings.ReplaceAll(refusing, "NODE", name))), "apply policy")
+	policy := strings.ReplaceAll(refusing, "NODE", name)
+	e.Must(sandbox.ApplyYAML(e.Ctx, e.Plane.RESTConfig(), []byte(policy)), "apply policy")
 	e.delete(name)
 	if message := e.awaitNodeEvent(name, "WriteRefused"); !strings.Contains(message, "keep-"+name) {
 		t.Errorf("event %q", message)
@@ -305,7 +307,8 @@ spec:
   matchConstraints:
     resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}]
   validations:
-  - expression: "object.metadata.name != 'NODE' || !has(oldObject.metadata.finalizers) || has(object.metadata.finalizers)"
+  - expression: >-
+      object.metadata.name != 'NODE' || !has(oldObject.metadata.finalizers) || has(object.metadata.finalizers)
     message: the finalizer stays
 ---
 apiVersion: admissionregistration.k8s.io/v1
@@ -313,6 +316,30 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: keep-NODE}
 spec: {policyName: keep-NODE, validationActions: [Deny]}
 `
+
+// writesRefused has no first action in the API: the machine is stopped at E all the same.
+func writesRefused(t *testing.T, e *ending) {
+	name := e.take("10s")
+	e.seen(name)
+	e.pod(name, "stuck", stuck, grace(3600))
+	e.fault(machines.Fault{Node: name, Kind: machines.Partition})
+	policy := strings.ReplaceAll(refusing, "NODE", name)
+	policy = strings.ReplaceAll(policy, " || !has(oldObject.metadata.finalizers) || has(object.metadata.finalizers)", "")
+	e.Must(sandbox.ApplyYAML(e.Ctx, e.Plane.RESTConfig(), []byte(policy)), "apply policy")
+	e.Until("the policy works", func() bool {
+		_, err := e.Client.CoreV1().Nodes().Patch(e.Ctx, name, mergePatch, []byte(`{"metadata":{"labels":{"x":"y"}}}`),
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil
+	})
+	e.delete(name)
+	end := e.node(name).DeletionTimestamp.Add(10 * time.Second)
+	if late := e.power(name).Time.Sub(end); late > 1500*time.Millisecond {
+		t.Errorf("the machine was stopped %v after E", late)
+	}
+	e.Must(e.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(e.Ctx, "keep-"+name,
+		metav1.DeleteOptions{}), "delete binding")
+	e.awaitGone(name)
+}
 
 func lyingProvider(t *testing.T, e *ending) {
 	name := e.take("6s")
@@ -360,7 +387,8 @@ func deadlineMovesEarlierOnly(t *testing.T, e *ending) {
 	e.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"%s":null}}}`, termination.TimestampAnnotation))
 	e.Until("the deadline is written back", func() bool { return written() == want })
 	soon := time.Now().Add(5 * time.Second).UTC().Truncate(time.Second)
-	e.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"%s":"%s"}}}`, termination.TimestampAnnotation, soon.Format(time.RFC3339)))
+	e.patch(name, fmt.Sprintf(`{"metadata":{"annotations":{"%s":"%s"}}}`, termination.TimestampAnnotation,
+		soon.Format(time.RFC3339)))
 	e.awaitGone(name)
 	if late := time.Since(soon); late > 20*time.Second {
 		t.Errorf("the node is gone %v after the earlier deadline", late)
@@ -391,7 +419,9 @@ func TestLeaderKilled(t *testing.T) {
 	for range 3 {
 		kill()
 		left := len(e.Events(machines.Event{Event: machines.PowerOff}))
-		e.Until("one more machine is off", func() bool { return len(e.Events(machines.Event{Event: machines.PowerOff})) > left })
+		e.Until("one more machine is off", func() bool {
+			return len(e.Events(machines.Event{Event: machines.PowerOff})) > left
+		})
 	}
 	kill()
 	for name, uid := range uids {
@@ -403,7 +433,8 @@ func TestLeaderKilled(t *testing.T) {
 
 // TestStopUnsupported ends a node whose provider can only delete machines.
 func TestStopUnsupported(t *testing.T) {
-	e := startEndingWith(t, harness.Setup{MachineFlags: "--stop-unsupported"}, 4, "--instances=socket", "--instances-socket=SOCKET")
+	e := startEndingWith(t, harness.Setup{MachineFlags: "--stop-unsupported"}, 4, "--instances=socket",
+		"--instances-socket=SOCKET")
 	rows(t, e, map[string]func(*testing.T, *ending){
 		"#43 a disk is attached": func(t *testing.T, e *ending) {
 			name := e.take("6s")
@@ -460,6 +491,7 @@ func TestDetachNotStarted(t *testing.T) {
 	if ours, _ := termination.OutOfService(e.node(name)); !ours {
 		t.Error("the node is not out of service")
 	}
-	e.Must(e.Client.StorageV1().VolumeAttachments().Delete(e.Ctx, attached.Name, metav1.DeleteOptions{}), "delete attachment")
+	e.Must(e.Client.StorageV1().VolumeAttachments().Delete(e.Ctx, attached.Name, metav1.DeleteOptions{}),
+		"delete attachment")
 	e.awaitGone(name)
 }

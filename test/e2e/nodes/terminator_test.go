@@ -54,7 +54,7 @@ func startEndingWith(t *testing.T, setup harness.Setup, nodes int, flags ...stri
 	setup.NoPrograms, setup.Machines = true, nodes
 	mock := harness.OwnCloud(t, setup, nodes, harness.Within(3*harness.Timeout))
 	e := &ending{cloud: cloud{mock}, taken: &atomic.Int32{}, faults: &faults{}}
-	for _, file := range []string{"rbac.yaml", "nodeclaim/crd.yaml"} { // the program runs beside the cluster
+	for _, file := range []string{"rbac.yaml", "serving-rbac.yaml", "nodeclaim/crd.yaml"} { // the program runs beside the cluster
 		text, err := deploy.NodeTerminator.ReadFile("node-terminator/" + file)
 		e.Must(err, "read manifest")
 		e.Must(sandbox.ApplyYAML(e.Ctx, e.Plane.RESTConfig(), text), "apply manifest")
@@ -181,7 +181,8 @@ func (e *ending) pod(node, name string, change ...func(*v1.Pod)) *v1.Pod {
 // bindPod creates a pod on the node.
 func (e *ending) bindPod(node, name string, change ...func(*v1.Pod)) *v1.Pod {
 	e.T.Helper()
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: node + "-" + name, Labels: map[string]string{"app": node + "-" + name}},
+	app := node + "-" + name
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: app, Labels: map[string]string{"app": app}},
 		Spec: v1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: ptr.To[int64](30),
 			Containers: []v1.Container{{Name: "main", Image: "image"}}}}
 	for _, f := range change {
@@ -239,13 +240,15 @@ func (e *ending) nodeEvents(node string) []v1.Event {
 	events, err := e.Client.CoreV1().Events(metav1.NamespaceAll).List(e.Ctx,
 		metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + node})
 	e.Must(err, "list events")
-	return slices.DeleteFunc(events.Items, func(event v1.Event) bool { return event.Source.Component != "node-terminator" })
+	return slices.DeleteFunc(events.Items,
+		func(event v1.Event) bool { return event.Source.Component != "node-terminator" })
 }
 
 // report returns the report about the node with the UID, an empty one if there is none.
 func (e *ending) report(uid types.UID) termination.Report {
 	e.T.Helper()
-	stored, err := e.Client.CoreV1().ConfigMaps(deploy.Namespace).Get(e.Ctx, "node-termination-"+string(uid), metav1.GetOptions{})
+	stored, err := e.Client.CoreV1().ConfigMaps(deploy.Namespace).Get(e.Ctx, "node-termination-"+string(uid),
+		metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return termination.Report{}
 	}
