@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"regexp"
@@ -55,7 +54,7 @@ func resultOf(err error) result {
 	r := result{kind: refused, text: err.Error()}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		if !isUnanswered(err) {
 			r.kind, r.hint = unanswered, unreachable
 		}
 		return r

@@ -145,7 +145,7 @@ func (n *Node) ended(r *tracked) {
 // creditOf returns how the pod was ended. An answer that was lost, and what an earlier leader did, shows in the
 // condition of the pod.
 func (n *Node) creditOf(r *tracked) credit {
-	if r.credit != notOurs || r.pod.DeletionTimestamp == nil && r.granted == 0 {
+	if r.credit != notOurs || !r.unsure && !n.restored {
 		return r.credit
 	}
 	var found credit
@@ -154,14 +154,11 @@ func (n *Node) creditOf(r *tracked) credit {
 	case disruptionReason:
 		found = byDeletion
 	case byEvictionAPI:
-		if !r.unsure && !n.restored {
-			return notOurs
-		}
 		found = byEviction
 	default:
 		return notOurs
 	}
-	if r.offered > 0 {
+	if given == 0 { // the watch showed nothing but the end
 		given = r.offered
 	}
 	if missing := graceOf(r.pod) - given; missing > 0 {

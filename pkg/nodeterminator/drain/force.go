@@ -88,6 +88,7 @@ func (d *Drainer) force(j *job) {
 	case answer.kind == accepted:
 		r.node.accept(r, out.pod, out.action, out.seconds, out.obstacle)
 	default:
+		r.unsure = r.unsure || answer.kind == unanswered || isUnanswered(out.err)
 		r.fail(answer, now)
 	}
 	r.node.settle(r)

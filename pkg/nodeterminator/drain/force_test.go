@@ -11,7 +11,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/node"
+	"github.com/exeunt-io/exeunt/pkg/termination/pod"
 )
 
 // deletedByOthers is a pod that others deleted a moment ago, with this grace period.
@@ -39,6 +41,28 @@ func TestShortenedPodIsRemovedAfterProof(t *testing.T) {
 		if pods := w.result().Pods; pods != node.NoPods {
 			t.Errorf("the node waits: %v", pods)
 		}
+	})
+}
+
+// The user deletes the pod while our condition is on its way.
+func TestConditionAloneIsNoDeletion(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		full(w)
+		hold := make(chan struct{})
+		w.script(refusing("PATCH", func() *answer { return &answer{release: hold} }))
+		p := w.pod("app", 100)
+		w.at(0.5)
+		deletedByOthers(99)(p)
+		if _, err := w.client.CoreV1().Pods("default").Update(t.Context(), p, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.at(0.6)
+		close(hold)
+		w.at(5)
+		w.expectRequests("0.0 PATCH app status 0")
+		w.expectReason("app", pod.Terminating)
+		w.end("app")
+		w.expectCounts(termination.Counts{Others: 1})
 	})
 }
 

@@ -90,6 +90,11 @@ func (d *Drainer) evicted(r *tracked, p *v1.Pod, seconds int64, err error) {
 	d.send()
 }
 
+// isUnanswered reports whether the request ended before its answer came.
+func isUnanswered(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
 // hear notes what an eviction was refused for.
 func (r *tracked) hear(answer result, err error) {
 	r.heard = answer.kind
@@ -98,7 +103,7 @@ func (r *tracked) hear(answer result, err error) {
 		r.blockedBy, r.evictionText, r.unsure = budgetIn(err), "", false
 	case refused:
 		r.evictionText = answer.text
-		r.unsure = errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+		r.unsure = isUnanswered(err)
 	case accepted, unanswered:
 	}
 }

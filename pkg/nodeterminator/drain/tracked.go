@@ -45,7 +45,7 @@ type tracked struct {
 	evictionText, blockedBy string
 	// heard is the last answer to an eviction.
 	heard kind
-	// unsure: an eviction was sent whose answer is not known.
+	// unsure: a request was sent whose answer is not known.
 	unsure bool
 
 	// forcing: a forced request waits or is in flight.
