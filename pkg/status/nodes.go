@@ -138,7 +138,7 @@ const overdueAfter = time.Minute
 func (s *survey) findOverdue(ctx context.Context, found *Nodes, all []corev1.Node) {
 	reports, err := nodes.Reports(ctx, s.Reader, "")
 	if err != nil {
-		found.Unseen = append(found.Unseen, cluster.Failure("list", corev1.Resource("configmaps"), "", err))
+		found.Unseen = append(found.Unseen, cluster.Failure("list", corev1.Resource("configmaps"), deploy.Namespace, err))
 		return
 	}
 	for _, report := range reports {

@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -21,31 +23,39 @@ type Report struct {
 	Namespace, Name string
 }
 
-// Reports returns the reports of node-terminator about the node, "" for all nodes, the newest first. The error says that
-// they could not be read.
+// Reports returns the reports of node-terminator about the node, "" for all nodes, the newest first. Who may not list
+// ConfigMaps in all namespaces gets those of the usual one. The error says that they could not be read.
 func Reports(ctx context.Context, reader *cluster.Reader, node string) ([]Report, error) {
 	selector := termination.ReportLabel
 	if node != "" && len(validation.IsValidLabelValue(node)) == 0 {
 		selector += "=" + node
 	}
+	found, err := reportsIn(ctx, reader, metav1.NamespaceAll, selector)
+	if apierrors.IsForbidden(err) {
+		found, err = reportsIn(ctx, reader, deploy.Namespace, selector)
+	}
+	found = slices.DeleteFunc(found, func(r Report) bool { return node != "" && r.Node != node })
+	slices.SortStableFunc(found, func(a, b Report) int { return b.Requested.Compare(a.Requested) })
+	return found, err
+}
+
+func reportsIn(ctx context.Context, reader *cluster.Reader, namespace, selector string) ([]Report, error) {
 	var found []Report
 	options := metav1.ListOptions{LabelSelector: selector, Limit: cluster.PageSize}
 	for {
-		list, err := reader.Kubernetes().CoreV1().ConfigMaps("").List(ctx, options)
+		list, err := reader.Kubernetes().CoreV1().ConfigMaps(namespace).List(ctx, options)
 		if err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
-			if report, is := reportOf(&list.Items[i]); is && (node == "" || report.Node == node) {
+			if report, is := reportOf(&list.Items[i]); is {
 				found = append(found, report)
 			}
 		}
 		if options.Continue = list.Continue; list.Continue == "" {
-			break
+			return found, nil
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Report) int { return b.Requested.Compare(a.Requested) })
-	return found, nil
 }
 
 func reportOf(object *corev1.ConfigMap) (Report, bool) {

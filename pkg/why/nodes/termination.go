@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/forecast"
 	"github.com/exeunt-io/exeunt/pkg/termination"
@@ -113,10 +114,10 @@ func observeTermination(ctx context.Context, e chain.Explorer, node *unstructure
 		t.pods[pods[i].Namespace+"/"+pods[i].Name] = &pods[i]
 	}
 	t.events, _ = cluster.EventsOf(ctx, scope, "Node", node)
-	if slices.Contains(node.GetFinalizers(), termination.Finalizer) {
+	t.incomplete = len(scope.Incomplete()) > 0
+	if slices.Contains(node.GetFinalizers(), termination.Finalizer) { // a report decides nothing, here neither
 		t.readReport(ctx, scope)
 	}
-	t.incomplete = len(scope.Incomplete()) > 0
 	return t
 }
 
@@ -124,7 +125,7 @@ func observeTermination(ctx context.Context, e chain.Explorer, node *unstructure
 func (t *draining) readReport(ctx context.Context, reader *cluster.Reader) {
 	reports, err := Reports(ctx, reader, t.node.GetName())
 	if err != nil {
-		reader.Note("%s", cluster.Failure("list", corev1.Resource("configmaps"), "", err))
+		reader.Note("%s", cluster.Failure("list", corev1.Resource("configmaps"), deploy.Namespace, err))
 	}
 	for i := range reports {
 		if reports[i].UID == string(t.node.GetUID()) {

@@ -11,8 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/pod"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // node returns the node, and whether it has our finalizer.
@@ -100,5 +104,21 @@ func TestStatusNamesNodesThatNobodyEnds(t *testing.T) {
 	}
 	if code != 2 || !strings.Contains(stderr, "nodes cannot end as they should") {
 		t.Errorf("exit code %d, %q", code, stderr)
+	}
+}
+
+// A viewer may not list ConfigMaps: the report is not seen, and the answer is the same.
+func TestViewerMayExplainNode(t *testing.T) {
+	l := open(t, current)
+	l.must(sandbox.Apply(l.ctx, l.plane.RESTConfig(), deploy.Viewer), "apply the roles")
+	l.grant("viewer", "exeunt-viewer")
+	l.leadNodes("node-terminator-1")
+	l.addNode("n1", map[string]string{termination.Label: "30m"}, termination.Finalizer)
+	l.createReadyPod("n1", "a", func(p *v1.Pod) { p.Annotations = map[string]string{pod.DoNotDisruptAnnotation: "true"} })
+	l.must(l.client.CoreV1().Nodes().Delete(l.ctx, "n1", metav1.DeleteOptions{}), "delete node")
+	report, code := l.why("node/n1", "--as=viewer")
+	if code != 2 || report.Verdict != blocker.Waiting || len(report.Incomplete) != 1 || report.Deadline == nil ||
+		!strings.HasPrefix(report.Incomplete[0], "no right to list configmaps in namespace exeunt-system") {
+		t.Errorf("exit code %d, %+v", code, report)
 	}
 }
