@@ -62,6 +62,7 @@ type Controller struct {
 	reporter *controller.Reporter
 	reports  *reports
 	metrics  *metrics
+	attached attachedNodes
 
 	mu sync.Mutex
 	// ctx is that of the watches and calls of terminations. Run sets it.

@@ -220,11 +220,33 @@ func (c *Controller) deleteInstance(ctx context.Context, n *v1.Node, t *nodeTerm
 	if !t.machine.MayDelete() {
 		return nil
 	}
-	if _, err := c.live(ctx, n); err != nil {
+	live, err := c.live(ctx, n)
+	if err != nil {
+		return err
+	}
+	if t.proof.given {
+		if err := t.stillSilent(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.noneAttached(ctx, live); err != nil {
 		return err
 	}
 	t.machine.Delete()
 	return nil
+}
+
+// noneAttached returns an error if a volume is attached to the node. A cache may be old, and some providers delete with a
+// machine the disks that are attached to it: those would be lost.
+func (c *Controller) noneAttached(ctx context.Context, live *v1.Node) error {
+	if attached := live.Status.VolumesAttached; len(attached) > 0 {
+		return fmt.Errorf("%w: the volume %s is attached to it", errNotAsObserved, attached[0].Name)
+	}
+	nodes, err := c.attached.read(ctx, c.Client)
+	if err == nil && nodes.Has(live.Name) {
+		err = fmt.Errorf("%w: a volume is attached to it", errNotAsObserved)
+	}
+	return err
 }
 
 // markOutOfService has the volumes of a machine that is off detached.
@@ -240,14 +262,13 @@ func (c *Controller) markOutOfService(ctx context.Context, n *v1.Node, t *nodeTe
 		tainted(live, v1.TaintNodeOutOfService, termination.OutOfServiceValue, v1.TaintEffectNoExecute, c.Clock.Now())))
 }
 
-// stillSilent returns an error if a live read of the Lease shows a renewal.
+// stillSilent returns an error if a live read of the Lease, or the watch before it, shows a renewal since the proof.
 func (t *nodeTermination) stillSilent(ctx context.Context) error {
-	before := t.lease.View().Renewals
 	view, err := t.lease.Read(ctx)
-	if err != nil || view.Renewals != before {
-		return errors.Join(err, errNotAsObserved)
+	if err == nil && view.Renewals != t.proof.renewals {
+		err = errNotAsObserved
 	}
-	return nil
+	return err
 }
 
 // unmark takes our taint out-of-service back: the machine runs.

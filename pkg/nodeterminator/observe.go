@@ -205,13 +205,7 @@ func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermina
 	volumes := t.beforeDaemons
 	drains := o.state.Protected && o.state.Begun && o.state.Deleting &&
 		o.state.Proof != node.Revoked
-	if drains && view.Proven && !t.verified { // pods are removed: the Node must still be the one that was deleted
-		if _, err := c.live(ctx, n); err != nil {
-			return err
-		}
-	}
-	t.verified = drains && view.Proven
-	result, err := t.pods.Reconcile(ctx, drain.View{View: view, Deadline: o.deadline, Begun: o.began,
+	result, err := c.drain(ctx, n, t, drain.View{View: view, Deadline: o.deadline, Begun: o.began,
 		Volumes: volumes || !t.synced && len(o.attached) > 0, HasVolume: o.attached.uses, Drain: drains,
 		Holds: c.holds(n, t, o)})
 	if err != nil {
@@ -231,6 +225,28 @@ func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermina
 	o.state.Pods, o.state.Settled = result.Pods, result.Settled
 	o.state.Volumes = o.attached.volumes(o.stranded, view.Proven)
 	return nil
+}
+
+// drain has the pods ended. Before pods of a machine that is off are removed, and again before those that come later,
+// the Node must be the one that was deleted, and its kubelet silent: a pod that runs would write beside its successor.
+func (c *Controller) drain(ctx context.Context, n *v1.Node, t *nodeTermination,
+	view drain.View) (drain.Result, error) {
+	removes := view.Drain && view.Proven
+	view.Drain = view.Drain && (!removes || t.verified)
+	result, err := t.pods.Reconcile(ctx, view)
+	left := err == nil && removes && result.Synced && result.Pods != node.NoPods && result.Pods != node.Kept
+	if left && !t.verified {
+		if _, err := c.live(ctx, n); err != nil {
+			return result, err
+		}
+		if err := t.stillSilent(ctx); err != nil {
+			return result, err
+		}
+		view.Drain = true
+		result, err = t.pods.Reconcile(ctx, view)
+	}
+	t.verified = left && err == nil
+	return result, err
 }
 
 // holds returns a function that reports whether neither the Lease nor the provider has spoken against the proof since.

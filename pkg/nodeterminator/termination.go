@@ -32,7 +32,7 @@ type nodeTermination struct {
 	obeyed deadline.Deadline
 	// began is when the first action was written, or was refused: a webhook moves no deadline.
 	began time.Time
-	// verified: the Node was read since the proof was given.
+	// verified: Node and Lease were read since the proof was given, and pods are being removed since.
 	verified bool
 	// synced: the pods of the node are known. beforeDaemons: a volume is left that pods of DaemonSets must outlive.
 	synced, beforeDaemons bool

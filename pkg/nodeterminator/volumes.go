@@ -1,11 +1,18 @@
 package nodeterminator
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/node"
@@ -146,4 +153,76 @@ func (all attachments) report(stranded attachments) []termination.ReportVolume {
 		return strings.Compare(a.Attachment, b.Attachment)
 	})
 	return volumes
+}
+
+// attachedNodes reads live which nodes have volumes attached. VolumeAttachments cannot be selected by node, so all that ask
+// while a list is on its way share the next one.
+type attachedNodes struct {
+	mu      sync.Mutex
+	running bool
+	next    *attachedList
+}
+
+// attachedList is the answer to those who wait for one list.
+type attachedList struct {
+	done  chan struct{}
+	nodes sets.Set[string]
+	err   error
+}
+
+// read returns the nodes with an attachment, of a list that begins after the call.
+func (a *attachedNodes) read(ctx context.Context, client kubernetes.Interface) (sets.Set[string], error) {
+	a.mu.Lock()
+	if a.next == nil {
+		a.next = &attachedList{done: make(chan struct{})}
+	}
+	list := a.next
+	if !a.running {
+		a.running = true
+		go a.run(client)
+	}
+	a.mu.Unlock()
+	select {
+	case <-list.done:
+		return list.nodes, list.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("list VolumeAttachments: %w", ctx.Err())
+	}
+}
+
+// run lists for as long as somebody asks.
+func (a *attachedNodes) run(client kubernetes.Interface) {
+	for {
+		a.mu.Lock()
+		list := a.next
+		a.next = nil
+		a.running = list != nil
+		a.mu.Unlock()
+		if list == nil {
+			return
+		}
+		list.nodes, list.err = listAttached(client)
+		close(list.done)
+	}
+}
+
+// attachedTimeout is how long a list may take: other nodes wait for it.
+const attachedTimeout = 10 * time.Second
+
+func listAttached(client kubernetes.Interface) (sets.Set[string], error) {
+	ctx, cancel := context.WithTimeout(context.Background(), attachedTimeout)
+	defer cancel()
+	nodes, options := sets.New[string](), metav1.ListOptions{Limit: 500}
+	for {
+		page, err := client.StorageV1().VolumeAttachments().List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("list VolumeAttachments: %w", err)
+		}
+		for i := range page.Items {
+			nodes.Insert(page.Items[i].Spec.NodeName)
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nodes, nil
+		}
+	}
 }

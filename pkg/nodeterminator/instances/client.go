@@ -16,6 +16,8 @@ import (
 const (
 	// callTimeout is how long a call may take, with the time that it waits for others.
 	callTimeout = time.Minute
+	// deleteWait is how long a Delete waits for others: what its caller read of the Node and its volumes gets old.
+	deleteWait = 5 * time.Second
 	// lane is half of the calls in flight.
 	lane = 32
 )
@@ -27,6 +29,7 @@ const (
 type Client struct {
 	socket        string
 	timeout       time.Duration
+	deleteWait    time.Duration
 	stops, shared chan struct{}
 	http          *http.Client
 }
@@ -52,10 +55,11 @@ func Open(socket string) (*Client, error) {
 func newClient(path string, timeout time.Duration) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, path) }
 	return &Client{
-		socket:  path,
-		timeout: timeout,
-		stops:   make(chan struct{}, lane),
-		shared:  make(chan struct{}, lane),
+		socket:     path,
+		timeout:    timeout,
+		deleteWait: deleteWait,
+		stops:      make(chan struct{}, lane),
+		shared:     make(chan struct{}, lane),
 		http: &http.Client{
 			// A connection serves one call, so each call follows a check of the socket, and a restart of the program
 			// breaks no idle connection.
@@ -67,30 +71,33 @@ func newClient(path string, timeout time.Duration) *Client {
 
 // Get returns the state of the machine.
 func (c *Client) Get(ctx context.Context, i Instance) (State, error) {
-	return c.call(ctx, "get", i, nil)
+	return c.call(ctx, "get", i, nil, c.timeout)
 }
 
 // Stop ends the machine within a minute and keeps the disks that Kubernetes attached.
 func (c *Client) Stop(ctx context.Context, i Instance) (State, error) {
-	return c.call(ctx, "stop", i, c.stops)
+	return c.call(ctx, "stop", i, c.stops, c.timeout)
 }
 
 // Delete removes the machine.
 func (c *Client) Delete(ctx context.Context, i Instance) (State, error) {
-	return c.call(ctx, "delete", i, nil)
+	return c.call(ctx, "delete", i, nil, c.deleteWait)
 }
 
-// call sends a call once the shared lane, or its own one, has room.
-func (c *Client) call(ctx context.Context, verb string, i Instance, own chan struct{}) (State, error) {
+// call sends a call once the shared lane, or its own one, has room, for which it waits.
+func (c *Client) call(ctx context.Context, verb string, i Instance, own chan struct{},
+	wait time.Duration) (State, error) {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	waiting, stopWaiting := context.WithTimeout(limited, wait)
+	defer stopWaiting()
 	select {
 	case c.shared <- struct{}{}:
 		defer func() { <-c.shared }()
 	case own <- struct{}{}:
 		defer func() { <-own }()
-	case <-limited.Done():
-		return "", wrap(verb, i, c.ended(ctx, limited, "has answered no earlier call"))
+	case <-waiting.Done():
+		return "", wrap(verb, i, c.ended(ctx, waiting, "has answered no earlier call"))
 	}
 	state, err := c.send(limited, verb, i)
 	if err != nil && limited.Err() != nil {

@@ -220,6 +220,7 @@ func start(t *testing.T, n int, call func(context.Context, Instance) (State, err
 func TestStopNeverWaitsBehindGetOrDelete(t *testing.T) {
 	program := &crowd{arrived: make(chan string, 1000), release: make(chan struct{})}
 	client := served(t, program)
+	client.deleteWait = patience
 	gets, deletes := start(t, 100, client.Get), start(t, 100, client.Delete)
 	for range lane {
 		receive(t, program.arrived, "the first calls")
@@ -285,6 +286,10 @@ func TestCallBehindHangingCallsIsOneSentence(t *testing.T) {
 	late := *client
 	late.timeout = 50 * time.Millisecond
 	_, err := late.Get(t.Context(), machine)
+	checkSentence(t, err, client.socket, "answered no earlier call in time")
+	late = *client
+	late.deleteWait = 50 * time.Millisecond // what was read before a Delete gets old
+	_, err = late.Delete(t.Context(), machine)
 	checkSentence(t, err, client.socket, "answered no earlier call in time")
 	close(program.release)
 	for range lane {

@@ -1,0 +1,148 @@
+package nodeterminator
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
+	"github.com/exeunt-io/exeunt/pkg/termination/node"
+)
+
+// proven is a node whose machine is off: it was deleted a minute ago.
+func proven() *v1.Node {
+	at := time.Now().Add(-time.Minute)
+	return withFirstAction(deletedNode("a", "30s", at), at)
+}
+
+// #53 The watch shows the renewal before the step does its own reads: what counts is the Lease of the proof.
+func TestNoStepOfProofAfterRenewal(t *testing.T) {
+	for name, step := range map[string]func(w *world, n *v1.Node, one *nodeTermination) error{
+		"taint": func(w *world, n *v1.Node, one *nodeTermination) error {
+			return w.markOutOfService(w.t.Context(), n, one)
+		},
+		"delete": func(w *world, n *v1.Node, one *nodeTermination) error {
+			return w.deleteInstance(w.t.Context(), n, one)
+		},
+		"pods": func(w *world, n *v1.Node, one *nodeTermination) error {
+			w.pods.result.Pods = node.Stuck
+			_, err := w.drain(w.t.Context(), n, one, view(true))
+			return err
+		},
+	} {
+		for _, renewed := range []bool{true, false} {
+			n := proven()
+			inWorld(t, func(w *world) {
+				one := w.begun(n)
+				one.proof.given = true
+				w.before("get", "nodes", func(clienttesting.Action) {
+					if renewed {
+						w.renew("a")
+					}
+				})
+				err := step(w, n, one)
+				<-time.After(time.Second)
+				done := slices.Contains(w.machines.calls, "delete mock://a") || w.pods.removes() ||
+					slices.ContainsFunc(w.client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "patch" })
+				if done == renewed || errors.Is(err, controller.ErrStaleCache) != renewed {
+					w.t.Errorf("%s, renewed %v: done %v, %v", name, renewed, done, err)
+				}
+			}, n, leaseAt("a", time.Now()))
+		}
+	}
+}
+
+func view(proven bool) drain.View {
+	v := drain.View{Drain: true}
+	v.Proven = proven
+	return v
+}
+
+// #42 Pods that come after the first were removed are not removed because of what was read then.
+func TestPodsThatComeLaterAreVerifiedAnew(t *testing.T) {
+	n := proven()
+	inWorld(t, func(w *world) {
+		one := w.begun(n)
+		one.proof.given = true
+		for _, pods := range []node.Pods{node.Stuck, node.NoPods} {
+			w.pods.result.Pods = pods
+			if _, err := w.drain(w.t.Context(), n, one, view(true)); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		w.renew("a")
+		w.pods.views, w.pods.result.Pods = nil, node.Stuck
+		if _, err := w.drain(w.t.Context(), n, one, view(true)); err == nil || w.pods.removes() {
+			t.Errorf("%v, views %+v", err, w.pods.views)
+		}
+	}, n, leaseAt("a", time.Now()))
+}
+
+// Some providers delete the disks that are attached to a machine. The cache of attachments may be old.
+func TestMachineWithAttachedVolumeIsNotDeleted(t *testing.T) {
+	reported := proven()
+	reported.Status.VolumesAttached = []v1.AttachedVolume{{Name: "disk"}}
+	volume := "disk"
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "one"},
+		Spec: storagev1.VolumeAttachmentSpec{NodeName: "a",
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}}}
+	another := attachment.DeepCopy()
+	another.Name, another.Spec.NodeName = "two", "b"
+	for name, tc := range map[string]struct {
+		node    *v1.Node
+		others  []runtime.Object
+		deleted bool
+	}{
+		"the Node names a volume":          {node: reported},
+		"an attachment that no cache has":  {node: proven(), others: []runtime.Object{another, attachment}},
+		"a volume of another node":         {node: proven(), others: []runtime.Object{another}, deleted: true},
+		"no volume is attached to a node ": {node: proven(), deleted: true},
+	} {
+		inWorld(t, func(w *world) {
+			one := w.begun(tc.node)
+			err := w.deleteInstance(w.t.Context(), tc.node, one)
+			<-time.After(time.Second)
+			if deleted := slices.Contains(w.machines.calls, "delete mock://a"); deleted != tc.deleted || (err == nil) != deleted {
+				t.Errorf("%s: deleted %v, %v", name, deleted, err)
+			}
+		}, append(tc.others, tc.node)...)
+	}
+}
+
+// 300 nodes that end at once do not list all attachments 300 times, and no answer is older than its question.
+func TestListsOfAttachmentsAreShared(t *testing.T) {
+	inWorld(t, func(w *world) {
+		lists := 0
+		w.before("list", "volumeattachments", func(clienttesting.Action) {
+			lists++
+			<-time.After(time.Second)
+		})
+		done := make(chan error)
+		for range 50 {
+			go func() {
+				<-time.After(time.Second / 2)
+				_, err := w.attached.read(w.t.Context(), w.client)
+				done <- err
+			}()
+		}
+		if _, err := w.attached.read(w.t.Context(), w.client); err != nil {
+			w.t.Fatal(err)
+		}
+		for range 50 {
+			if err := <-done; err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		if lists != 2 {
+			t.Errorf("%d lists", lists)
+		}
+	})
+}
