@@ -81,7 +81,7 @@ func (d *Drainer) force(j *job) {
 	d.forced.inFlight--
 	r, now := j.record, d.clock.Now()
 	news := out.err != nil || r.shown()
-	r.forcing = false
+	r.forcing, r.failed = false, j.action
 	switch answer := resultOf(out.err); {
 	case errors.Is(out.err, errLater):
 		r.retry = now.Add(firstRetry)

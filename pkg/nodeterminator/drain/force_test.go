@@ -153,3 +153,21 @@ func TestDetachedVolumeMovesForcedDeletion(t *testing.T) {
 		w.expectRequests()
 	})
 }
+
+func TestRefusalBeforeProofDelaysNoRemoval(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		full(w)
+		w.script(refusing("DELETE", func() *answer { return refusal(403, "denied by a webhook") }))
+		w.pod("app", 90)
+		w.at(106)
+		w.forgetRequests()
+		hold := make(chan struct{})
+		w.script(func(sentRequest) *answer { return &answer{release: hold} })
+		w.setView(func(v *View) { v.Proven = true })
+		if pods := w.result().Pods; pods == node.Kept {
+			t.Error("the pod counts as kept before it was removed")
+		}
+		close(hold)
+		w.expectRequests("106.0 PATCH app status 0", "106.0 DELETE app 0")
+	})
+}

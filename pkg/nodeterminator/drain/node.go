@@ -141,6 +141,7 @@ func (n *Node) decide(j *judged, tiers pod.Tiers) {
 		j.state.Answer = pod.Refused
 	}
 	j.decision = pod.Decide(j.state)
+	j.forgive(j.decision.Action)
 	if now.Before(j.retry) {
 		j.consider(n.served(j.retry))
 	}

@@ -57,10 +57,11 @@ type tracked struct {
 	// sent is the last action that was accepted, and accepted is when.
 	sent     pod.Action
 	accepted time.Time
-	// failures of forced requests, the time of the next one, and what refused the last one.
+	// failures of forced requests, the time of the next one, what refused the last one, and its action.
 	failures int
 	retry    time.Time
 	refusal  string
+	failed   pod.Action
 
 	credit credit
 	// finished: the containers ended for good before anybody deleted the pod.
@@ -94,6 +95,13 @@ func (r *tracked) pending(action pod.Action, now time.Time) bool {
 		return r.pod.DeletionTimestamp == nil && recent
 	}
 	return recent
+}
+
+// forgive forgets what refused other actions: a refusal from before the proof must not delay a removal.
+func (r *tracked) forgive(action pod.Action) {
+	if action == pod.Remove && r.failed != pod.Remove {
+		r.failures, r.retry, r.refusal = 0, time.Time{}, ""
+	}
 }
 
 // graceOf returns the grace period that the pod asks for, in seconds.
