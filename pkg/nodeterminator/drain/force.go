@@ -156,7 +156,7 @@ func (d *Drainer) evictOrDelete(j *job, p *v1.Pod, view View, out *outcome) {
 // evictAtOnce evicts the pod beside other evictions of its budgets, if they have room.
 func (d *Drainer) evictAtOnce(r *tracked, p *v1.Pod, seconds int64) result {
 	d.mu.Lock()
-	guard := d.guardOf(r)
+	guard, sent := d.guardOf(r), d.clock.Now()
 	room := d.queue.reserve(guard)
 	r.offered, r.unsure = seconds, r.unsure || room
 	d.mu.Unlock()
@@ -172,7 +172,7 @@ func (d *Drainer) evictAtOnce(r *tracked, p *v1.Pod, seconds int64) result {
 	r.hear(answer, err)
 	switch answer.kind {
 	case blocked:
-		d.queue.fill(guard, answer.hint, d.clock.Now())
+		d.queue.fill(guard, answer.hint, sent, d.clock.Now())
 	case refused, unanswered:
 		d.queue.release(guard)
 	case accepted:

@@ -88,6 +88,8 @@ type budget struct {
 	inFlight  types.UID
 	// tried is when an eviction was last sent without known room, or when the first pod came.
 	tried time.Time
+	// changed is when the watch last showed the budget.
+	changed time.Time
 }
 
 func (b *budget) room(healthy bool) bool {
@@ -263,7 +265,7 @@ func (q *queue) answered(id types.UID, result result, now time.Time) {
 		q.release(r.guard)
 	}
 	if result.kind == blocked {
-		q.fill(r.guard, result.hint, now)
+		q.fill(r.guard, result.hint, r.sent, now)
 	}
 	if q.waiting[id] == nil {
 		return
@@ -290,9 +292,13 @@ func (q *queue) alone(r *request, result result, now time.Time) (pod.Answer, tim
 	return pod.Untried, time.Time{}
 }
 
-// fill notes that the budgets have no room.
-func (q *queue) fill(g guard, hint time.Duration, now time.Time) {
+// fill notes that the budgets had no room for an eviction that was sent at this time. What the watch has shown since counts
+// for more: the answer may be older.
+func (q *queue) fill(g guard, hint time.Duration, sent, now time.Time) {
 	for _, b := range q.known(g) {
+		if b.changed.After(sent) {
+			continue
+		}
 		b.tried = now
 		if hint > 0 && hint < retryBlocked {
 			b.tried = now.Add(hint - retryBlocked)
@@ -312,7 +318,7 @@ func (q *queue) setBudget(name string, allowed int, unhealthy bool, now time.Tim
 		q.budgets[name] = b
 		q.relimit(name)
 	}
-	b.allowed, b.unhealthy = allowed, unhealthy
+	b.allowed, b.unhealthy, b.changed = allowed, unhealthy, now
 	if allowed <= 0 && !unhealthy {
 		return
 	}

@@ -77,6 +77,19 @@ func TestFullBudgetIsNotAsked(t *testing.T) {
 	expectTaken(t, q, at(2), "web-2")
 }
 
+// The watch may show room before an older refusal arrives.
+func TestRoomShownAfterSendingSurvivesRefusal(t *testing.T) {
+	q := newQueue(10)
+	q.setBudget("web", 1, false, at(0))
+	q.set("web-1", at(100), of("web"), at(0))
+	expectTaken(t, q, at(1), "web-1")
+	q.setBudget("web", 1, false, at(2))
+	q.answered("web-1", result{kind: blocked}, at(3))
+	expectTaken(t, q, at(3), "web-1")
+	q.answered("web-1", result{kind: blocked}, at(4))
+	expectTaken(t, q, at(5)) // nothing has changed since
+}
+
 func TestFullBudgetIsAskedEach30Seconds(t *testing.T) {
 	q := newQueue(10)
 	q.setBudget("web", 0, false, at(0))
