@@ -255,6 +255,19 @@ func TestOverduePodIsNotAwaited(t *testing.T) {
 	})
 }
 
+func TestPodIsAwaitedWhileSidecarRuns(t *testing.T) {
+	inWorld(t, 1000, func(w *world) {
+		w.pod("job", 300, deletedByOthers(300), func(p *v1.Pod) {
+			p.Finalizers = []string{"batch.kubernetes.io/job-tracking"}
+			p.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}}
+			p.Status.InitContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
+		})
+		w.expectReason("job", pod.Terminating)
+		w.change("job", func(p *v1.Pod) { p.Status.InitContainerStatuses = nil })
+		w.expectReason("job", pod.ForeignFinalizer)
+	})
+}
+
 func TestReplacedPodIsAnotherPod(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
 		hold := make(chan struct{})

@@ -37,5 +37,11 @@ func trimmed(p *v1.Pod) *v1.Pod {
 		}
 		kept.Status.ContainerStatuses = append(kept.Status.ContainerStatuses, v1.ContainerStatus{Name: c.Name, State: ended})
 	}
+	for _, c := range p.Status.InitContainerStatuses {
+		if c.State.Running != nil { // a sidecar
+			kept.Status.InitContainerStatuses = append(kept.Status.InitContainerStatuses, v1.ContainerStatus{Name: c.Name,
+				State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}})
+		}
+	}
 	return kept
 }

@@ -145,9 +145,12 @@ func deletionEnds(p *v1.Pod) (time.Time, bool) {
 	return end, !end.Before(p.CreationTimestamp.Time)
 }
 
+// containersEnded reports whether no container runs. A sidecar is an init container that runs on, and ends last.
 func containersEnded(p *v1.Pod) bool {
-	runs := func(c v1.ContainerStatus) bool { return c.State.Terminated == nil }
-	return len(p.Status.ContainerStatuses) > 0 && !slices.ContainsFunc(p.Status.ContainerStatuses, runs)
+	goesOn := func(c v1.ContainerStatus) bool { return c.State.Terminated == nil }
+	runs := func(c v1.ContainerStatus) bool { return c.State.Running != nil }
+	return len(p.Status.ContainerStatuses) > 0 && !slices.ContainsFunc(p.Status.ContainerStatuses, goesOn) &&
+		!slices.ContainsFunc(p.Status.InitContainerStatuses, runs)
 }
 
 // MomentOf returns how far the termination of the node has come for the pod.
