@@ -88,19 +88,7 @@ func TestUninstallFreesEachLabeledNode(t *testing.T) {
 		}
 	}
 	client := kubernetes.NewForConfigOrDie(server.config)
-	for _, name := range []string{"labeled-0", "labeled-1"} {
-		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{termination.Label: "30m"},
-			Annotations: map[string]string{termination.InstanceAnnotation: "mock://a"},
-			Finalizers:  []string{termination.Finalizer, "example.com/other"}}}
-		if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-terminator"}, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: ptr.To("leader_exeunt"), LeaseDurationSeconds: ptr.To[int32](10), RenewTime: ptr.To(metav1.NowMicro())}}
-	if _, err := client.CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	createServedNodes(t, client, "labeled-0", "labeled-1")
 	container := decoded[batchv1.Job](t, objects, "Job")[0].Spec.Template.Spec.Containers[0]
 	command := "kubectl exeunt " + strings.Join(container.Args, " ") +
 		" --as=system:serviceaccount:exeunt-system:node-terminator-rollback --as-group=system:authenticated"
@@ -108,7 +96,7 @@ func TestUninstallFreesEachLabeledNode(t *testing.T) {
 		t.Errorf("%v:\n%s", err, output)
 	}
 	if taken, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "node-terminator", metav1.GetOptions{}); err != nil ||
-		*taken.Spec.HolderIdentity == *lease.Spec.HolderIdentity {
+		*taken.Spec.HolderIdentity == leaderOfTest {
 		t.Errorf("the leader is not stopped: %+v, %v", taken, err)
 	}
 	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -120,5 +108,26 @@ func TestUninstallFreesEachLabeledNode(t *testing.T) {
 			node.Labels[termination.Label] == "" {
 			t.Errorf("%s has the finalizers %v, annotations %v, labels %v", node.Name, node.Finalizers, node.Annotations, node.Labels)
 		}
+	}
+}
+
+// leaderOfTest holds the Lease of node-terminator.
+const leaderOfTest = "leader_exeunt"
+
+// createServedNodes creates Nodes as node-terminator leaves them while they live, and the Lease of its leader.
+func createServedNodes(t *testing.T, client kubernetes.Interface, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{termination.Label: "30m"},
+			Annotations: map[string]string{termination.InstanceAnnotation: "mock://a"},
+			Finalizers:  []string{termination.Finalizer, "example.com/other"}}}
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-terminator"}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: ptr.To(leaderOfTest), LeaseDurationSeconds: ptr.To[int32](10), RenewTime: ptr.To(metav1.NowMicro())}}
+	if _, err := client.CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }

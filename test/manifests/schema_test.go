@@ -15,10 +15,6 @@ import (
 func invalidValues() map[string]invalidValue {
 	provisioner := func(v values) values { return values{"provisioner": v} }
 	sidecar := func(v values) values { return provisioner(values{"deployment": v}) }
-	terminator := func(v values) values {
-		v["enabled"] = true
-		return values{"nodeTerminator": v}
-	}
 	off := func(v values) values {
 		v["enabled"] = false
 		return provisioner(v)
@@ -51,10 +47,6 @@ func invalidValues() map[string]invalidValue {
 		"driver as a map":               {values{"admissionPolicy": values{"drivers": values{"a": ""}}}, []string{"/admissionPolicy/drivers", "want array"}},
 		"gates of the collector":        {values{"garbageCollector": values{"featureGates": values{}}}, []string{"/garbageCollector", "'featureGates'", "not allowed"}},
 		"dry run in quotes":             {values{"garbageCollector": values{"dryRun": "true"}}, []string{"/garbageCollector/dryRun", "want boolean"}},
-		"unknown instances":             {terminator(values{"instances": "cloud"}), []string{"/nodeTerminator/instances", "'socket'"}},
-		"sidecar without image":         {terminator(values{"instances": "socket", "sidecar": values{"name": "a"}}), []string{"/nodeTerminator/sidecar", "'image'"}},
-		"socket without a sidecar":      {terminator(values{"instances": "socket"}), []string{"set nodeTerminator.sidecar"}},
-		"sidecar without a socket":      {terminator(values{"instances": "manual", "sidecar": values{"name": "a", "image": "b"}}), []string{"nodeTerminator.instances is manual", "leave out nodeTerminator.sidecar"}},
 		"misspelled monitoring":         {values{"monitoring": values{"rules": true}}, []string{"/monitoring", "'rules'", "not allowed"}},
 		"accounts and a deployment": {provisioner(values{
 			"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}, "deployment": values{"enabled": true},
@@ -66,6 +58,20 @@ func invalidValues() map[string]invalidValue {
 	}
 }
 
+// invalidTerminatorValues are refused, and the error says this.
+func invalidTerminatorValues() map[string]invalidValue {
+	terminator := func(v values) values {
+		v["enabled"] = true
+		return values{"nodeTerminator": v}
+	}
+	return map[string]invalidValue{
+		"unknown instances":        {terminator(values{"instances": "cloud"}), []string{"/nodeTerminator/instances", "'socket'"}},
+		"sidecar without image":    {terminator(values{"instances": "socket", "sidecar": values{"name": "a"}}), []string{"/nodeTerminator/sidecar", "'image'"}},
+		"socket without a sidecar": {terminator(values{"instances": "socket"}), []string{"set nodeTerminator.sidecar"}},
+		"sidecar without a socket": {terminator(values{"instances": "manual", "sidecar": values{"name": "a", "image": "b"}}), []string{"nodeTerminator.instances is manual", "leave out nodeTerminator.sidecar"}},
+	}
+}
+
 // invalidValue has values of the chart, and words of the error about them.
 type invalidValue struct {
 	values values
@@ -73,7 +79,9 @@ type invalidValue struct {
 }
 
 func TestInvalidChartValuesAreRejected(t *testing.T) {
-	for name, tc := range invalidValues() {
+	cases := invalidValues()
+	maps.Copy(cases, invalidTerminatorValues())
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := render(loaded(t), withRegistry(tc.values))
 			if err == nil {
