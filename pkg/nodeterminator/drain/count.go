@@ -71,10 +71,13 @@ func (r *tracked) budgetName() string {
 	return r.blockedBy
 }
 
-// addCut adds the pod to the list, or replaces what the list says of it.
+// addCut adds the pod to the list. A pod that was cut before had less than its grace period to lose, and keeps its reason.
 func (n *Node) addCut(entry termination.CutShort) {
 	id := types.UID(entry.UID)
 	if at, listed := n.cut[id]; listed {
+		before := n.cutShort[at]
+		entry.Missing = max(0, before.Given+before.Missing-entry.Given)
+		entry.Reason, entry.Budget = before.Reason, before.Budget
 		n.cutShort[at] = entry
 		return
 	}

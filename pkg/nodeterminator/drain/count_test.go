@@ -127,6 +127,21 @@ func TestNewLeaderGoesOnCounting(t *testing.T) {
 	})
 }
 
+func TestCutPodThatIsRemovedMissesAllSeconds(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		full(w)
+		w.pod("app", 600)
+		w.at(10)
+		w.setView(func(v *View) { v.Proven = true })
+		want := termination.CutShort{Pod: "default/app", UID: "uid-of-app", Reason: string(pod.BudgetBlocks), Budget: "default/web",
+			Given: 10, Missing: 590}
+		if cut := w.result().CutShort; len(cut) != 1 || cut[0] != want {
+			t.Errorf("cut short: %+v, want %+v", cut, want)
+		}
+		w.expectCounts(termination.Counts{Removed: 1})
+	})
+}
+
 func TestEndThatNobodySawIsUnknown(t *testing.T) {
 	inWorld(t, 1000, func(w *world) {
 		w.pod("app", 30, protected)
