@@ -176,7 +176,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 // refused reports a step that failed, and returns the error.
 func (c *Controller) refused(n *v1.Node, t *nodeTermination, d node.Decision, err error) error {
 	err = c.reporter.ReportRefusal(n, "The step "+d.Action.String(), err)
-	if t != nil && controller.IsRefusal(err) {
+	if t != nil && t.report.UID != "" && controller.IsRefusal(err) {
 		t.note(d, err)
 		c.reports.offer(t.report)
 	}

@@ -1,19 +1,23 @@
 package nodeterminator
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
+	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/node"
 )
 
@@ -145,4 +149,52 @@ func TestListsOfAttachmentsAreShared(t *testing.T) {
 			t.Errorf("%d lists", lists)
 		}
 	})
+}
+
+// hangingReports are ConfigMaps that are answered when the context ends.
+type hangingReports struct {
+	corev1.ConfigMapInterface
+	report *v1.ConfigMap
+}
+
+func (r hangingReports) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*v1.ConfigMap, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(time.Second):
+		return r.report, nil
+	}
+}
+
+// A new leader finds a node at its deadline, and the answer to its report takes its time.
+func TestStopWaitsForNoReport(t *testing.T) {
+	at := time.Now().Add(-time.Hour)
+	inWorld(t, func(w *world) {
+		at := time.Now().Add(-time.Minute)
+		n := withFirstAction(deletedNode("a", "30s", at), at)
+		if err := w.client.Tracker().Add(n); err != nil {
+			w.t.Fatal(err)
+		}
+		w.reports.client = hangingReports{w.reports.client, &v1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: "report", CreationTimestamp: metav1.Now()},
+			Data:       map[string]string{termination.ReportKey: `{"uid":"uid-a","counts":{"evicted":3}}`}}}
+		w.cached(n)
+		began := time.Now()
+		_ = w.follow(n, "a")
+		synctest.Wait() // the provider has answered
+		if err := w.Reconcile(w.t.Context(), "a"); err != nil {
+			w.t.Fatal(err)
+		}
+		synctest.Wait()
+		if waited := time.Since(began); waited > 0 || !slices.Contains(w.machines.calls, "stop mock://a") {
+			w.t.Errorf("after %v: %v", waited, w.machines.calls)
+		}
+		if len(w.pods.views) > 0 {
+			w.t.Error("pods are counted before what an earlier leader counted")
+		}
+		<-time.After(2 * time.Second)
+		if err := w.Reconcile(w.t.Context(), "a"); err != nil || w.pods.earlier.Counts.Evicted != 3 || len(w.pods.views) == 0 {
+			w.t.Errorf("%v, restored %+v, %d views", err, w.pods.earlier, len(w.pods.views))
+		}
+	}, leaseAt("a", at))
 }

@@ -27,9 +27,11 @@ import (
 type scriptedPods struct {
 	result drain.Result
 	views  []drain.View
+	// earlier is the report that was restored.
+	earlier termination.Report
 }
 
-func (*scriptedPods) Restore(termination.Report) {}
+func (p *scriptedPods) Restore(report termination.Report) { p.earlier = report }
 
 func (p *scriptedPods) Reconcile(_ context.Context, view drain.View) (drain.Result, error) {
 	p.views = append(p.views, view)

@@ -200,6 +200,10 @@ func backSince(n *v1.Node, e evidence, now time.Time) time.Time {
 
 // observePods has the pods of the node ended as far as the node is ours, and reads what is left.
 func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) error {
+	if !t.restored() {
+		o.state.Pods, o.state.Volumes = node.Awaited, o.attached.volumes(nil, false)
+		return nil
+	}
 	view := pod.View{Now: o.now, Times: o.times, Tainted: o.began, Silent: o.state.Silent,
 		Back: backSince(n, o.evidence, o.now), Proven: o.state.Proof == node.Given}
 	volumes := t.beforeDaemons

@@ -43,6 +43,8 @@ type nodeTermination struct {
 	// stopped: Stop was called once.
 	stopped bool
 	report  termination.Report
+	// earlier gets the report of an earlier leader, and is nil afterwards. Stop does not wait for it.
+	earlier chan *termination.Report
 
 	mu sync.Mutex
 	// written is the answer to the last own write.
@@ -82,19 +84,37 @@ func (c *Controller) begin(n *v1.Node) *nodeTermination {
 		t.machine = machine.New(ctx, c.Instances, instanceOf(n), wasSeen(n), notify)
 	}
 	if began := c.firstAction(n); !began.IsZero() { // an earlier leader began: its report has what it counted
-		t.began = began
-		if report, err := c.reports.read(ctx, n.UID); err == nil && report != nil {
+		t.began, t.earlier = began, make(chan *termination.Report, 1)
+		go func() {
+			report, err := c.reports.read(ctx, n.UID)
+			if err != nil { // what was counted is lost
+				report = nil
+			}
+			t.earlier <- report
+			notify()
+		}()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.terminations[n.Name] = t
+	return t
+}
+
+// restored takes over what an earlier leader counted. It returns false until that was read.
+func (t *nodeTermination) restored() bool {
+	select {
+	case report := <-t.earlier:
+		t.earlier = nil
+		if report != nil {
 			t.report = *report
 			t.pods.Restore(*report)
 			for _, cut := range report.CutShort {
 				t.counted[cut.UID] = true
 			}
 		}
+	default:
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.terminations[n.Name] = t
-	return t
+	return t.earlier == nil
 }
 
 // conclude ends a termination whose node is gone.
