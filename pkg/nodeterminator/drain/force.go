@@ -202,10 +202,11 @@ func (n *Node) stillNeeds(j *job) bool {
 			controller.CheckLeading(n.drainer.config.Leading) == nil
 	case pod.Shorten:
 		return moment == pod.FromShortening
+	default:
+		// Others may have deleted the pod while the job waited: a second DELETE would have the kubelet count anew, and a
+		// shorter grace period would cut a pod that ends in time.
+		return p.DeletionTimestamp == nil && moment == pod.FromL
 	}
-	// Others may have deleted the pod while the job waited: a second DELETE would have the kubelet count anew, and a
-	// shorter grace period would cut a pod that ends in time.
-	return p.DeletionTimestamp == nil && moment == pod.FromL
 }
 
 // mark sets the condition DisruptionTarget. A refusal does not keep the pod: the deadline does not wait.

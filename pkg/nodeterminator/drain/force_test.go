@@ -144,6 +144,7 @@ func TestDetachedVolumeMovesForcedDeletion(t *testing.T) {
 		w.at(3.5)
 		w.forgetRequests()
 		w.mu.Lock() // the last volume was detached, and the node is not reconciled yet
+		w.view.Times.GraceEnds = w.begun.Add(125 * time.Second)
 		w.node.drainer.mu.Lock()
 		w.node.view.Times.GraceEnds = w.begun.Add(125 * time.Second)
 		w.node.drainer.mu.Unlock()

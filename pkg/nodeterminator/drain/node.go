@@ -111,24 +111,9 @@ func (n *Node) judge() []judged {
 	return all
 }
 
-// decide observes the pod and decides.
+// decide decides what happens to the pod.
 func (n *Node) decide(j *judged, tiers pod.Tiers) {
-	d, now := n.drainer, n.viewed
-	j.guard = d.guardOf(j.tracked)
-	j.state = n.view.Observe(j.pod, tiers)
-	j.state.Volume = n.view.HasVolume != nil && n.view.HasVolume(j.pod)
-	if j.state.End == pod.BeyondP && j.credit != notOurs && !n.view.Times.GraceEnds.Before(j.endsBy) {
-		j.state.End = pod.InTime // the API server took its time: 5 s less would be worse
-	}
-	answer, gate, since := d.queue.status(j.pod.UID, j.guard, now)
-	j.state.Answer = answer
-	switch {
-	case j.state.Gate != pod.Open:
-	case d.config.NamespaceEnds != nil && d.config.NamespaceEnds(j.pod.Namespace):
-		j.state.Gate = pod.ByNamespace
-	default:
-		j.state.Gate = gate
-	}
+	now, since := n.viewed, n.observe(j, tiers)
 	j.next = n.view.Next(j.pod)
 	due := j.state.Moment == pod.FromL || j.state.Moment == pod.FromShortening
 	if due && !since.IsZero() {
@@ -151,6 +136,27 @@ func (n *Node) decide(j *judged, tiers pod.Tiers) {
 			j.decision = pod.Decision{Action: pod.Wait, Reason: pod.Terminating}
 		}
 	}
+}
+
+// observe reads the state of the pod, and returns since when an eviction of the pod is in flight.
+func (n *Node) observe(j *judged, tiers pod.Tiers) time.Time {
+	d := n.drainer
+	j.guard = d.guardOf(j.tracked)
+	j.state = n.view.Observe(j.pod, tiers)
+	j.state.Volume = n.view.HasVolume != nil && n.view.HasVolume(j.pod)
+	if j.state.End == pod.BeyondP && j.credit != notOurs && !n.view.Times.GraceEnds.Before(j.endsBy) {
+		j.state.End = pod.InTime // the API server took its time: 5 s less would be worse
+	}
+	answer, gate, since := d.queue.status(j.pod.UID, j.guard, n.viewed)
+	j.state.Answer = answer
+	switch {
+	case j.state.Gate != pod.Open:
+	case d.config.NamespaceEnds != nil && d.config.NamespaceEnds(j.pod.Namespace):
+		j.state.Gate = pod.ByNamespace
+	default:
+		j.state.Gate = gate
+	}
+	return since
 }
 
 // consider has the result change at the time, if that is to come: a time that has passed would hide all others.
