@@ -2,7 +2,7 @@ package integration
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -243,8 +243,7 @@ func (r *drainRig) requests(name string) []string {
 	var found []string
 	for _, e := range events {
 		if e.UserAgent == r.agent && e.Resource == "pods" && e.Name == name && e.Writes() {
-			text, _ := json.Marshal(e.Code)
-			found = append(found, e.Verb+" "+e.Subresource+" "+string(text))
+			found = append(found, fmt.Sprint(e.Verb, " ", e.Subresource, " ", e.Code))
 		}
 	}
 	return found
