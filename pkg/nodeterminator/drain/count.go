@@ -181,16 +181,17 @@ func (n *Node) Restore(report termination.Report) {
 	defer d.mu.Unlock()
 	n.restored = true
 	n.counts = report.Counts
-	n.counts.Left = 0
-	for _, left := range report.Left { // they are counted again, by what they are now
-		switch pod.Reason(left.Reason) {
-		case pod.StaticPod, pod.WouldReturn, pod.GoesWithNode:
-			n.counts.WithNode--
-		case pod.ContainersFinished:
-			n.counts.Finished--
-		default:
+	finished := 0
+	for _, left := range report.Left {
+		if left.Reason == string(pod.ContainersFinished) {
+			finished++
 		}
 	}
+	// Pods that are still there are counted again, by what they are now. The reason WouldReturn does not say whether a
+	// pod goes with the node, the numbers do.
+	n.counts.WithNode -= len(report.Left) - finished - report.Counts.Left
+	n.counts.Finished -= finished
+	n.counts.Left = 0
 	n.old = report.Left
 	for _, entry := range report.CutShort {
 		n.cut[types.UID(entry.UID)] = len(n.cutShort)

@@ -127,6 +127,42 @@ func TestNewLeaderGoesOnCounting(t *testing.T) {
 	})
 }
 
+// A pod that would return is left, and goes with the node only if it is a DaemonSet's.
+func TestNewLeaderCountsPodsThatWouldReturn(t *testing.T) {
+	tolerant := func(p *v1.Pod) {
+		p.CreationTimestamp = metav1.Time{Time: time.Now().Add(2 * time.Second)}
+		p.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+	}
+	yes, refused := true, false
+	daemon := func(p *v1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: &yes}}
+	}
+	want := termination.Counts{Left: 1, WithNode: 1, Finished: 1}
+	var report termination.Report
+	pods := func(w *world) {
+		w.pod("young", 30, tolerant)
+		w.pod("agent", 30, tolerant, daemon)
+	}
+	inWorld(t, 100, func(w *world) {
+		full(w)
+		w.script(refusing("DELETE", func() *answer { refused = true; return refusal(403, "denied by a webhook") }))
+		w.pod("done", 100)
+		w.at(1)
+		w.change("done", finished)
+		w.expectCounts(want)
+		report.Counts, report.Left = w.result().Counts, w.result().Left
+	}, pods)
+	inWorld(t, 100, func(w *world) {
+		w.expectCounts(want)
+	}, pods, func(w *world) {
+		w.pod("done", 100, finished)
+		w.restore = &report
+	})
+	if !refused {
+		t.Error("no deletion was refused")
+	}
+}
+
 func TestCutPodThatIsRemovedMissesAllSeconds(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
 		full(w)

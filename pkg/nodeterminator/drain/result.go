@@ -92,7 +92,7 @@ func strands(j judged) bool {
 func (n *Node) left(j judged) termination.Left {
 	left := termination.Left{Pod: nameOf(j.pod), UID: string(j.pod.UID), Reason: string(j.decision.Reason)}
 	switch {
-	case j.refusal != "":
+	case j.refusal != "" && j.decision.Reason != pod.ContainersFinished:
 		left.Reason, left.Holder = DeletionRefused, j.refusal
 	case j.decision.Reason == pod.ForeignFinalizer, j.sent == pod.Remove && len(j.pod.Finalizers) > 0:
 		left.Reason, left.Holder = string(pod.ForeignFinalizer), holders(j.pod)
