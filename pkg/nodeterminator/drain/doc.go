@@ -17,6 +17,9 @@
 //	429 without a Status, no connection    unanswered   all evictions after Retry-After, or 1 s
 //	anything else, also no answer in 35 s  refused      that pod alone, when one of its budgets changes, and each 30 s
 //
+// A forced request that takes a second gives its place to the next one, and those that failed before have places of their
+// own. Where an eviction at L or a condition was not answered in time, its namespace gets none for 30 s.
+//
 // At L a pod is evicted if its budgets have room. Else it gets the condition DisruptionTarget and is deleted. An eviction
 // that is not answered within half a second then counts as refused.
 //

@@ -80,6 +80,9 @@ type Result struct {
 // cores slower for each request, and not faster for all.
 const evictionSlots, forcedSlots = 64, 32
 
+// repeatedSlots is the same for forced requests that failed before.
+const repeatedSlots = 16
+
 // Drainer ends the pods of nodes. It is safe for concurrent use.
 type Drainer struct {
 	config Config
@@ -96,7 +99,10 @@ type Drainer struct {
 	records map[types.UID]*tracked
 	matcher matcher
 	queue   *queue
-	forced  lane
+	// forced has requests that never failed, repeated all others: they must not wait for what hangs each time.
+	forced, repeated lane
+	// noEvictions and noMarks are until when a namespace gets no eviction at L, and no condition before a deletion.
+	noEvictions, noMarks map[string]time.Time
 	// wake is the timer of the queue.
 	wake   clock.Timer
 	wakeAt time.Time
@@ -107,7 +113,9 @@ type Drainer struct {
 // New returns a drainer whose watches and requests end with the context. It waits some seconds for the budgets.
 func New(ctx context.Context, config Config) *Drainer {
 	d := &Drainer{config: config, ctx: ctx, clock: config.Clock, nodes: map[string]*Node{}, records: map[types.UID]*tracked{},
-		matcher: matcher{}, queue: newQueue(evictionSlots), deletions: newDeletions()}
+		matcher: matcher{}, queue: newQueue(evictionSlots), deletions: newDeletions(),
+		forced: lane{slots: forcedSlots}, repeated: lane{slots: repeatedSlots}, noEvictions: map[string]time.Time{},
+		noMarks: map[string]time.Time{}}
 	if d.clock == nil {
 		d.clock = clock.RealClock{}
 	}

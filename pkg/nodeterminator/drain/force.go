@@ -17,11 +17,15 @@ const (
 	// lastEviction is how long a pod waits at L for the answer to its eviction.
 	lastEviction = 500 * time.Millisecond
 	// markTimeout bounds the condition that is set before a deletion.
-	markTimeout = time.Second
+	markTimeout = 900 * time.Millisecond
 	// deleteTimeout bounds a deletion.
 	deleteTimeout = 10 * time.Second
 	// oldestView is how old the proof may be when a pod is removed: a process that was frozen wakes up anywhere.
 	oldestView = 15 * time.Second
+	// patience is how long a request keeps its place in the lane: those that a webhook holds must not hold all others.
+	patience = time.Second
+	// skipped is how long evictions at L, or conditions, are left out in a namespace where one was not answered in time.
+	skipped = 30 * time.Second
 	// firstRetry and lastRetry bound the time between two forced requests that were refused.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
@@ -33,10 +37,21 @@ type job struct {
 	// obstacle is what keeps the pod from being evicted, "" for nothing.
 	obstacle pod.Reason
 	forced   time.Time
+	// lane is where the request has a place, nil after that.
+	lane *lane
 }
 
-// lane has the forced requests, the earliest L first.
+// free gives the place to the next request.
+func (j *job) free() {
+	if j.lane != nil {
+		j.lane.inFlight--
+		j.lane = nil
+	}
+}
+
+// lane has forced requests, the earliest L first.
 type lane struct {
+	slots    int
 	jobs     []*job
 	inFlight int
 }
@@ -48,11 +63,12 @@ func (l *lane) add(j *job) {
 		}
 		return -1
 	})
+	j.lane = l
 	l.jobs = slices.Insert(l.jobs, at, j)
 }
 
 func (l *lane) take() *job {
-	if len(l.jobs) == 0 || l.inFlight >= forcedSlots {
+	if len(l.jobs) == 0 || l.inFlight >= l.slots {
 		return nil
 	}
 	j := l.jobs[0]
@@ -75,10 +91,17 @@ var errLater = errors.New("the pod or the node has changed")
 
 // force carries out one forced request.
 func (d *Drainer) force(j *job) {
+	slow := d.clock.AfterFunc(patience, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		j.free()
+		d.send()
+	})
 	out := d.perform(j)
+	slow.Stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.forced.inFlight--
+	j.free()
 	r, now := j.record, d.clock.Now()
 	news := out.err != nil || r.shown()
 	r.forcing, r.failed = false, j.action
@@ -157,6 +180,10 @@ func (d *Drainer) evictOrDelete(j *job, p *v1.Pod, view View, out *outcome) {
 func (d *Drainer) evictAtOnce(r *tracked, p *v1.Pod, seconds int64) result {
 	d.mu.Lock()
 	guard, sent := d.guardOf(r), d.clock.Now()
+	if sent.Before(d.noEvictions[p.Namespace]) {
+		d.mu.Unlock()
+		return result{kind: refused}
+	}
 	room := d.queue.reserve(guard)
 	r.offered, r.unsure = seconds, r.unsure || room
 	d.mu.Unlock()
@@ -170,6 +197,9 @@ func (d *Drainer) evictAtOnce(r *tracked, p *v1.Pod, seconds int64) result {
 	defer d.mu.Unlock()
 	answer := resultOf(err)
 	r.hear(answer, err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		d.noEvictions[p.Namespace] = d.clock.Now().Add(skipped)
+	}
 	switch answer.kind {
 	case blocked:
 		d.queue.fill(guard, answer.hint, sent, d.clock.Now())
@@ -211,7 +241,7 @@ func (n *Node) stillNeeds(j *job) bool {
 
 // mark sets the condition DisruptionTarget. A refusal does not keep the pod: the deadline does not wait.
 func (d *Drainer) mark(p *v1.Pod, view View, failed bool) {
-	if !failed && disruptedBy(p) != "" {
+	if !failed && (disruptedBy(p) != "" || d.skipsMark(p)) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, markTimeout)
@@ -219,7 +249,19 @@ func (d *Drainer) mark(p *v1.Pod, view View, failed bool) {
 	message := "node-terminator: the termination of node " + p.Spec.NodeName + endOf(view)
 	if err := markDisrupted(ctx, d.config.Forced, p, message, failed, view.Now); err != nil {
 		klog.FromContext(d.ctx).Info("Condition DisruptionTarget was refused", "pod", nameOf(p), "err", err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.noMarks[p.Namespace] = d.clock.Now().Add(skipped)
+		}
 	}
+}
+
+// skipsMark reports whether the condition of a pod of this namespace was not answered in time a while ago.
+func (d *Drainer) skipsMark(p *v1.Pod) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.clock.Now().Before(d.noMarks[p.Namespace])
 }
 
 // delete deletes the pod if the job is still about it. The condition that was set before may have taken a second, in which

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -171,4 +172,61 @@ func TestRefusalBeforeProofDelaysNoRemoval(t *testing.T) {
 		close(hold)
 		w.expectRequests("106.0 PATCH app status 0", "106.0 DELETE app 0")
 	})
+}
+
+// A webhook holds the deletions of one application.
+func TestHungDeletionsDelayNoOthers(t *testing.T) {
+	inWorld(t, 100, func(w *world) {
+		occupy(w)
+		w.pod("first", 98)
+		w.pod("second", 88)
+		w.at(1.9)
+		w.forgetRequests()
+		w.at(2)
+		w.expectRequests("2.0 PATCH first status 0", "2.0 DELETE first 98")
+		w.at(11.9) // the first attempts ended at 11 s
+		w.forgetRequests()
+		w.at(12) // they begin again
+		w.mu.Lock()
+		sent, again := slices.Contains(w.requests, "12.0 DELETE second 88"), 0
+		for _, request := range w.requests {
+			if strings.Contains(request, "DELETE hung") {
+				again++
+			}
+		}
+		w.mu.Unlock()
+		if !sent || again != repeatedSlots {
+			t.Errorf("sent: %v, and %d that failed before", sent, again)
+		}
+	})
+}
+
+func TestUnansweredStepsAreSkippedForOthers(t *testing.T) {
+	for method, last := range map[string]float64{"POST": lastEviction.Seconds(), "PATCH": markTimeout.Seconds()} {
+		t.Run(method, func(t *testing.T) {
+			inWorld(t, 100, func(w *world) {
+				never := make(chan struct{})
+				w.script(refusing(method, func() *answer { return &answer{release: never} }))
+				for i := range 3 * forcedSlots {
+					w.pod(fmt.Sprintf("app-%d", i), 90, protected)
+				}
+				w.at(10 + last)
+				w.mu.Lock()
+				deleted := 0
+				for _, request := range w.requests {
+					if strings.Contains(request, "DELETE") || method == "PATCH" && strings.Contains(request, "POST") {
+						deleted++
+					}
+				}
+				w.mu.Unlock()
+				if deleted != 3*forcedSlots {
+					t.Errorf("%d pods are deleted", deleted)
+				}
+			}, func(w *world) {
+				if method == "PATCH" {
+					full(w)
+				}
+			})
+		})
+	}
 }

@@ -202,7 +202,11 @@ func (n *Node) force(j judged) {
 		j.cancel()
 	}
 	j.forcing = true
-	n.drainer.forced.add(&job{record: j.tracked, action: j.decision.Action, obstacle: obstacleOf(j.state, j.decision),
+	to := &n.drainer.forced
+	if j.failures > 0 {
+		to = &n.drainer.repeated
+	}
+	to.add(&job{record: j.tracked, action: j.decision.Action, obstacle: obstacleOf(j.state, j.decision),
 		forced: n.view.ForcedAt(j.pod)})
 }
 

@@ -18,8 +18,10 @@ func (d *Drainer) send() {
 	if d.closed || d.ctx.Err() != nil {
 		return
 	}
-	for j := d.forced.take(); j != nil; j = d.forced.take() {
-		d.running.Go(func() { d.force(j) })
+	for _, l := range []*lane{&d.forced, &d.repeated} {
+		for j := l.take(); j != nil; j = l.take() {
+			d.running.Go(func() { d.force(j) })
+		}
 	}
 	now := d.clock.Now()
 	for q := d.queue.take(now); q != nil; q = d.queue.take(now) {
