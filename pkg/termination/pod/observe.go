@@ -97,6 +97,10 @@ func (v View) EndOf(p *v1.Pod) End {
 	case len(p.Finalizers) > 0 && (finished || containersEnded(p)):
 		return ContainersEnded
 	}
+	return v.endOfTerminating(p)
+}
+
+func (v View) endOfTerminating(p *v1.Pod) End {
 	end, readable := deletionEnds(p)
 	switch {
 	case readable && !v.Now.Before(v.overdueAt(p, end)):

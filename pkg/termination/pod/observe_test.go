@@ -103,57 +103,74 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-func TestEndOf(t *testing.T) {
-	silent := func(v View) View { v.Silent = true; return v }
-	back := func(v View, second int) View { v.Back = at(second); return v }
-	never := View{Now: at(0)}
-	for name, tc := range map[string]struct {
-		view View
-		pod  *v1.Pod
-		want End
-	}{
-		"running":                                 {view(0), pod(30), Running},
-		"a finished job":                          {view(0), pod(30, inPhase(v1.PodSucceeded)), Finished},
-		"ends at P":                               {view(0), pod(30, deleted(at(895))), InTime},
-		"ends a second after P":                   {view(0), pod(30, deleted(at(896))), InTime},
-		"ends after P, in a second":               {view(0), pod(30, deleted(at(897)), granted(1)), InTime},
-		"ends after P, in two seconds":            {view(0), pod(30, deleted(at(897)), granted(2)), BeyondP},
-		"ends after P":                            {view(0), pod(30, deleted(at(897))), BeyondP},
-		"after P, ends as soon as it could":       {view(897), pod(30, deleted(at(899))), InTime},
-		"after P, ends later than it could":       {view(897), pod(30, deleted(at(900))), BeyondP},
-		"no deadline":                             {never, pod(30, deleted(at(86400))), InTime},
-		"a grace period of 292 years":             {view(0), pod(math.MaxInt64, deleted(time.Date(1734, 1, 1, 0, 0, 0, 0, time.UTC))), BeyondP},
-		"59 s after its end":                      {view(159), pod(30, deleted(at(100))), InTime},
-		"a minute after its end":                  {view(160), pod(30, deleted(at(100))), Overdue},
-		"a minute after its end, silent kubelet":  {silent(view(160)), pod(30, deleted(at(100))), InTime},
-		"5 minutes after its end, silent kubelet": {silent(view(400)), pod(30, deleted(at(100))), Overdue},
-		"P, silent kubelet":                       {silent(view(895)), pod(30, deleted(at(700))), Overdue},
-		"before P, silent kubelet":                {silent(view(894)), pod(30, deleted(at(700))), InTime},
-		"no deadline, silent kubelet":             {silent(View{Now: at(399)}), pod(30, deleted(at(100))), InTime},
-		"a minute after its end, kubelet is back": {back(view(160), 159), pod(30, deleted(at(100)), granted(30)), InTime},
-		"kubelet had time for the whole grace":    {back(view(249), 159), pod(30, deleted(at(100)), granted(30)), Overdue},
-		"kubelet was back before the deletion":    {back(view(160), 5), pod(30, deleted(at(100)), granted(30)), Overdue},
-		"kubelet was back, and is silent again":   {silent(back(view(400), 390)), pod(30, deleted(at(100)), granted(30)), Overdue},
-		"containers ended, and a finalizer":       {view(0), pod(30, deleted(at(10)), containersEnded), ContainersEnded},
-		"failed, and a finalizer":                 {view(0), pod(30, deleted(at(10)), inPhase(v1.PodFailed), finalized), ContainersEnded},
-		"a container runs, and a finalizer":       {view(0), pod(30, deleted(at(10)), containersEnded, oneRuns), InTime},
-		"a sidecar runs, and a finalizer": {view(0), pod(30, deleted(at(10)), containersEnded,
-			sidecar(v1.ContainerState{Running: &v1.ContainerStateRunning{}})), InTime},
-		"a sidecar ended, and a finalizer": {view(0), pod(30, deleted(at(10)), containersEnded,
-			sidecar(v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}})), ContainersEnded},
-		"never started, and a finalizer":           {view(0), pod(30, deleted(at(10)), finalized), InTime},
-		"a failed job":                             {view(0), pod(30, inPhase(v1.PodFailed)), Finished},
-		"P before a minute passed, silent kubelet": {silent(view(900)), pod(30, deleted(at(880))), InTime},
-		"failed, no finalizer":                     {view(0), pod(30, deleted(at(10)), inPhase(v1.PodFailed)), InTime},
-		"late: ends as soon as it could":           {late(0), pod(30, deleted(at(2))), InTime},
-		"late: ends later than it could":           {late(0), pod(30, deleted(at(30))), BeyondP},
-		"a DaemonSet's pod ends between P and E":   {view(0), pod(30, deleted(at(899)), ownedBy("DaemonSet")), InTime},
-		"a DaemonSet's pod ends after the machine": {view(0), pod(30, deleted(at(902)), ownedBy("DaemonSet")), BeyondP},
-	} {
+type ends map[string]struct {
+	view View
+	pod  *v1.Pod
+	want End
+}
+
+func (e ends) run(t *testing.T) {
+	t.Helper()
+	for name, tc := range e {
 		if got := tc.view.EndOf(tc.pod); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
+}
+
+func TestEndOfContainers(t *testing.T) {
+	ends{
+		"running":                           {view(0), pod(30), Running},
+		"a finished job":                    {view(0), pod(30, inPhase(v1.PodSucceeded)), Finished},
+		"containers ended, and a finalizer": {view(0), pod(30, deleted(at(10)), containersEnded), ContainersEnded},
+		"failed, and a finalizer":           {view(0), pod(30, deleted(at(10)), inPhase(v1.PodFailed), finalized), ContainersEnded},
+		"a container runs, and a finalizer": {view(0), pod(30, deleted(at(10)), containersEnded, oneRuns), InTime},
+		"a sidecar runs, and a finalizer": {view(0), pod(30, deleted(at(10)), containersEnded,
+			sidecar(v1.ContainerState{Running: &v1.ContainerStateRunning{}})), InTime},
+		"a sidecar ended, and a finalizer": {view(0), pod(30, deleted(at(10)), containersEnded,
+			sidecar(v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}})), ContainersEnded},
+		"never started, and a finalizer": {view(0), pod(30, deleted(at(10)), finalized), InTime},
+		"a failed job":                   {view(0), pod(30, inPhase(v1.PodFailed)), Finished},
+		"failed, no finalizer":           {view(0), pod(30, deleted(at(10)), inPhase(v1.PodFailed)), InTime},
+	}.run(t)
+}
+
+func TestEndOfTerminatingPod(t *testing.T) {
+	never := View{Now: at(0)}
+	ends{
+		"ends at P":                                {view(0), pod(30, deleted(at(895))), InTime},
+		"ends a second after P":                    {view(0), pod(30, deleted(at(896))), InTime},
+		"ends after P, in a second":                {view(0), pod(30, deleted(at(897)), granted(1)), InTime},
+		"ends after P, in two seconds":             {view(0), pod(30, deleted(at(897)), granted(2)), BeyondP},
+		"ends after P":                             {view(0), pod(30, deleted(at(897))), BeyondP},
+		"after P, ends as soon as it could":        {view(897), pod(30, deleted(at(899))), InTime},
+		"after P, ends later than it could":        {view(897), pod(30, deleted(at(900))), BeyondP},
+		"no deadline":                              {never, pod(30, deleted(at(86400))), InTime},
+		"a grace period of 292 years":              {view(0), pod(math.MaxInt64, deleted(time.Date(1734, 1, 1, 0, 0, 0, 0, time.UTC))), BeyondP},
+		"late: ends as soon as it could":           {late(0), pod(30, deleted(at(2))), InTime},
+		"late: ends later than it could":           {late(0), pod(30, deleted(at(30))), BeyondP},
+		"a DaemonSet's pod ends between P and E":   {view(0), pod(30, deleted(at(899)), ownedBy("DaemonSet")), InTime},
+		"a DaemonSet's pod ends after the machine": {view(0), pod(30, deleted(at(902)), ownedBy("DaemonSet")), BeyondP},
+	}.run(t)
+}
+
+func TestOverduePod(t *testing.T) {
+	silent := func(v View) View { v.Silent = true; return v }
+	back := func(v View, second int) View { v.Back = at(second); return v }
+	ends{
+		"59 s after its end":                       {view(159), pod(30, deleted(at(100))), InTime},
+		"a minute after its end":                   {view(160), pod(30, deleted(at(100))), Overdue},
+		"a minute after its end, silent kubelet":   {silent(view(160)), pod(30, deleted(at(100))), InTime},
+		"5 minutes after its end, silent kubelet":  {silent(view(400)), pod(30, deleted(at(100))), Overdue},
+		"P, silent kubelet":                        {silent(view(895)), pod(30, deleted(at(700))), Overdue},
+		"before P, silent kubelet":                 {silent(view(894)), pod(30, deleted(at(700))), InTime},
+		"no deadline, silent kubelet":              {silent(View{Now: at(399)}), pod(30, deleted(at(100))), InTime},
+		"a minute after its end, kubelet is back":  {back(view(160), 159), pod(30, deleted(at(100)), granted(30)), InTime},
+		"kubelet had time for the whole grace":     {back(view(249), 159), pod(30, deleted(at(100)), granted(30)), Overdue},
+		"kubelet was back before the deletion":     {back(view(160), 5), pod(30, deleted(at(100)), granted(30)), Overdue},
+		"kubelet was back, and is silent again":    {silent(back(view(400), 390)), pod(30, deleted(at(100)), granted(30)), Overdue},
+		"P before a minute passed, silent kubelet": {silent(view(900)), pod(30, deleted(at(880))), InTime},
+	}.run(t)
 }
 
 func TestMomentOf(t *testing.T) {

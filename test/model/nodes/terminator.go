@@ -130,15 +130,22 @@ func (w World) terminate(s State) (State, node.Decision, []string) {
 		s.Answered, s.Answers, s.Deleted = node.Gone, 1, true
 	case node.Wait, node.Clean, node.Abandon: // pods are removed by their own decisions
 	case node.Release, node.HandOver:
-		if s.Disk == Attached && s.Power != On && w.Provider != node.NoProvider {
-			broken = append(broken, ReleasedEarly)
-		}
-		if s.runs() && d.Action == node.Release {
-			broken = append(broken, RunningPodReleased)
-		}
+		broken = w.released(s, d.Action)
 		s.Protected = false
 	}
 	return s, d, broken
+}
+
+// released returns what is wrong with the release of the Node.
+func (w World) released(s State, action node.Action) []string {
+	var broken []string
+	if s.Disk == Attached && s.Power != On && w.Provider != node.NoProvider {
+		broken = append(broken, ReleasedEarly)
+	}
+	if s.runs() && action == node.Release {
+		broken = append(broken, RunningPodReleased)
+	}
+	return broken
 }
 
 // ask asks the provider.
