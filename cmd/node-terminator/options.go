@@ -59,7 +59,7 @@ func newOptions() (program.Runner, error) {
 			RenewDeadline:     metav1.Duration{Duration: 10 * time.Second},
 			RetryPeriod:       metav1.Duration{Duration: 2 * time.Second},
 		},
-		workers:   50,
+		workers:   500,
 		instances: "none",
 		namespace: ownNamespace(),
 	}, nil

@@ -26,9 +26,12 @@ var errPeriodType = errors.New("spec.terminationGracePeriod of the NodeClaim is 
 // claimUnmatched is the reason of the event about a claim that is not its Node's.
 const claimUnmatched = "NodeNotMatched"
 
-// reconcileClaim keeps the claim of ours with the name of the node together with the node: who deletes either deletes
-// both, and the claim goes after the Node.
-func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node) error {
+// write is a write of an object.
+type write func(ctx context.Context) error
+
+// claimWrite returns the write that keeps the claim of ours with the name of the node together with the node, nil for
+// none: who deletes either deletes both, and the claim goes after the Node.
+func (c *Controller) claimWrite(name string, n *v1.Node) write {
 	one := c.Claims.named(name)
 	if one == nil || c.Claims.unreadable() {
 		return nil
@@ -37,33 +40,32 @@ func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node
 	ended := mismatch != "" || n.DeletionTimestamp != nil && !termination.Protected(n)
 	switch {
 	case ended && one.deleting() && termination.Protected(one):
-		return c.releaseClaim(ctx, one)
+		return func(ctx context.Context) error { return c.releaseClaim(ctx, one) }
 	case mismatch != "" && !one.deleting():
 		c.reporter.Report(one, controller.WarningEvent(claimUnmatched, "The node is not touched: "+mismatch))
 	case ended:
 	case n.DeletionTimestamp == nil:
-		return c.reconcileLiveClaim(ctx, one, n)
+		return c.liveClaimWrite(one, n)
 	case !one.deleting():
-		return c.deleteClaim(ctx, one)
+		return func(ctx context.Context) error { return c.deleteClaim(ctx, one) }
 	}
 	return nil
 }
 
-// reconcileLiveClaim protects and describes the claim of a node that lives, or deletes the Node with its claim.
-func (c *Controller) reconcileLiveClaim(ctx context.Context, one *claim, n *v1.Node) error {
+// liveClaimWrite protects and describes the claim of a node that lives, or deletes the Node with its claim.
+func (c *Controller) liveClaimWrite(one *claim, n *v1.Node) write {
 	switch {
 	case one.deleting() && termination.Protected(n):
-		return c.deleteNode(ctx, n, one)
+		return func(ctx context.Context) error { return c.deleteNode(ctx, n, one) }
 	case one.deleting():
 		return nil
 	case !termination.Protected(one):
-		return c.patchClaim(ctx, one, patch.ForVersion(one).Set("/metadata/finalizers",
-			append(slices.Clone(one.GetFinalizers()), termination.Finalizer)))
+		return func(ctx context.Context) error {
+			return c.patchClaim(ctx, one, patch.ForVersion(one).Set("/metadata/finalizers",
+				append(slices.Clone(one.GetFinalizers()), termination.Finalizer)))
+		}
 	}
-	if write := c.describeClaim(n, &observation{}); write != nil {
-		return write(ctx)
-	}
-	return nil
+	return c.describeClaim(n, &observation{})
 }
 
 // deleteNode deletes the Node of a claim that is being deleted.
@@ -119,7 +121,7 @@ func (c *Controller) patchClaim(ctx context.Context, one *claim, change *patch.P
 }
 
 // describeClaim returns a write that brings deadline and status of the claim up to date, nil if they are.
-func (c *Controller) describeClaim(n *v1.Node, o *observation) func(ctx context.Context) error {
+func (c *Controller) describeClaim(n *v1.Node, o *observation) write {
 	one, _ := c.Claims.of(n)
 	if one == nil {
 		return nil

@@ -47,6 +47,7 @@ type Claims struct {
 	known bool
 	// informer has the claims, nil without the definition. End ends it.
 	informer cache.SharedIndexInformer
+	synced   func() bool
 	end      context.CancelFunc
 	// failed: the last list or watch of claims failed.
 	failed bool
@@ -136,7 +137,7 @@ func (c *Claims) defined(ctx context.Context) {
 		panic(err)
 	}
 	c.mu.Lock()
-	c.informer, c.end, c.failed = informer, end, false
+	c.informer, c.synced, c.end, c.failed = informer, informer.HasSynced, end, false
 	c.mu.Unlock()
 	go informer.RunWithContext(watching)
 	go func() {
@@ -175,7 +176,7 @@ func (c *Claims) unreadable() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.known || c.informer != nil && (c.failed || !c.informer.HasSynced())
+	return !c.known || c.informer != nil && (c.failed || !c.synced())
 }
 
 // all returns the claims.

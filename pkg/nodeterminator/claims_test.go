@@ -37,7 +37,7 @@ func claimsRead(t *testing.T, all ...*unstructured.Unstructured) *Claims {
 			t.Fatal(err)
 		}
 	}
-	return &Claims{known: true, informer: informer, changed: func(string) {}}
+	return &Claims{known: true, informer: informer, synced: informer.HasSynced, changed: func(string) {}}
 }
 
 func labeledNode() *v1.Node {

@@ -2,6 +2,7 @@ package nodeterminator
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -21,6 +22,9 @@ import (
 
 // backoff is that of a node whose last step failed.
 var backoff = controller.Backoff{Initial: 500 * time.Millisecond, Max: 30 * time.Second}
+
+// liveWrites is how many writes of nodes that are not being terminated may be on their way.
+const liveWrites = 20
 
 // Pods ends the pods of one node.
 type Pods interface {
@@ -64,6 +68,9 @@ type Controller struct {
 	metrics  *metrics
 	attached attachedNodes
 
+	// slots are taken by writes of nodes that are not being terminated.
+	slots chan struct{}
+
 	mu sync.Mutex
 	// ctx is that of the watches and calls of terminations. Run sets it.
 	ctx context.Context
@@ -75,7 +82,8 @@ type Controller struct {
 // New returns a controller. Run starts it.
 func New(config Config) *Controller {
 	c := &Controller{Config: config, caches: config.Caches, reporter: controller.NewReporter(config.Recorder),
-		terminations: map[string]*nodeTermination{}, probes: map[string]*probe{}, ctx: context.Background()}
+		terminations: map[string]*nodeTermination{}, probes: map[string]*probe{}, ctx: context.Background(),
+		slots: make(chan struct{}, liveWrites)}
 	c.metrics = newMetrics(c)
 	c.reports = newReports(config.Client, config.Namespace, func(report termination.Report) bool {
 		n := c.caches.node(report.Node)
@@ -154,8 +162,8 @@ func (c *Controller) enqueueSharers(old, now *v1.Node) {
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	n := c.latest(name)
 	t := c.follow(n, name)
-	if err := c.reconcileClaim(ctx, name, n); err != nil && (t == nil || t.released) {
-		return err // a node that is being terminated does not wait for its claim
+	if err := c.reconcileClaim(ctx, name, n, t); err != nil {
+		return c.later(name, err)
 	}
 	if n == nil || t != nil && t.released { // finalizers of others may keep the Node
 		return nil
@@ -170,7 +178,47 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	if wrote && err == nil {
 		c.loop.Enqueue(name)
 	}
-	return c.refused(n, t, decision, err)
+	return c.later(name, c.refused(n, t, decision, err))
+}
+
+// reconcileClaim writes to the claim of the node. A node that is being terminated does not wait for its claim.
+func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node, t *nodeTermination) error {
+	write := c.claimWrite(name, n)
+	switch {
+	case write == nil:
+		return nil
+	case t != nil && !t.released:
+		c.background(t, &t.claimBusy, write)
+		return nil
+	}
+	return c.inSlot(func() error { return write(ctx) })
+}
+
+// errNoSlot: as many writes of nodes that are not being terminated are on their way as may be.
+var errNoSlot = errors.New("too many writes are on their way")
+
+// slotPause is the time after which a node without a slot is reconciled again.
+const slotPause = 100 * time.Millisecond
+
+// inSlot runs a write of a node that is not being terminated. A webhook that delays many of them must not take the
+// workers of nodes that are.
+func (c *Controller) inSlot(write func() error) error {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+		return write()
+	default:
+		return errNoSlot
+	}
+}
+
+// later returns the error, but for that of a node without a slot.
+func (c *Controller) later(name string, err error) error {
+	if errors.Is(err, errNoSlot) {
+		c.loop.EnqueueAfter(name, slotPause)
+		return nil
+	}
+	return err
 }
 
 // refused reports a step that failed, and returns the error.

@@ -89,9 +89,9 @@ func (c *Controller) executeBeside(n *v1.Node, t *nodeTermination, o *observatio
 		return
 	}
 	if change := c.restoration(n, t, o); !change.Empty() {
-		c.background(t, func(ctx context.Context) error { return c.patch(ctx, n, t, change) })
+		c.background(t, &t.busy, func(ctx context.Context) error { return c.patch(ctx, n, t, change) })
 	} else if write := c.describeClaim(n, o); write != nil {
-		c.background(t, write)
+		c.background(t, &t.claimBusy, write)
 	}
 }
 
@@ -118,6 +118,14 @@ func (c *Controller) patch(ctx context.Context, n *v1.Node, t *nodeTermination, 
 	if err != nil {
 		return fmt.Errorf("encode patch of node %s: %w", n.Name, err)
 	}
+	if t == nil {
+		return c.inSlot(func() error { return c.send(ctx, n, t, body) })
+	}
+	return c.send(ctx, n, t, body)
+}
+
+// send sends a patch.
+func (c *Controller) send(ctx context.Context, n *v1.Node, t *nodeTermination, body []byte) error {
 	nodes := c.Client.CoreV1().Nodes()
 	now, err := nodes.Patch(ctx, n.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 	if err != nil {
@@ -138,16 +146,28 @@ func (c *Controller) protect(ctx context.Context, n *v1.Node) error {
 // begun writes the first action. If a webhook refuses it, the termination goes on without the taint, which is written
 // in the background: no webhook moves a deadline.
 func (c *Controller) begun(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, firstActionLimit(o))
+	defer cancel()
 	change := c.firstActionOf(n, o)
 	err := c.patch(ctx, n, t, change)
 	if err == nil || !patch.IsStale(err) && !errors.Is(err, controller.ErrGone) {
-		t.began = o.now.Truncate(time.Second)
+		t.began = c.Clock.Now().Truncate(time.Second)
 		c.tell(n, expiring(o.deadline))
 	}
 	if err != nil && !t.began.IsZero() {
 		c.loop.Enqueue(n.Name)
 	}
 	return err == nil, err
+}
+
+// firstActionLimit returns how long the first action may take until pods are evicted without it: a webhook that hangs
+// must not eat the time of a drain.
+func firstActionLimit(o *observation) time.Duration {
+	const most, least = 2 * time.Second, 200 * time.Millisecond
+	if o.deadline.None() {
+		return most
+	}
+	return max(least, min(most, o.deadline.End.Sub(o.now)/4))
 }
 
 // firstActionOf returns the patch of the first action.
@@ -183,7 +203,13 @@ func (c *Controller) restoration(n *v1.Node, t *nodeTermination, o *observation)
 	if t.machine != nil && !wasSeen(n) && isRunning(o.evidence.machine) && !o.evidence.shared {
 		annotations[termination.InstanceAnnotation] = n.Spec.ProviderID
 	}
+	if n.Annotations[termination.ScaleDownDisabled] != "true" {
+		annotations[termination.ScaleDownDisabled] = "true"
+	}
 	change := patch.ForVersion(n).TestDeletion(n)
+	if _, excluded := n.Labels[v1.LabelNodeExcludeBalancers]; !excluded && len(n.Labels) > 0 {
+		change.Set("/metadata/labels/"+patch.Escape(v1.LabelNodeExcludeBalancers), "")
+	}
 	if c.firstAction(n).IsZero() {
 		change.Set("/spec/taints", tainted(n, termination.DisruptedTaint, "", v1.TaintEffectNoSchedule, t.began))
 	}
@@ -303,6 +329,7 @@ func (c *Controller) release(ctx context.Context, n *v1.Node, t *nodeTermination
 	}
 	if t != nil {
 		t.released, t.report.Phase = true, termination.PhaseEnded
+		t.stop() // finalizers of others may keep the Node
 		if t.report.UID != "" {
 			c.reports.offer(t.report)
 		}

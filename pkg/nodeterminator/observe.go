@@ -112,17 +112,21 @@ func (c *Controller) observeTime(n *v1.Node, t *nodeTermination, o *observation,
 	if at := c.firstAction(n); t.began.IsZero() && !at.IsZero() {
 		t.began = at
 	}
-	if t.obeyed.Requested.IsZero() {
-		t.obeyed.Requested = c.requested(n)
-		if served {
-			t.obeyed = deadline.Of(t.obeyed.Requested, period)
+	o.deadline, o.began = t.obeyed, t.began
+	known := !t.obeyed.Requested.IsZero() || !c.Claims.unreadable()
+	if o.deadline.Requested.IsZero() {
+		o.deadline.Requested = c.requested(n)
+		if served && known { // the period of a claim that is not known yet may be longer than the label's
+			o.deadline = deadline.Of(o.deadline.Requested, period)
 		}
 	}
-	t.obeyed = deadline.Tighten(t.obeyed, n.Annotations[termination.TimestampAnnotation])
+	o.deadline = deadline.Tighten(o.deadline, n.Annotations[termination.TimestampAnnotation])
 	if claim, _ := c.Claims.of(n); claim != nil {
-		t.obeyed = deadline.Tighten(t.obeyed, claim.GetAnnotations()[termination.ClaimTimestampAnnotation])
+		o.deadline = deadline.Tighten(o.deadline, claim.GetAnnotations()[termination.ClaimTimestampAnnotation])
 	}
-	o.deadline, o.began = t.obeyed, t.began
+	if known {
+		t.obeyed = o.deadline
+	}
 	o.attached = c.attachmentsOf(n.Name)
 	o.state.Begun = !t.began.IsZero()
 	if o.state.Begun {
@@ -133,6 +137,7 @@ func (c *Controller) observeTime(n *v1.Node, t *nodeTermination, o *observation,
 
 // observeMachine weighs what is known of machine and kubelet. A proof is given only after a live read of the Lease.
 func (c *Controller) observeMachine(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) {
+	c.followMachine(n, t)
 	o.evidence = c.evidenceOf(n, t)
 	v := t.proof.judge(o.evidence)
 	if v.complete {

@@ -23,6 +23,7 @@ type nodeTermination struct {
 	name string
 	uid  types.UID
 	// end ends the watch of the Lease, and all calls of the provider.
+	ctx     context.Context
 	end     context.CancelFunc
 	lease   *lease.Watch
 	machine *machine.Machine // nil without a socket
@@ -49,8 +50,8 @@ type nodeTermination struct {
 	mu sync.Mutex
 	// written is the answer to the last own write.
 	written *v1.Node
-	// busy: a write runs in the background.
-	busy bool
+	// busy, claimBusy: a write of the Node, or of its claim, runs in the background.
+	busy, claimBusy bool
 	// shown is what metrics show.
 	shown summary
 }
@@ -80,9 +81,8 @@ func (c *Controller) begin(n *v1.Node) *nodeTermination {
 		lease: lease.Start(ctx, c.Client, n.Name, notify),
 		pods:  c.Drainer.Pods(n.Name, n.UID),
 	}
-	if c.Provider == node.Socket {
-		t.machine = machine.New(ctx, c.Instances, instanceOf(n), wasSeen(n), notify)
-	}
+	t.ctx = ctx
+	c.followMachine(n, t)
 	if began := c.firstAction(n); !began.IsZero() { // an earlier leader began: its report has what it counted
 		t.began, t.earlier = began, make(chan *termination.Report, 1)
 		go func() {
@@ -117,13 +117,30 @@ func (t *nodeTermination) restored() bool {
 	return t.earlier == nil
 }
 
-// conclude ends a termination whose node is gone.
-func (c *Controller) conclude(t *nodeTermination) {
+// followMachine begins to ask about the machine of the node, and anew if the Node got its providerID meanwhile.
+func (c *Controller) followMachine(n *v1.Node, t *nodeTermination) {
+	if c.Provider != node.Socket || t.machine != nil && t.machine.Instance().ProviderID == n.Spec.ProviderID {
+		return
+	}
+	if t.machine != nil {
+		t.machine.End()
+		t.proof = proof{renewals: t.proof.renewals, hand: t.proof.hand}
+	}
+	t.machine = machine.New(t.ctx, c.Instances, instanceOf(n), wasSeen(n), func() { c.loop.Enqueue(t.name) })
+}
+
+// stop ends the watch of the Lease, and all calls of the provider.
+func (t *nodeTermination) stop() {
 	t.end()
-	c.Drainer.Forget(t.name)
 	if t.machine != nil {
 		t.machine.End()
 	}
+}
+
+// conclude ends a termination whose node is gone.
+func (c *Controller) conclude(t *nodeTermination) {
+	t.stop()
+	c.Drainer.Forget(t.name)
 	c.mu.Lock()
 	delete(c.terminations, t.name)
 	c.mu.Unlock()
@@ -175,14 +192,14 @@ func (t *nodeTermination) newer(cached *v1.Node) *v1.Node {
 	return t.written
 }
 
-// background runs the write unless another one of the node still runs: nothing that waits for a webhook delays Stop.
-func (c *Controller) background(t *nodeTermination, write func(ctx context.Context) error) {
+// background runs the write unless the busy one still runs: nothing that waits for a webhook delays Stop.
+func (c *Controller) background(t *nodeTermination, busy *bool, write write) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.busy {
+	if *busy {
 		return
 	}
-	t.busy = true
+	*busy = true
 	go func() {
 		ctx, cancel := context.WithTimeout(c.ctx, writeTimeout)
 		defer cancel()
@@ -193,7 +210,7 @@ func (c *Controller) background(t *nodeTermination, write func(ctx context.Conte
 		}
 		time.AfterFunc(wait, func() {
 			t.mu.Lock()
-			t.busy = false
+			*busy = false
 			t.mu.Unlock()
 			c.loop.Enqueue(t.name)
 		})
