@@ -50,7 +50,8 @@ func drainEvicts(t *testing.T, c *harness.Cluster) {
 	r.await("the pod is awaited", hasReason(p, pod.Terminating))
 	r.end("app")
 	result := r.await("the pod is counted", func(result drain.Result) bool { return result.Counts.Evicted == 1 })
-	if result.Pods != node.NoPods || len(result.CutShort)+len(result.Left) > 0 || result.Counts != (termination.Counts{Evicted: 1}) {
+	if result.Pods != node.NoPods || len(result.CutShort)+len(result.Left) > 0 ||
+		result.Counts != (termination.Counts{Evicted: 1}) {
 		t.Errorf("%+v", result)
 	}
 	r.expectRequests("app", "create eviction 201")
@@ -64,7 +65,8 @@ func drainKeepsBudget(t *testing.T, c *harness.Cluster) {
 	r.budget("web", 2, 1)
 	r.drain()
 	r.await("one pod waits for the budget", func(result drain.Result) bool {
-		return len(result.Left) == 2 && leftReasons(result)[string(pod.BudgetBlocks)] == 1 && leftReasons(result)[string(pod.Terminating)] == 1
+		reasons := leftReasons(result)
+		return len(result.Left) == 2 && reasons[string(pod.BudgetBlocks)] == 1 && reasons[string(pod.Terminating)] == 1
 	})
 	first, second := "web-1", "web-2"
 	if p, _ := r.pods().Get(r.Ctx, first, metav1.GetOptions{}); p.DeletionTimestamp == nil {
@@ -96,21 +98,23 @@ func drainDeletesAtL(t *testing.T, c *harness.Cluster) {
 	r.await("the pod is blocked", hasReason(p, pod.BudgetBlocks))
 	r.expectLives("web")
 	now := r.awaitTerminating("web")
-	if early := r.view.Times.Forced(600 * time.Second); now.DeletionTimestamp.Time.Before(early.Add(600*time.Second - time.Second)) {
+	if early := r.view.Times.Forced(600 * time.Second); now.DeletionTimestamp.Time.Before(early.Add(599 * time.Second)) {
 		t.Errorf("the pod ends at %v, L is at %v", now.DeletionTimestamp, early)
 	}
 	if *now.DeletionGracePeriodSeconds != 600 || conditionOf(now) != "DeletionByNodeTerminator" {
 		t.Errorf("the pod got %d s and the condition %q", *now.DeletionGracePeriodSeconds, conditionOf(now))
 	}
 	message := r.AwaitEvent(p, "Disrupted")
-	for _, want := range []string{r.name, r.view.Deadline.Annotation(), "600 s of its grace period of 600 s", r.Namespace + "/web"} {
+	for _, want := range []string{r.name, r.view.Deadline.Annotation(), "600 s of its grace period of 600 s",
+		r.Namespace + "/web"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("the event %q lacks %q", message, want)
 		}
 	}
 	r.end("web")
 	result := r.await("the pod is counted", func(result drain.Result) bool { return result.Counts.Deleted == 1 })
-	want := termination.CutShort{Pod: r.Namespace + "/web", UID: string(p.UID), Reason: string(pod.BudgetBlocks), Budget: r.Namespace + "/web", Given: 600}
+	want := termination.CutShort{Pod: r.Namespace + "/web", UID: string(p.UID), Reason: string(pod.BudgetBlocks),
+		Budget: r.Namespace + "/web", Given: 600}
 	if len(result.CutShort) != 1 || result.CutShort[0] != want {
 		t.Errorf("cut short: %+v, want %+v", result.CutShort, want)
 	}
@@ -206,7 +210,8 @@ func drainShortens(t *testing.T, c *harness.Cluster) {
 	}
 	r.AwaitEvent(beyond, "Disrupted")
 	result := r.await("the pod is named", func(result drain.Result) bool { return len(result.CutShort) == 1 })
-	if cut := result.CutShort[0]; cut.UID != string(beyond.UID) || cut.Reason != string(pod.TerminatingBeyond) || cut.Given+cut.Missing != 700 {
+	if cut := result.CutShort[0]; cut.UID != string(beyond.UID) || cut.Reason != string(pod.TerminatingBeyond) ||
+		cut.Given+cut.Missing != 700 {
 		t.Errorf("cut short: %+v", cut)
 	}
 	r.await("the shortened pod is awaited", hasReason(beyond, pod.Terminating))
@@ -219,7 +224,8 @@ const deadlineShortening = 5 * time.Second
 func drainKeepsOrder(t *testing.T, c *harness.Cluster) {
 	r := newDrainRig(t, c, time.Hour, func(r *drainRig) { r.view.Volumes = true })
 	owned := func(p *v1.Pod) {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "1", Controller: ptr.To(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "1",
+			Controller: ptr.To(true)}}
 	}
 	tolerating := func(p *v1.Pod) { p.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}} }
 	r.pod("app", 30)
@@ -240,7 +246,8 @@ func drainKeepsOrder(t *testing.T, c *harness.Cluster) {
 	r.awaitTerminating("agent")
 	r.end("agent")
 	result := r.await("one pod goes with the node", func(result drain.Result) bool { return result.Counts.Evicted == 3 })
-	if result.Pods != node.NoPods || result.Counts.WithNode != 1 || leftOf(result, returns).Reason != string(pod.WouldReturn) {
+	if result.Pods != node.NoPods || result.Counts.WithNode != 1 ||
+		leftOf(result, returns).Reason != string(pod.WouldReturn) {
 		t.Errorf("%+v", result)
 	}
 	r.expectLives("returns")
@@ -252,7 +259,8 @@ func drainRemoves(t *testing.T, c *harness.Cluster) {
 	finished := r.pod("finished", 30)
 	kept := r.pod("kept", 30, func(p *v1.Pod) { p.Finalizers = []string{"batch.kubernetes.io/job-tracking"} })
 	agent := r.pod("agent", 30, func(p *v1.Pod) {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "1", Controller: ptr.To(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "1",
+			Controller: ptr.To(true)}}
 	})
 	finished.Status.Phase = v1.PodSucceeded
 	_, err := r.Client.CoreV1().Pods(r.Namespace).UpdateStatus(r.Ctx, finished, metav1.UpdateOptions{})
@@ -261,7 +269,8 @@ func drainRemoves(t *testing.T, c *harness.Cluster) {
 	r.awaitGone("running")
 	r.awaitGone("finished")
 	result := r.await("one pod is kept", podsAre(node.Kept))
-	if left := leftOf(result, kept); left.Reason != string(pod.ForeignFinalizer) || !strings.Contains(left.Holder, "batch.kubernetes.io/job-tracking (Kubernetes") {
+	if left := leftOf(result, kept); left.Reason != string(pod.ForeignFinalizer) ||
+		!strings.Contains(left.Holder, "batch.kubernetes.io/job-tracking (Kubernetes") {
 		t.Errorf("%+v", left)
 	}
 	now := r.awaitTerminating("kept")
@@ -275,7 +284,8 @@ func drainRemoves(t *testing.T, c *harness.Cluster) {
 		t.Errorf("%+v", result)
 	}
 	for _, cut := range result.CutShort {
-		if cut.UID != string(running.UID) && cut.UID != string(kept.UID) || cut.Missing != 30 || cut.Reason != string(pod.MachineOff) {
+		if cut.UID != string(running.UID) && cut.UID != string(kept.UID) || cut.Missing != 30 ||
+			cut.Reason != string(pod.MachineOff) {
 			t.Errorf("cut short: %+v", cut)
 		}
 	}
@@ -303,5 +313,7 @@ func drainSettles(t *testing.T, c *harness.Cluster) {
 	r.await("settling begins anew", func(result drain.Result) bool { return !result.Settled })
 	r.awaitTerminating("late")
 	r.end("late")
-	r.await("the node settles again", func(result drain.Result) bool { return result.Settled && result.Counts.Evicted == 1 })
+	r.await("the node settles again", func(result drain.Result) bool {
+		return result.Settled && result.Counts.Evicted == 1
+	})
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
-// drainRig drains one node, as the controller of nodes does: it reconciles when the drainer says so, or its time has come.
-// The test is the kubelet.
+// drainRig drains one node, as the controller of nodes does: it reconciles when the drainer says so, or its time has
+// come. The test is the kubelet.
 type drainRig struct {
 	*harness.Session
 	drainer *drain.Drainer
@@ -82,7 +82,8 @@ func (r *drainRig) drain() {
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSync(ctx.Done())
 	recorder, shutdown := controller.Recorder(ctx, r.Client, "node-terminator")
-	r.drainer = drain.New(ctx, drain.Config{Client: kubernetes.NewForConfigOrDie(config), Evictions: evictions, Forced: forced,
+	r.drainer = drain.New(ctx, drain.Config{Client: kubernetes.NewForConfigOrDie(config),
+		Evictions: evictions, Forced: forced,
 		Budgets: budgets, NamespaceEnds: r.ends, Recorder: recorder, Notify: func(string) {
 			select {
 			case r.changed <- struct{}{}:
@@ -193,7 +194,8 @@ func (r *drainRig) budget(name string, minAvailable int, allowed int32) {
 	r.Until("the budget is observed", func() bool {
 		b, err := client.Get(r.Ctx, name, metav1.GetOptions{})
 		r.Must(err, "read budget")
-		return b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods > 0 && b.Status.DisruptionsAllowed == allowed
+		return b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods > 0 &&
+			b.Status.DisruptionsAllowed == allowed
 	})
 }
 

@@ -31,7 +31,8 @@ func TestBudgetsOfPod(t *testing.T) {
 	m.set(budgetOf("all", &metav1.LabelSelector{}))
 	m.set(budgetOf("none", nil))
 	m.set(budgetOf("db", selecting("db")))
-	m.set(budgetOf("unreadable", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}))
+	m.set(budgetOf("unreadable", &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}))
 	labeled := func(namespace, app string) *v1.Pod {
 		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{"app": app}}}
 	}
@@ -95,7 +96,8 @@ func TestRoomOfBudget(t *testing.T) {
 	} {
 		b := budgetOf("web", nil)
 		b.Generation = 1
-		b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: 2, CurrentHealthy: 3, DesiredHealthy: 3}
+		b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: 2,
+			CurrentHealthy: 3, DesiredHealthy: 3}
 		tc.change(b)
 		if allowed, unhealthy := roomOf(b); allowed != tc.allowed || unhealthy != tc.unhealthy {
 			t.Errorf("%s: %d, %v", name, allowed, unhealthy)
@@ -153,7 +155,8 @@ func TestChangesOfBudgetsReachWaitingPods(t *testing.T) {
 		w.expectRequests("3.0 POST late eviction 30")
 		w.pod("last", 30, func(p *v1.Pod) { p.Labels = map[string]string{"app": "late"} })
 		w.at(4)
-		if err := w.client.PolicyV1().PodDisruptionBudgets("default").Delete(t.Context(), "late", metav1.DeleteOptions{}); err != nil {
+		budgets := w.client.PolicyV1().PodDisruptionBudgets("default")
+		if err := budgets.Delete(t.Context(), "late", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.expectRequests("4.0 POST last eviction 30")

@@ -60,7 +60,8 @@ func (n *Node) accept(r *tracked, sent *v1.Pod, action pod.Action, seconds int64
 // the node.
 func (n *Node) endedEarly(p *v1.Pod) bool {
 	kind, end := pod.KindOf(p), n.view.EndOf(p)
-	return kind != pod.Mirror && kind != pod.Daemon && end != pod.Finished && end != pod.Overdue && end != pod.ContainersEnded
+	return kind != pod.Mirror && kind != pod.Daemon && end != pod.Finished && end != pod.Overdue &&
+		end != pod.ContainersEnded
 }
 
 // budgetName returns the budget that blocks the pod.
@@ -71,7 +72,8 @@ func (r *tracked) budgetName() string {
 	return r.blockedBy
 }
 
-// addCut adds the pod to the list. A pod that was cut before had less than its grace period to lose, and keeps its reason.
+// addCut adds the pod to the list. A pod that was cut before had less than its grace period to lose, and keeps its
+// reason.
 func (n *Node) addCut(entry termination.CutShort) {
 	id := types.UID(entry.UID)
 	if at, listed := n.cut[id]; listed {

@@ -28,7 +28,8 @@ func protected(p *v1.Pod) { p.Annotations = map[string]string{pod.DoNotDisruptAn
 func terminating(reason string, seconds int64) func(*v1.Pod) {
 	return func(p *v1.Pod) {
 		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: p.CreationTimestamp.AddDate(1, 0, 0)}, &seconds
-		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: reason})
+		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget,
+			Status: v1.ConditionTrue, Reason: reason})
 	}
 }
 
@@ -104,7 +105,8 @@ func TestNewLeaderGoesOnCounting(t *testing.T) {
 	report := termination.Report{
 		Counts: termination.Counts{Evicted: 3, Deleted: 1, CutShort: 1, Finished: 2, WithNode: 1, Left: 4},
 		Left: []termination.Left{left("static", pod.StaticPod), left("done", pod.ContainersFinished),
-			left("lost", pod.Terminating), left("evicted", pod.Terminating), left("deleted", pod.Terminating), left("waits", pod.DoNotDisrupt)},
+			left("lost", pod.Terminating), left("evicted", pod.Terminating), left("deleted", pod.Terminating),
+			left("waits", pod.DoNotDisrupt)},
 		CutShort: []termination.CutShort{{Pod: "default/old", UID: "uid-of-old", Missing: 5}},
 	}
 	inWorld(t, 1000, func(w *world) {
@@ -112,7 +114,8 @@ func TestNewLeaderGoesOnCounting(t *testing.T) {
 		w.end("evicted")
 		w.end("deleted")
 		w.end("others")
-		w.expectCounts(termination.Counts{Evicted: 4, Deleted: 1, CutShort: 2, Finished: 2, WithNode: 1, Left: 1, Unknown: 1, Others: 1})
+		w.expectCounts(termination.Counts{Evicted: 4, Deleted: 1, CutShort: 2, Finished: 2, WithNode: 1, Left: 1,
+			Unknown: 1, Others: 1})
 		if cut := w.result().CutShort; len(cut) != 2 || cut[1].UID != "uid-of-deleted" || cut[1].Missing != 20 {
 			t.Errorf("cut short: %+v", cut)
 		}
@@ -169,8 +172,9 @@ func TestCutPodThatIsRemovedMissesAllSeconds(t *testing.T) {
 		w.pod("app", 600)
 		w.at(10)
 		w.setView(func(v *View) { v.Proven = true })
-		want := termination.CutShort{Pod: "default/app", UID: "uid-of-app", Reason: string(pod.BudgetBlocks), Budget: "default/web",
-			Given: 10, Missing: 590}
+		want := termination.CutShort{Pod: "default/app", UID: "uid-of-app", Reason: string(pod.BudgetBlocks),
+			Budget: "default/web",
+			Given:  10, Missing: 590}
 		if cut := w.result().CutShort; len(cut) != 1 || cut[0] != want {
 			t.Errorf("cut short: %+v, want %+v", cut, want)
 		}

@@ -150,7 +150,8 @@ func TestRefusedDeletionIsRetriedAndNamed(t *testing.T) {
 		w.expectRequests("3.0 DELETE kept 97")
 		w.expectEvent(DeletionRefused, "denied by a webhook")
 		w.at(100)
-		w.expectRequests("7.0 DELETE kept 93", "15.0 DELETE kept 85", "31.0 DELETE kept 69", "61.0 DELETE kept 39", "91.0 DELETE kept 9")
+		w.expectRequests("7.0 DELETE kept 93", "15.0 DELETE kept 85", "31.0 DELETE kept 69", "61.0 DELETE kept 39",
+			"91.0 DELETE kept 9")
 		w.expectNoEvent()
 		w.script(nil)
 		w.at(121)
@@ -259,8 +260,10 @@ func TestPodIsAwaitedWhileSidecarRuns(t *testing.T) {
 	inWorld(t, 1000, func(w *world) {
 		w.pod("job", 300, deletedByOthers(300), func(p *v1.Pod) {
 			p.Finalizers = []string{"batch.kubernetes.io/job-tracking"}
-			p.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}}
-			p.Status.InitContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
+			p.Status.ContainerStatuses = []v1.ContainerStatus{
+				{State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}}
+			p.Status.InitContainerStatuses = []v1.ContainerStatus{
+				{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
 		})
 		w.expectReason("job", pod.Terminating)
 		w.change("job", func(p *v1.Pod) { p.Status.InitContainerStatuses = nil })

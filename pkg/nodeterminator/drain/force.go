@@ -227,7 +227,8 @@ func (n *Node) stillNeeds(j *job) bool {
 	switch j.action {
 	case pod.Remove:
 		now := n.drainer.clock.Now()
-		age := max(now.Sub(n.viewed), now.Round(0).Sub(n.viewed.Round(0))) // only the wall clock goes on in a suspended machine
+		// While a machine is suspended, only the wall clock goes on.
+		age := max(now.Sub(n.viewed), now.Round(0).Sub(n.viewed.Round(0)))
 		return moment == pod.Proven && age <= oldestView && (n.view.Holds == nil || n.view.Holds()) &&
 			controller.CheckLeading(n.drainer.config.Leading) == nil
 	case pod.Shorten:

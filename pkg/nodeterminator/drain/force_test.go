@@ -92,8 +92,8 @@ func TestProofIsLookedAtBeforeRemoval(t *testing.T) {
 	}
 }
 
-// occupy has all places of the forced lane taken by deletions that are not answered until the channel is closed. They are
-// due at the first second.
+// occupy has all places of the forced lane taken by deletions that are not answered until the channel is closed. They
+// are due at the first second.
 func occupy(w *world) chan struct{} {
 	full(w)
 	hold := make(chan struct{})

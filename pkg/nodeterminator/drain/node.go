@@ -182,7 +182,8 @@ var waiting = []pod.Reason{pod.BudgetInUse, pod.BudgetBlocks, pod.EvictionRefuse
 // carryOut has the requests of the decision sent.
 func (n *Node) carryOut(j judged) {
 	queue, id, action := n.drainer.queue, j.pod.UID, j.decision.Action
-	if n.view.Drain && j.state.Moment == pod.Early && (action == pod.Evict || slices.Contains(waiting, j.decision.Reason)) {
+	waits := action == pod.Evict || slices.Contains(waiting, j.decision.Reason)
+	if n.view.Drain && j.state.Moment == pod.Early && waits {
 		n.tellIgnored(j.tracked)
 		queue.set(id, n.view.ForcedAt(j.pod), j.guard, n.viewed)
 		return

@@ -292,8 +292,8 @@ func (q *queue) alone(r *request, result result, now time.Time) (pod.Answer, tim
 	return pod.Untried, time.Time{}
 }
 
-// fill notes that the budgets had no room for an eviction that was sent at this time. What the watch has shown since counts
-// for more: the answer may be older.
+// fill notes that the budgets had no room for an eviction that was sent at this time. What the watch has shown since
+// counts for more: the answer may be older.
 func (q *queue) fill(g guard, hint time.Duration, sent, now time.Time) {
 	for _, b := range q.known(g) {
 		if b.changed.After(sent) {

@@ -64,7 +64,8 @@ const disruptionReason, byEvictionAPI = "DeletionByNodeTerminator", "EvictionByE
 
 // markDisrupted sets the condition DisruptionTarget, by which a Job tells a disruption from a failure of its pod. A pod
 // that is removed also becomes Failed: else the Job would wait for its end for ever.
-func markDisrupted(ctx context.Context, client rest.Interface, p *v1.Pod, message string, failed bool, now time.Time) error {
+func markDisrupted(ctx context.Context, client rest.Interface, p *v1.Pod, message string,
+	failed bool, now time.Time) error {
 	status := map[string]any{"conditions": []map[string]any{{
 		"type": v1.DisruptionTarget, "status": v1.ConditionTrue, "reason": disruptionReason, "message": message,
 		"lastTransitionTime": metav1.NewTime(now), "lastProbeTime": nil,

@@ -24,7 +24,8 @@ const (
 
 // result returns how far the pods have come.
 func (n *Node) result(all []judged) Result {
-	r := Result{Synced: true, Counts: n.counts, CutShort: slices.Clone(n.cutShort[:min(len(n.cutShort), termination.MaxCutShort)])}
+	named := n.cutShort[:min(len(n.cutShort), termination.MaxCutShort)]
+	r := Result{Synced: true, Counts: n.counts, CutShort: slices.Clone(named)}
 	settled := latest(latest(n.view.Begun, n.served(n.synced)), n.served(n.lastNew)).Add(settling)
 	r.Settled = !n.view.Now.Before(settled)
 	if !r.Settled {

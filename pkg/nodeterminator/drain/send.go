@@ -63,8 +63,8 @@ func (d *Drainer) start(q *request, now time.Time) {
 	})
 }
 
-// mayEvict reports whether the node is still drained and the pod says nothing against an eviction now: the queue has what
-// the last Reconcile saw, and the annotation may have been set since.
+// mayEvict reports whether the node is still drained and the pod says nothing against an eviction now: the queue has
+// what the last Reconcile saw, and the annotation may have been set since.
 func (n *Node) mayEvict(p *v1.Pod) bool {
 	view := n.viewNow()
 	return view.Drain && view.GateOf(p, pod.Tiers{Volumes: view.Volumes}) == pod.Open

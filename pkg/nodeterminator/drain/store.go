@@ -33,7 +33,8 @@ func (n *Node) watch(ctx context.Context) {
 	}
 	// The deadline is near: a watch that broke must not wait for half a minute.
 	backoff := &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 4, Cap: 4 * time.Second}
-	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, n.drainer.config.Client), &v1.Pod{}, store{n},
+	watched := cache.ToListWatcherWithWatchListSemantics(source, n.drainer.config.Client)
+	cache.NewReflectorWithOptions(watched, &v1.Pod{}, store{n},
 		cache.ReflectorOptions{Name: "pods of node " + n.name, Backoff: backoff}).RunWithContext(ctx)
 }
 

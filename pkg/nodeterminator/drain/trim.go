@@ -9,13 +9,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/termination/pod"
 )
 
-// trimmed returns the pod with the fields that decisions, budgets and volumes need. Most of a pod are its containers, and
-// hundreds of nodes drain at once.
+// trimmed returns the pod with the fields that decisions, budgets and volumes need. Most of a pod are its containers,
+// and hundreds of nodes drain at once.
 func trimmed(p *v1.Pod) *v1.Pod {
 	kept := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, Labels: p.Labels,
 		CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
-		DeletionGracePeriodSeconds: p.DeletionGracePeriodSeconds, Finalizers: p.Finalizers, OwnerReferences: p.OwnerReferences,
+		DeletionGracePeriodSeconds: p.DeletionGracePeriodSeconds, Finalizers: p.Finalizers,
+		OwnerReferences: p.OwnerReferences,
 	}}
 	for _, key := range []string{v1.MirrorPodAnnotationKey, pod.DoNotDisruptAnnotation} {
 		if value, exists := p.Annotations[key]; exists {

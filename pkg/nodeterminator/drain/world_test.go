@@ -177,7 +177,8 @@ func (w *world) lane() rest.Interface {
 func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	request := readRequest(r)
 	w.mu.Lock()
-	w.requests = append(w.requests, fmt.Sprintf("%.1f %s %s%s %d", time.Since(w.begun).Seconds(), request.method, request.name,
+	w.requests = append(w.requests, fmt.Sprintf("%.1f %s %s%s %d", time.Since(w.begun).Seconds(), request.method,
+		request.name,
 		request.subresource, request.grace))
 	script := w.answer
 	w.mu.Unlock()
@@ -245,7 +246,8 @@ func readRequest(r *http.Request) sentRequest {
 	return found
 }
 
-// carryOut does what the API server and the kubelet do: the pod is Terminating, and gone at once with the grace period 0.
+// carryOut does what the API server and the kubelet do: the pod is Terminating, and gone at once with the grace period
+// 0.
 func (w *world) carryOut(r sentRequest) *answer {
 	ok := &answer{code: 200, status: &metav1.Status{Status: metav1.StatusSuccess}}
 	pods := w.client.CoreV1().Pods("default")
@@ -256,14 +258,16 @@ func (w *world) carryOut(r sentRequest) *answer {
 	p = p.DeepCopy()
 	switch {
 	case r.method == http.MethodPatch:
-		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+		p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget,
+			Status: v1.ConditionTrue,
 			Reason: disruptionReason})
 	case r.grace == 0:
 		w.end(r.name)
 		return ok
 	default:
 		if r.method == http.MethodPost {
-			p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
+			p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget,
+				Status: v1.ConditionTrue,
 				Reason: byEvictionAPI})
 		}
 		p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Duration(r.grace) * time.Second).Truncate(time.Second)}
