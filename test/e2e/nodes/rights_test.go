@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,11 @@ func TestManifestGrantsOnlyWhatTerminationsNeed(t *testing.T) {
 	e.Must(e.terminator.Kill(), "kill node-terminator")
 	e.begin() // reads the report of the node that is left
 	e.awaitGone(forced)
+	log, err := os.ReadFile(e.terminator.LogFile())
+	e.Must(err, "read log")
+	if strings.Contains(string(log), "A right is missing") {
+		t.Errorf("the program misses a right:\n%s", log)
+	}
 	if len(e.Events(machines.Event{Event: machines.TwoWriters})) > 0 {
 		t.Error("a disk had two writers")
 	}
