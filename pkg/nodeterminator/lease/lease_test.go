@@ -62,7 +62,7 @@ func TestSilenceIsMeasuredByWatch(t *testing.T) {
 			t.Errorf("after 41 s: %+v", v)
 		}
 		renew(51)
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		renew(54)
 		if v := w.View(); v.Silent() || v.Returned != 3*time.Second {
 			t.Errorf("3 s after the silence: %+v", v)
