@@ -30,6 +30,8 @@ const (
 	reportTimeout = 10 * time.Second
 	// readTimeout is how long the read of an earlier report may take.
 	readTimeout = 2 * time.Second
+	// readRetry is the time between two attempts.
+	readRetry = 200 * time.Millisecond
 	// lastReport is how long a stop waits for reports.
 	lastReport = time.Second
 )
@@ -98,8 +100,15 @@ func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report,
 	ctx, cancel := context.WithTimeout(ctx, readTimeout) // the node waits for it
 	defer cancel()
 	stored, err := r.client.Get(ctx, reportName(uid), metav1.GetOptions{})
-	if err != nil {
-		return nil, err
+	for ; err != nil; stored, err = r.client.Get(ctx, reportName(uid), metav1.GetOptions{}) {
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return nil, err
+		}
+		select { // one answer that was lost must not lose all counts
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(readRetry):
+		}
 	}
 	r.keep(stored.Name, stored.CreationTimestamp.Time)
 	report := &termination.Report{}

@@ -47,6 +47,31 @@ func reportOf(phase termination.Phase, evicted int) termination.Report {
 	return termination.Report{Node: "n", UID: "u", Phase: phase, Counts: termination.Counts{Evicted: evicted}}
 }
 
+func TestReportIsReadAgainAfterFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "exeunt-system", Name: "node-termination-u",
+			CreationTimestamp: metav1.Now()}, Data: map[string]string{termination.ReportKey: `{"counts":{"evicted":3}}`}})
+		failures := 2
+		client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			failures--
+			return failures >= 0, nil, errors.New("connection refused")
+		})
+		r := newReports(client, "exeunt-system", isThere)
+		r.pending["u"] = &pendingReport{} // its end is not planned
+		if report, err := r.read(t.Context(), "u"); err != nil || report.Counts.Evicted != 3 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if report, err := r.read(t.Context(), "another"); report != nil || err == nil {
+			t.Errorf("no report: %+v, %v", report, err)
+		}
+		failures = 1000
+		began := time.Now()
+		if _, err := r.read(t.Context(), "u"); err == nil || time.Since(began) != readTimeout {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
 func TestReportIsWrittenOnceInFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
