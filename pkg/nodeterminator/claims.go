@@ -122,17 +122,8 @@ func (c *Claims) defined(ctx context.Context) {
 		},
 	}, c.client)
 	informer := cache.NewSharedIndexInformer(source, &unstructured.Unstructured{}, 0, cache.Indexers{})
-	concerned := func(object any) {
-		if tombstone, missed := object.(cache.DeletedFinalStateUnknown); missed {
-			object = tombstone.Obj
-		}
-		if claim := claimFrom(object); claim != nil {
-			c.changed(claim.GetName())
-			c.changed(claim.node())
-		}
-	}
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: concerned, UpdateFunc: func(old, now any) { concerned(old); concerned(now) }, DeleteFunc: concerned})
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.concern,
+		UpdateFunc: func(old, now any) { c.concern(old); c.concern(now) }, DeleteFunc: c.concern})
 	if err != nil { // the informer has not started, so it takes each handler
 		panic(err)
 	}
@@ -145,6 +136,20 @@ func (c *Claims) defined(ctx context.Context) {
 			c.changed("")
 		}
 	}()
+}
+
+// concern names the nodes that a claim concerns.
+func (c *Claims) concern(object any) {
+	if tombstone, missed := object.(cache.DeletedFinalStateUnknown); missed {
+		object = tombstone.Obj
+	}
+	if claim := claimFrom(object); claim != nil {
+		for _, name := range []string{claim.GetName(), claim.node()} {
+			if name != "" { // "" is all nodes
+				c.changed(name)
+			}
+		}
+	}
 }
 
 // undefined ends the watch of claims.

@@ -85,13 +85,17 @@ func eventOf(n *v1.Node, o *observation, d node.Decision) (controller.Event, tim
 	}
 }
 
+// ends are the actions that end a node otherwise than by Stop.
+var ends = map[node.Action]string{
+	node.HandOver:       "the node goes with its pods, and the machine runs on",
+	node.DeleteInstance: "deleting the machine, which cannot be stopped",
+}
+
 // reached returns the event about the end of a node that may still write.
 func reached(o *observation, d node.Decision) controller.Event {
-	what := "stopping the machine"
-	if d.Action == node.HandOver {
-		what = "the node goes with its pods, and the machine runs on"
-	} else if d.Action == node.DeleteInstance {
-		what = "deleting the machine, which cannot be stopped"
+	what, named := ends[d.Action]
+	if !named {
+		what = "stopping the machine"
 	}
 	why := "Only pods and volumes that nobody waits for are left: "
 	if o.state.Ended {
