@@ -54,7 +54,7 @@ func TestNoStepOfProofAfterRenewal(t *testing.T) {
 				})
 				err := step(w, n, one)
 				<-time.After(time.Second)
-				done := slices.Contains(w.machines.calls, "delete mock://a") || w.pods.removes() ||
+				done := slices.Contains(w.machines.called(), "delete mock://a") || w.pods.removes() ||
 					slices.ContainsFunc(w.client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "patch" })
 				if done == renewed || errors.Is(err, controller.ErrStaleCache) != renewed {
 					w.t.Errorf("%s, renewed %v: done %v, %v", name, renewed, done, err)
@@ -85,7 +85,7 @@ func TestPodsThatComeLaterAreVerifiedAnew(t *testing.T) {
 		w.renew("a")
 		w.pods.views, w.pods.result.Pods = nil, node.Stuck
 		if _, err := w.drain(w.t.Context(), n, one, view(true)); err == nil || w.pods.removes() {
-			t.Errorf("%v, views %+v", err, w.pods.views)
+			t.Errorf("%v, views %+v", err, w.pods.seen())
 		}
 	}, n, leaseAt("a", time.Now()))
 }
@@ -114,7 +114,7 @@ func TestMachineWithAttachedVolumeIsNotDeleted(t *testing.T) {
 			one := w.begun(tc.node)
 			err := w.deleteInstance(w.t.Context(), tc.node, one)
 			<-time.After(time.Second)
-			if deleted := slices.Contains(w.machines.calls, "delete mock://a"); deleted != tc.deleted || (err == nil) != deleted {
+			if deleted := slices.Contains(w.machines.called(), "delete mock://a"); deleted != tc.deleted || (err == nil) != deleted {
 				t.Errorf("%s: deleted %v, %v", name, deleted, err)
 			}
 		}, append(tc.others, tc.node)...)
@@ -186,15 +186,15 @@ func TestStopWaitsForNoReport(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		synctest.Wait()
-		if waited := time.Since(began); waited > 0 || !slices.Contains(w.machines.calls, "stop mock://a") {
-			w.t.Errorf("after %v: %v", waited, w.machines.calls)
+		if waited := time.Since(began); waited > 0 || !slices.Contains(w.machines.called(), "stop mock://a") {
+			w.t.Errorf("after %v: %v", waited, w.machines.called())
 		}
-		if len(w.pods.views) > 0 {
+		if len(w.pods.seen()) > 0 {
 			w.t.Error("pods are counted before what an earlier leader counted")
 		}
 		<-time.After(2 * time.Second)
-		if err := w.Reconcile(w.t.Context(), "a"); err != nil || w.pods.earlier.Counts.Evicted != 3 || len(w.pods.views) == 0 {
-			w.t.Errorf("%v, restored %+v, %d views", err, w.pods.earlier, len(w.pods.views))
+		if err := w.Reconcile(w.t.Context(), "a"); err != nil || w.pods.earlier.Counts.Evicted != 3 || len(w.pods.seen()) == 0 {
+			w.t.Errorf("%v, restored %+v, %d views", err, w.pods.earlier, len(w.pods.seen()))
 		}
 	}, leaseAt("a", at))
 }

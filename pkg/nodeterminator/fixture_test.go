@@ -2,6 +2,8 @@ package nodeterminator
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/instances"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/servertime"
@@ -25,6 +28,7 @@ import (
 
 // scriptedPods are the pods of a node, whose state the test sets. Views are what the controller said of them.
 type scriptedPods struct {
+	mu     sync.Mutex
 	result drain.Result
 	views  []drain.View
 	// earlier is the report that was restored.
@@ -34,6 +38,8 @@ type scriptedPods struct {
 func (p *scriptedPods) Restore(report termination.Report) { p.earlier = report }
 
 func (p *scriptedPods) Reconcile(_ context.Context, view drain.View) (drain.Result, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.views = append(p.views, view)
 	return p.result, nil
 }
@@ -41,9 +47,16 @@ func (p *scriptedPods) Reconcile(_ context.Context, view drain.View) (drain.Resu
 func (p *scriptedPods) Pods(string, types.UID) Pods { return p }
 func (*scriptedPods) Forget(string)                 {}
 
+// seen returns all views.
+func (p *scriptedPods) seen() []drain.View {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.views)
+}
+
 // removes reports whether pods were removed with grace 0.
 func (p *scriptedPods) removes() bool {
-	for _, view := range p.views {
+	for _, view := range p.seen() {
 		if view.Drain && view.Proven {
 			return true
 		}
@@ -53,14 +66,23 @@ func (p *scriptedPods) removes() bool {
 
 // machines is a provider whose answers the test sets. Calls are the verbs with the providerID.
 type machines struct {
+	mu    sync.Mutex
 	state instances.State
-	err   error
 	calls []string
 }
 
+// called returns all calls.
+func (m *machines) called() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.calls)
+}
+
 func (m *machines) call(verb string, i instances.Instance) (instances.State, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.calls = append(m.calls, verb+" "+i.ProviderID)
-	return m.state, m.err
+	return m.state, nil
 }
 
 func (m *machines) Get(_ context.Context, i instances.Instance) (instances.State, error) {
@@ -100,10 +122,12 @@ func inWorld(t *testing.T, test func(w *world), objects ...runtime.Object) {
 		w.ctx = ctx
 		go w.loop.Run(ctx, 0) // ends its queue
 		test(w)
+		end()
+		<-time.After(controller.ShutdownGracePeriod + time.Second) // requests of workers end
+		synctest.Wait()
 		for _, one := range w.terminations {
 			w.conclude(one)
 		}
-		end()
 		synctest.Wait()
 	})
 }

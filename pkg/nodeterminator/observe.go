@@ -18,7 +18,9 @@ import (
 type observation struct {
 	state node.State
 	// invalid is why the label, or the period of the claim, is not served.
-	invalid  error
+	invalid error
+	// unknown: claims cannot be read, so the period may be another one.
+	unknown  bool
 	now      time.Time
 	deadline deadline.Deadline
 	times    deadline.Times
@@ -34,14 +36,14 @@ type observation struct {
 
 // observe reads the state of the node.
 func (c *Controller) observe(ctx context.Context, n *v1.Node, t *nodeTermination) (*observation, error) {
-	o := &observation{now: c.Clock.Now()}
+	o := &observation{now: c.Clock.Now(), unknown: c.Claims.unreadable()} // before claims are looked at
 	period, served, others, err := c.periodOf(n)
 	o.invalid = err
 	o.state = node.State{Provider: c.Provider, Deleting: n.DeletionTimestamp != nil, Protected: termination.Protected(n)}
 	switch {
 	case others:
 		o.state.Owner = node.Others
-	case c.Claims.unreadable() && !c.hasBegun(n, t): // Karpenter's claims must be known before the first action
+	case o.unknown && !c.hasBegun(n, t): // Karpenter's claims must be known before the first action
 		o.state.Owner = node.Unreadable
 	case served:
 		o.state.Owner = node.Ours
@@ -112,21 +114,20 @@ func (c *Controller) observeTime(n *v1.Node, t *nodeTermination, o *observation,
 	if at := c.firstAction(n); t.began.IsZero() && !at.IsZero() {
 		t.began = at
 	}
-	o.deadline, o.began = t.obeyed, t.began
-	known := !t.obeyed.Requested.IsZero() || !c.Claims.unreadable()
-	if o.deadline.Requested.IsZero() {
-		o.deadline.Requested = c.requested(n)
-		if served && known { // the period of a claim that is not known yet may be longer than the label's
-			o.deadline = deadline.Of(o.deadline.Requested, period)
+	if t.obeyed.Requested.IsZero() {
+		t.obeyed.Requested = c.requested(n)
+	}
+	if !t.timed && !o.unknown { // the period of a claim that is not known yet may be longer than the label's
+		t.timed = true
+		if served {
+			t.obeyed = deadline.Earlier(t.obeyed, deadline.Of(c.requested(n), period))
 		}
 	}
-	o.deadline = deadline.Tighten(o.deadline, n.Annotations[termination.TimestampAnnotation])
+	t.obeyed = deadline.Tighten(t.obeyed, n.Annotations[termination.TimestampAnnotation])
 	if claim, _ := c.Claims.of(n); claim != nil {
-		o.deadline = deadline.Tighten(o.deadline, claim.GetAnnotations()[termination.ClaimTimestampAnnotation])
+		t.obeyed = deadline.Tighten(t.obeyed, claim.GetAnnotations()[termination.ClaimTimestampAnnotation])
 	}
-	if known {
-		t.obeyed = o.deadline
-	}
+	o.deadline, o.began = t.obeyed, t.began
 	o.attached = c.attachmentsOf(n.Name)
 	o.state.Begun = !t.began.IsZero()
 	if o.state.Begun {

@@ -31,6 +31,8 @@ type nodeTermination struct {
 	proof   proof
 	// obeyed is the earliest deadline that this process has followed: it never moves later.
 	obeyed deadline.Deadline
+	// timed: obeyed counts the period of the label or claim. Until claims can be read, the annotation alone counts.
+	timed bool
 	// began is when the first action was written, or was refused: a webhook moves no deadline.
 	began time.Time
 	// verified: Node and Lease were read since the proof was given, and pods are being removed since.

@@ -60,7 +60,7 @@ func TestLabelCutsNoClaimThatIsNotKnownYet(t *testing.T) {
 		c := controllerOf(t, fake.NewClientset(), claims)
 		n, term := terminating(requested, tc.annotation), &nodeTermination{name: "n", uid: "u"}
 		observe := func() deadline.Deadline {
-			o := &observation{now: requested.Add(time.Minute)}
+			o := &observation{now: requested.Add(time.Minute), unknown: claims.unreadable()}
 			period, served, _, _ := c.periodOf(n)
 			c.observeTime(n, term, o, period, served)
 			return o.deadline
