@@ -10,8 +10,9 @@
 //	Pods, Settled                                      package drain
 //
 // One worker at a time reconciles a node. Before each step that cannot be taken back the Node is read live, by its
-// UID. Nothing that may wait for a webhook or a provider delays Stop: calls of the provider, the restoration of the
-// deadline, and the report run in the background, and another write of the worker ends at E.
+// UID; after the proof the Lease, too, and before Delete all VolumeAttachments. Nothing that may wait for a
+// webhook or a provider delays Stop: calls of the provider, writes of claims, the restoration of the deadline, and the
+// report run in the background, and another write of the worker ends at E.
 //
 // Whether the kubelet was silent before the node was deleted, which row 55 needs at once, the condition Ready says: it
 // is Unknown once the node lifecycle controller has seen no renewal for its monitor grace period. A watch of our own

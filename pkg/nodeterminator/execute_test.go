@@ -114,7 +114,8 @@ func TestMachineWithAttachedVolumeIsNotDeleted(t *testing.T) {
 			one := w.begun(tc.node)
 			err := w.deleteInstance(w.t.Context(), tc.node, one)
 			<-time.After(time.Second)
-			if deleted := slices.Contains(w.machines.called(), "delete mock://a"); deleted != tc.deleted || (err == nil) != deleted {
+			deleted := slices.Contains(w.machines.called(), "delete mock://a")
+			if deleted != tc.deleted || (err == nil) != deleted {
 				t.Errorf("%s: deleted %v, %v", name, deleted, err)
 			}
 		}, append(tc.others, tc.node)...)
@@ -193,7 +194,8 @@ func TestStopWaitsForNoReport(t *testing.T) {
 			w.t.Error("pods are counted before what an earlier leader counted")
 		}
 		<-time.After(2 * time.Second)
-		if err := w.Reconcile(w.t.Context(), "a"); err != nil || w.pods.earlier.Counts.Evicted != 3 || len(w.pods.seen()) == 0 {
+		err := w.Reconcile(w.t.Context(), "a")
+		if err != nil || w.pods.earlier.Counts.Evicted != 3 || len(w.pods.seen()) == 0 {
 			w.t.Errorf("%v, restored %+v, %d views", err, w.pods.earlier, len(w.pods.seen()))
 		}
 	}, leaseAt("a", at))
