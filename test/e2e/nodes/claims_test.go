@@ -73,7 +73,7 @@ func claimDeleted(t *testing.T, e *ending) {
 	e.Until("the claim is gone", func() bool { return e.getClaim(name) == nil })
 }
 
-func claimGoesWithNode(t *testing.T, e *ending) {
+func claimGoesWithNode(_ *testing.T, e *ending) {
 	name := e.take("15m")
 	e.claim(name, termination.ClaimGroup, "")
 	e.Until("the claim has the finalizer", func() bool { return termination.Protected(e.getClaim(name)) })

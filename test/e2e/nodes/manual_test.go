@@ -22,7 +22,7 @@ func TestRowsByHand(t *testing.T) {
 	}
 }
 
-func drainedByHand(t *testing.T, e *ending) {
+func drainedByHand(_ *testing.T, e *ending) {
 	name := e.take("15m")
 	e.pod(name, "web")
 	e.delete(name)
