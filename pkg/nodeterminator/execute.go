@@ -44,7 +44,7 @@ func (c *Controller) execute(ctx context.Context, n *v1.Node, t *nodeTermination
 	case node.MarkOutOfService:
 		return true, c.markOutOfService(ctx, n, t)
 	case node.Unmark:
-		return true, c.unmark(ctx, n, t)
+		return true, errors.Join(c.stopMarked(ctx, n, t, o), c.unmark(ctx, n, t))
 	case node.DeleteInstance:
 		return false, c.deleteInstance(ctx, n, t)
 	case node.Release, node.HandOver:
@@ -239,6 +239,17 @@ func (c *Controller) stop(ctx context.Context, n *v1.Node, t *nodeTermination, o
 		}
 	}
 	return nil
+}
+
+// stopMarked has a machine stopped that runs although its Node has our taint, if it were stopped without the taint. A
+// webhook that keeps the taint there would otherwise keep the machine running, while its disks are attached elsewhere.
+func (c *Controller) stopMarked(ctx context.Context, n *v1.Node, t *nodeTermination, o *observation) error {
+	unmarked := o.state
+	unmarked.Marked = false
+	if node.Decide(unmarked).Action != node.Stop {
+		return nil
+	}
+	return c.stop(ctx, n, t, o)
 }
 
 // deleteInstance has the machine deleted. No volume is attached to it.

@@ -64,6 +64,31 @@ func TestNoStepOfProofAfterRenewal(t *testing.T) {
 	}
 }
 
+// #53 A webhook that keeps our taint on the Node does not keep the machine running.
+func TestMachineThatCameBackIsStoppedThoughTaintStays(t *testing.T) {
+	for _, ended := range []bool{true, false} {
+		n := proven()
+		inWorld(t, func(w *world) {
+			one := w.begun(n)
+			w.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, errors.New("refused")
+			})
+			state := node.State{Owner: node.Ours, Provider: node.Socket, Pods: node.Awaited, Instance: node.Running, Proof: node.Revoked,
+				Deleting: true, Protected: true, Begun: true, Ended: ended, Marked: true}
+			if d := node.Decide(state); d.Action != node.Unmark {
+				w.t.Fatal(d)
+			}
+			if _, err := w.execute(w.t.Context(), n, one, &observation{state: state}, node.Decide(state)); err == nil {
+				w.t.Error("the refusal is not told")
+			}
+			<-time.After(time.Second)
+			if stopped := slices.Contains(w.machines.called(), "stop mock://a"); stopped != ended {
+				w.t.Errorf("E has come: %v, stopped: %v", ended, stopped)
+			}
+		}, n, leaseAt("a", time.Now()))
+	}
+}
+
 func view(proven bool) drain.View {
 	v := drain.View{Drain: true}
 	v.Proven = proven
