@@ -54,6 +54,26 @@ func (s *script) set(state instances.State, err error) {
 	s.state, s.err = state, err
 }
 
+// delay sets how long each call takes from now on.
+func (s *script) delay(takes time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takes = takes
+}
+
+// called returns the verbs of all calls, asked when they came.
+func (s *script) called() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+func (s *script) asked() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.times)
+}
+
 // run runs a test in virtual time with a machine that was asked once.
 func run(t *testing.T, state instances.State, seen bool, test func(*testing.T, *script, *Machine)) {
 	t.Helper()
@@ -76,8 +96,8 @@ func TestTwoAnswersOffAreTwoSecondsApart(t *testing.T) {
 			t.Errorf("after 1.9 s: %+v", v)
 		}
 		<-time.After(200 * time.Millisecond)
-		if v := m.View(); v.Off != 2 || s.times[1].Sub(s.times[0]) < 2*time.Second {
-			t.Errorf("after 2.1 s: %+v, asked at %v", v, s.times)
+		if v := m.View(); v.Off != 2 || s.asked()[1].Sub(s.asked()[0]) < 2*time.Second {
+			t.Errorf("after 2.1 s: %+v, asked at %v", v, s.asked())
 		}
 	})
 }
@@ -121,8 +141,8 @@ func TestFailedCallsBackOff(t *testing.T) {
 		s.set("", errors.New("throttled"))
 		<-time.After(2 * time.Minute)
 		var pauses []time.Duration
-		for i := range s.times[1:] {
-			pauses = append(pauses, s.times[i+1].Sub(s.times[i]).Round(time.Second))
+		for i := range s.asked()[1:] {
+			pauses = append(pauses, s.asked()[i+1].Sub(s.asked()[i]).Round(time.Second))
 		}
 		want := []time.Duration{1, 2, 4, 8, 16, 30, 30}
 		for i := range want {
@@ -138,8 +158,8 @@ func TestProviderNamesThePauseWithinLimits(t *testing.T) {
 	run(t, instances.Running, false, func(t *testing.T, s *script, _ *Machine) {
 		s.set("", &instances.Error{Message: "later", RetryAfter: time.Hour})
 		<-time.After(2 * time.Minute)
-		for i := range s.times[2:] {
-			if pause := s.times[i+2].Sub(s.times[i+1]).Round(time.Second); pause != 30*time.Second {
+		for i := range s.asked()[2:] {
+			if pause := s.asked()[i+2].Sub(s.asked()[i+1]).Round(time.Second); pause != 30*time.Second {
 				t.Errorf("a pause of %v", pause)
 			}
 		}
@@ -159,7 +179,7 @@ func TestFailedDeleteDoesNotPauseStop(t *testing.T) {
 
 func TestStopIsCalledOnceAtATime(t *testing.T) {
 	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
-		s.takes = 10 * time.Second
+		s.delay(10 * time.Second)
 		if !m.Stop() || m.Stop() {
 			t.Error("a second Stop while the first runs")
 		}
@@ -176,16 +196,14 @@ func TestStopIsCalledOnceAtATime(t *testing.T) {
 
 func TestStopDoesNotWaitForGet(t *testing.T) {
 	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
-		s.mu.Lock()
-		s.takes = time.Hour
-		s.mu.Unlock()
+		s.delay(time.Hour)
 		<-time.After(2 * time.Minute) // a Get hangs
 		if !m.Stop() {
 			t.Error("Stop was not called")
 		}
 		<-time.After(time.Second)
-		if !slices.Contains(s.calls, "stop") {
-			t.Errorf("calls %v", s.calls)
+		if !slices.Contains(s.called(), "stop") {
+			t.Errorf("calls %v", s.called())
 		}
 	})
 }
@@ -214,14 +232,14 @@ func TestDeletedOnceProviderTookTheRequest(t *testing.T) {
 		m.Delete()
 		<-time.After(time.Second / 2)
 		if !m.View().Deleted {
-			t.Errorf("%+v, calls %v", m.View(), s.calls)
+			t.Errorf("%+v, calls %v", m.View(), s.called())
 		}
 	})
 }
 
 func TestAnswersBeforeResetProveNothing(t *testing.T) {
 	run(t, instances.Off, true, func(t *testing.T, s *script, m *Machine) {
-		s.takes = 5 * time.Second
+		s.delay(5 * time.Second)
 		<-time.After(4 * time.Second) // the second Get is in flight
 		m.Reset()
 		<-time.After(4 * time.Second)
@@ -238,10 +256,10 @@ func TestAnswersBeforeResetProveNothing(t *testing.T) {
 func TestEndedMachineIsNotAsked(t *testing.T) {
 	run(t, instances.Running, false, func(t *testing.T, s *script, m *Machine) {
 		m.End()
-		asked := len(s.calls)
+		asked := len(s.called())
 		<-time.After(time.Hour)
-		if len(s.calls) != asked || m.Stop() {
-			t.Errorf("calls %v", s.calls)
+		if len(s.called()) != asked || m.Stop() {
+			t.Errorf("calls %v", s.called())
 		}
 	})
 }
@@ -252,7 +270,7 @@ func TestDeletedMachineIsGoneAtOnce(t *testing.T) {
 		m.Delete()
 		<-time.After(time.Second / 2)
 		if v := m.View(); v.State != instances.Gone || !v.Deleted {
-			t.Errorf("%+v, calls %v", v, s.calls)
+			t.Errorf("%+v, calls %v", v, s.called())
 		}
 	})
 }
