@@ -124,6 +124,7 @@ func (w *world) start(ctx context.Context, running *sync.WaitGroup) *world {
 			}
 		}
 	})
+	synctest.Wait() // the fake API server has no versions: it loses what ends between a list and its watch
 	return w
 }
 
