@@ -95,8 +95,8 @@ func (c *Controller) executeBeside(n *v1.Node, t *nodeTermination, o *observatio
 	}
 }
 
-// live reads the Node, and returns an error unless it is still the one that was observed: with its UID, being deleted
-// if it was, with our finalizer and its providerID.
+// live reads the Node. It returns an error if the UID, the providerID or our finalizer is not as observed, or if the Node
+// is being deleted now and was not, or the other way round.
 func (c *Controller) live(ctx context.Context, n *v1.Node) (*v1.Node, error) {
 	if err := c.isLeading(); err != nil {
 		return nil, err

@@ -237,8 +237,8 @@ func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermina
 	return nil
 }
 
-// drain has the pods ended. Before pods of a machine that is off are removed, and again before those that come later,
-// the Node must be the one that was deleted, and its kubelet silent: a pod that runs would write beside its successor.
+// drain ends the pods of the node. Before it removes pods of a machine that is off, and before it removes pods that came
+// later, it reads the Node live, by UID, and the Lease: a pod that runs would write beside its replacement.
 func (c *Controller) drain(ctx context.Context, n *v1.Node, t *nodeTermination,
 	view drain.View) (drain.Result, error) {
 	removes := view.Drain && view.Proven

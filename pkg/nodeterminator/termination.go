@@ -156,7 +156,7 @@ func (c *Controller) conclude(t *nodeTermination) {
 	c.reports.finish(t.report)
 }
 
-// instanceOf returns what a provider is told about the node.
+// instanceOf returns the instance of the node, as calls of the provider name it.
 func instanceOf(n *v1.Node) instances.Instance {
 	i := instances.Instance{ProviderID: n.Spec.ProviderID, Node: n.Name, NodeUID: n.UID}
 	for _, address := range n.Status.Addresses {

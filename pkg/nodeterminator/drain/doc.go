@@ -6,7 +6,7 @@
 //
 //   - Evictions, before L. At most one of each budget is in flight, over all nodes, the earliest L first. What the
 //     watch of budgets shows is not asked for: a budget without room is tried when it gets room, and each 30 s.
-//   - Forced requests: deletions from L, the one that shortens a Terminating pod, and removals after the proof. They
+//   - Forced requests: deletions from L, the second deletion of a Terminating pod, and removals after the proof. They
 //     never wait for evictions, and an API server that asks for a pause pauses evictions only.
 //
 // How an answer to an eviction is read:

@@ -113,7 +113,7 @@ func TestUnreachableServerIsAskedEachSecond(t *testing.T) {
 	})
 }
 
-// client-go repeats a 429 with Retry-After by itself, unless it is told not to.
+// By default client-go repeats a request after a 429 with Retry-After.
 func TestBlockedEvictionIsNotRepeatedByClient(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
 		w.script(refusing("POST", func() *answer {

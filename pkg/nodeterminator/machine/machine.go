@@ -95,7 +95,7 @@ func (m *Machine) View() View {
 	return m.view
 }
 
-// Instance returns what is told to the provider.
+// Instance returns the instance that each call names.
 func (m *Machine) Instance() instances.Instance { return m.instance }
 
 // Reset forgets all answers: the kubelet of the machine lives.

@@ -6,7 +6,7 @@ import "github.com/exeunt-io/exeunt/internal/enum"
 type Owner int
 
 const (
-	// Unserved: nobody asked us to. The node has no label, an invalid one, or is part of the control plane.
+	// Unserved: node-terminator does not end the node. It has no label, an invalid one, or is part of the control plane.
 	Unserved Owner = iota
 	// Ours: the node has the label.
 	Ours

@@ -121,7 +121,8 @@ func (w *terminations) awaitEnd(t *testing.T, m *machine, uid types.UID) (report
 	return report
 }
 
-// isGone returns an error unless the object of a read, which is the one that is meant or not, is gone.
+// isGone takes the answer to a read of an object, and whether its UID is that of before. It returns an error while the
+// object of before exists.
 func isGone(same bool, err error) error {
 	if apierrors.IsNotFound(err) || err == nil && !same {
 		return nil
