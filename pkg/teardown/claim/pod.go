@@ -1,0 +1,29 @@
+package claim
+
+// PodState is what the decision about a pod that uses claims rests on.
+type PodState struct {
+	// Deleting: it has a deletionTimestamp, or its namespace has.
+	Deleting bool
+	// Mirror: the kubelet runs it from a file, and makes it again.
+	Mirror bool
+	// Unmarked: it uses a kept volume that is not marked yet.
+	Unmarked bool
+	// Open: the wave of its claims has begun.
+	Open bool
+}
+
+// DecidePod returns what happens to a pod that uses claims. It is total and pure. The deletion of a pod deletes its
+// ephemeral claims, so kept volumes are marked before.
+func DecidePod(s PodState) Decision {
+	switch {
+	case s.Deleting:
+		return Decision{Wait, PodTerminating}
+	case s.Mirror:
+		return Decision{Leave, MirrorPod}
+	case s.Unmarked:
+		return Decision{Wait, KeepingVolume}
+	case !s.Open:
+		return Decision{Wait, WaveClosed}
+	}
+	return Decision{Delete, UsesClaims}
+}

@@ -1,0 +1,154 @@
+package teardown
+
+import "time"
+
+// Kind is the kind of an external resource.
+type Kind string
+
+// The kinds of items.
+const (
+	Volume       Kind = "Volume"
+	Snapshot     Kind = "Snapshot"
+	LoadBalancer Kind = "LoadBalancer"
+	Ingress      Kind = "Ingress"
+	Gateway      Kind = "Gateway"
+	Participant  Kind = "Participant"
+)
+
+// Plan is what is to happen to an item.
+type Plan string
+
+// The two plans.
+const (
+	PlanDelete Plan = "delete"
+	PlanKeep   Plan = "keep"
+)
+
+// Fate is what became of an item.
+type Fate string
+
+const (
+	// Planned: nothing happened yet.
+	Planned Fate = "planned"
+	// Gone: it is gone.
+	Gone Fate = "gone"
+	// Kept: it was left as it was, and is named.
+	Kept Fate = "kept"
+	// Remains: it was to be deleted, and is still there.
+	Remains Fate = "remains"
+	// Unknown: nothing shows whether it is there.
+	Unknown Fate = "unknown"
+)
+
+// Evidence is what shows that an external resource is gone.
+type Evidence string
+
+const (
+	// ByFinalizer: its controller holds the object until the resource is gone.
+	ByFinalizer Evidence = "finalizer"
+	// NoEvidence: the object goes before the resource, or without it.
+	NoEvidence Evidence = "none"
+)
+
+// Object names an object of the cluster.
+type Object struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+}
+
+// Blocker is why an item remains, as "exeunt why" says it.
+type Blocker struct {
+	Reason  string `json:"reason"`
+	Verdict string `json:"verdict"`
+	Message string `json:"message"`
+	// Next is the command that helps, if there is one.
+	Next string `json:"next,omitempty"`
+}
+
+// Item is one external resource, or a participant.
+type Item struct {
+	Kind   Kind   `json:"kind"`
+	Object Object `json:"object"`
+	// ExternalID is the volume handle, the address, or the handle of the snapshot.
+	ExternalID string `json:"externalID"`
+	Driver     string `json:"driver,omitempty"`
+	// Size is the capacity in bytes.
+	Size int64 `json:"size,omitempty"`
+	// Created is when the object was created, for its age.
+	Created  time.Time `json:"created"`
+	Plan     Plan      `json:"plan"`
+	Reason   string    `json:"reason"`
+	Fate     Fate      `json:"fate"`
+	Evidence Evidence  `json:"evidence"`
+	Blockers []Blocker `json:"blockers"`
+}
+
+// Cluster says which cluster was read.
+type Cluster struct {
+	// ID is the UID of namespace kube-system.
+	ID      string `json:"id"`
+	Server  string `json:"server"`
+	Version string `json:"version"`
+	Nodes   int    `json:"nodes"`
+}
+
+// Problem is what refuses, or what a person should know, with the next command.
+type Problem struct {
+	Reason string `json:"reason"`
+	Text   string `json:"text"`
+	Next   string `json:"next,omitempty"`
+	// Refuses: the teardown does not start while the problem is there.
+	Refuses bool `json:"refuses"`
+}
+
+// Totals counts the items of a kind, and their bytes.
+type Totals struct {
+	Delete  int   `json:"delete"`
+	Keep    int   `json:"keep"`
+	Gone    int   `json:"gone"`
+	Remains int   `json:"remains"`
+	Unknown int   `json:"unknown"`
+	Bytes   int64 `json:"bytes"`
+}
+
+// Document is the plan and the report of a teardown, the output of "exeunt teardown -o json".
+type Document struct {
+	Cluster  Cluster    `json:"cluster"`
+	Phase    Phase      `json:"phase"`
+	Reason   Reason     `json:"reason"`
+	Started  *time.Time `json:"started"`
+	Deadline *time.Time `json:"deadline"`
+	Ended    *time.Time `json:"ended"`
+	Items    []Item     `json:"items"`
+	// Totals are by kind.
+	Totals   map[Kind]Totals `json:"totals"`
+	Problems []Problem       `json:"problems"`
+	// Incomplete are the sentences that say what could not be read.
+	Incomplete []string `json:"incomplete"`
+}
+
+// Count sets the totals from the items.
+func (d *Document) Count() {
+	d.Totals = map[Kind]Totals{}
+	for i := range d.Items {
+		item, t := &d.Items[i], d.Totals[d.Items[i].Kind]
+		if item.Plan == PlanKeep {
+			t.Keep++
+		} else {
+			t.Delete++
+		}
+		switch item.Fate {
+		case Gone:
+			t.Gone++
+		case Remains:
+			t.Remains++
+		case Unknown:
+			t.Unknown++
+		case Planned, Kept:
+		}
+		t.Bytes += item.Size
+		d.Totals[item.Kind] = t
+	}
+}
