@@ -1,7 +1,16 @@
 package teardown
 
-// Decide returns the next step of a teardown. It is total and pure. Objects are deleted by one case only.
+// Decide returns the next step of a teardown. It is total and pure. Objects are deleted by one case only, and nothing is
+// written but after a live read: the cache may not show yet that a person has stopped the teardown.
 func Decide(s State) Decision {
+	next := decide(s)
+	if next.Action != Wait && next.Action != End && !s.Confirmed {
+		next.Action = Confirm
+	}
+	return next
+}
+
+func decide(s State) Decision {
 	switch {
 	case s.OtherCluster:
 		// A DNS name moved to another cluster in the middle of a run. Nothing of that one is touched, not even a status.
@@ -14,6 +23,8 @@ func Decide(s State) Decision {
 		return Decision{NoPhase, End, NotCompleted}
 	case !s.Deleting:
 		return decideLive(s)
+	case !s.Held && s.complete():
+		return Decision{Complete, End, Completed} // a finalizer of others, such as that of the foreground deletion, is left
 	}
 	if reason := stopped(s); reason != "" {
 		return decideStopped(s, reason)
@@ -21,8 +32,12 @@ func Decide(s State) Decision {
 	if !s.Leading {
 		return Decision{phaseOf(s), Wait, NotLeading}
 	}
-	if !s.Started {
-		return decidePreparing(s)
+	next, prepared := prepare(s)
+	switch {
+	case !prepared:
+		return next
+	case !s.Started:
+		return Decision{Preparing, Start, Starting}
 	}
 	return decideStarted(s)
 }
@@ -60,16 +75,23 @@ func stopped(s State) Reason {
 		return NotConfirmed
 	case s.Restored:
 		return Paused
-	case !s.Started && s.Readiness == Unready:
+	case !s.proven() && s.Readiness == Unready:
 		return NotReady
 	}
 	return ""
 }
 
-// complete reports whether nothing but our finalizer is left.
-func (s State) complete() bool { return s.Started && s.Work == Finished && s.Recorded }
+// proven reports whether the teardown was started after all checks. A condition that was written by hand has no plan.
+func (s State) proven() bool { return s.Started && s.Planned }
 
-// decideStopped deletes nothing. Before Started the cluster lives on, and needs its new volumes.
+// left reports whether something is left to delete.
+func (s State) left() bool { return s.Work == Ready || s.Work == Awaited }
+
+// complete reports whether everything was gone, and nothing came back since.
+func (s State) complete() bool { return s.Started && s.Recorded && !s.left() }
+
+// decideStopped deletes nothing. Before Started the cluster lives on, and needs its new volumes. After Started the freeze
+// stays: without it the owners of deleted volumes would fill new, empty ones.
 func decideStopped(s State, reason Reason) Decision {
 	if !s.Started && s.Freeze != NoFreeze && s.Leading {
 		return Decision{Stopped, Unfreeze, reason}
@@ -84,58 +106,41 @@ func phaseOf(s State) Phase {
 	return Preparing
 }
 
-// decidePreparing writes the freeze, the plan and the kept volumes, in this order: what is listed before the freeze is
-// in force is not all that there will be.
-func decidePreparing(s State) Decision {
+// prepare returns the next step towards the start: the freeze, the plan and the kept volumes, in this order. What is
+// listed before the freeze is in force is not all that there will be. After the start each may be missing again.
+func prepare(s State) (next Decision, prepared bool) {
+	phase := phaseOf(s)
 	switch {
-	case s.Readiness == Unchecked:
-		return Decision{Preparing, Wait, Checking}
-	case !s.Confirmed:
-		return Decision{Preparing, Confirm, Starting}
+	case !s.proven() && s.Readiness == Unchecked:
+		return Decision{phase, Wait, Checking}, false
 	case s.Freeze == NoFreeze:
-		return Decision{Preparing, WriteFreeze, FreezeMissing}
+		return Decision{phase, WriteFreeze, FreezeMissing}, false
 	case s.Freeze == Written:
-		return Decision{Preparing, Wait, FreezePending}
-	case s.Work == Unlisted:
-		return Decision{Preparing, Wait, Unreadable}
+		return Decision{phase, Wait, FreezePending}, false
+	case !s.Planned && s.Work == Unlisted:
+		return Decision{phase, Wait, Unreadable}, false
 	case !s.Planned:
-		return Decision{Preparing, SavePlan, Planning}
+		return Decision{phase, SavePlan, Planning}, false
 	case !s.Kept:
-		return Decision{Preparing, Keep, Keeping}
+		return Decision{phase, Keep, Keeping}, false
 	}
-	return Decision{Preparing, Start, Starting}
+	return Decision{phase, Wait, Unreadable}, s.Work != Unlisted
 }
 
-// decideStarted deletes what is to be deleted. A volume that appears late is kept before anything else is deleted.
+// decideStarted deletes what is to be deleted.
 func decideStarted(s State) Decision {
 	switch {
-	case !s.Confirmed:
-		return Decision{TearingDown, Confirm, Deleting}
-	case s.Freeze == NoFreeze:
-		return Decision{TearingDown, WriteFreeze, FreezeMissing}
-	case s.Freeze == Written:
-		return Decision{TearingDown, Wait, FreezePending}
-	case !s.Kept:
-		return Decision{TearingDown, Keep, Keeping}
-	}
-	switch s.Work {
-	case Ready:
+	case s.left() && s.Recorded:
+		// The record must not say Complete while something is left: an Alive that is gone would be taken for a success.
+		return Decision{TearingDown, Record, Deleting}
+	case s.Work == Ready:
 		return Decision{TearingDown, Delete, Deleting}
-	case Awaited:
+	case s.Work == Awaited:
 		return Decision{TearingDown, Wait, Remaining}
-	case Quiet:
+	case s.Work != Finished:
 		return Decision{TearingDown, Recheck, Settling}
-	case Finished:
-		return decideFinished(s)
-	default: // what is not seen is not gone
-		return Decision{TearingDown, Wait, Unreadable}
-	}
-}
-
-// decideFinished removes our finalizer last: an Alive that is gone was complete.
-func decideFinished(s State) Decision {
-	if !s.Recorded {
+	case !s.Recorded:
 		return Decision{Complete, Record, Completed}
 	}
-	return Decision{Complete, Release, Completed}
+	return Decision{Complete, Release, Completed} // last: an Alive that is gone was complete
 }

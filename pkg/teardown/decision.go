@@ -10,7 +10,7 @@ const (
 	Wait Action = iota
 	// End ends the run: Alive is gone, or the cluster is another one.
 	End
-	// Confirm reads kube-system and Alive live.
+	// Confirm reads kube-system and Alive live, and before the start the CRD of Alive: the next decision has what they say.
 	Confirm
 	// WriteFreeze writes the policy that keeps new disks and load balancers away.
 	WriteFreeze
@@ -26,7 +26,7 @@ const (
 	Delete
 	// Recheck reads all lists again.
 	Recheck
-	// Record writes that the teardown is complete.
+	// Record writes the phase into the record: Complete, or TearingDown if something was found after that.
 	Record
 	// Release removes our finalizer.
 	Release
@@ -34,8 +34,8 @@ const (
 
 // String returns the name of the value.
 func (a Action) String() string {
-	return enum.Name(a, "Wait", "End", "Confirm", "WriteFreeze", "Unfreeze", "SavePlan", "Keep", "Start", "Delete", "Recheck",
-		"Record", "Release")
+	return enum.Name(a, "Wait", "End", "Confirm", "WriteFreeze", "Unfreeze", "SavePlan", "Keep", "Start", "Delete",
+		"Recheck", "Record", "Release")
 }
 
 // Phase is the phase in the status of Alive, "" if nothing is to be written.

@@ -99,15 +99,15 @@ type State struct {
 	Protected bool
 	// Word is the person's permission.
 	Word Word
-	// Undefined: the CRD of Alive is being deleted.
+	// Undefined: the CRD of Alive is being deleted. It is read before the start: its deletion deletes Alive, unasked.
 	Undefined bool
 	// Restored: it was started, and when we took over, the renewal of the Lease and the word were older than ten minutes.
 	Restored bool
-	// Readiness is of before the start.
+	// Readiness counts until the teardown is started, and again while no plan is saved.
 	Readiness Readiness
 	// Freeze is what keeps new disks away.
 	Freeze Freeze
-	// Planned: the plan is saved.
+	// Planned: the plan of this Alive is saved, by its UID.
 	Planned bool
 	// Kept: each kept volume has the label and the policy Retain.
 	Kept bool
@@ -115,7 +115,7 @@ type State struct {
 	Started bool
 	// Work is what is left.
 	Work Work
-	// Recorded: the record says Complete.
+	// Recorded: the record of this Alive, by its UID, says Complete.
 	Recorded bool
 	// Leading: we hold the Lease beyond the margin.
 	Leading bool
