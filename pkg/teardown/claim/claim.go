@@ -147,7 +147,7 @@ func Decide(s State) Decision {
 	case s.Phase == Lost:
 		return Decision{Leave, LostClaim}
 	case s.Preserved: // also a bound claim whose volume is not seen: the volume would have its label
-		return Decision{Leave, Preserved}
+		return decidePreserved(s)
 	case s.Ephemeral:
 		return Decision{Wait, GoesWithPod}
 	case !s.Open:
@@ -158,6 +158,17 @@ func Decide(s State) Decision {
 		return decideBound(s)
 	}
 	return decidePending(s)
+}
+
+// decidePreserved awaits the volume of a requested claim: a volume that is made after the end would be named nowhere.
+func decidePreserved(s State) Decision {
+	switch {
+	case s.Phase == Pending && s.Request == Open:
+		return Decision{Wait, ProvisioningRequested}
+	case s.Phase == Pending && s.Request == Unanswered:
+		return Decision{Leave, OutcomeUnknown}
+	}
+	return Decision{Leave, Preserved}
 }
 
 // decideBound deletes a claim only by a live read of its volume: a user may have set the policy Retain since.
