@@ -7,9 +7,9 @@
 
 BIN := $(CURDIR)/bin
 PROGRAMS := pv-controller provisioner garbage-collector node-terminator csimock exeunt
-MODULES := . pkg/graceful cmd/kube-apiserver test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner test/upstream/e2e tools tools/promtool tools/release tools/krew
+MODULES := . pkg/graceful cmd/kube-apiserver test/cloud test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner test/upstream/external-snapshotter test/upstream/e2e tools tools/promtool tools/release tools/krew
 # The modules that hold Go files of ours.
-LINTED := . pkg/graceful test/controlplane test/manifests test/node tools/release
+LINTED := . pkg/graceful test/cloud test/controlplane test/manifests test/node tools/release
 
 # All binaries and tests are static and built alike, and the modules require the same versions, so that
 # each package is compiled once; only the race detector needs its own. grpcnotrace leaves out gRPC's tracing
