@@ -45,8 +45,14 @@ func (c *Cluster) StartCloud(ctx context.Context, nodes int, flags ...string) (*
 // StartNodeLoops starts kube-controller-manager with all its loops. Nodes that are silent for 10 s are not ready,
 // unless flags say otherwise.
 func (c *Cluster) StartNodeLoops(ctx context.Context, flags ...string) (*Process, error) {
-	process, err := c.Plane.StartControllerManager(ctx, "*", Controller{Args: append([]string{"--secure-port=0", noQPS,
-		noBurst, "--node-monitor-grace-period=10s", "--node-monitor-period=1s"}, flags...)})
+	return c.startManager(ctx, "*", append([]string{"--node-monitor-grace-period=10s", "--node-monitor-period=1s"},
+		flags...)...)
+}
+
+// startManager starts kube-controller-manager with these loops, and without a limit of its requests.
+func (c *Cluster) startManager(ctx context.Context, loops string, flags ...string) (*Process, error) {
+	process, err := c.Plane.StartControllerManager(ctx, loops, Controller{
+		Args: append([]string{"--secure-port=0", noQPS, noBurst}, flags...)})
 	if err == nil { // after SIGTERM its exit status is 1
 		c.add(process, func(context.Context) error { return process.Kill() })
 	}

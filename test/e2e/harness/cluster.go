@@ -47,6 +47,9 @@ type Setup struct {
 	DriverFlags, ControllerFlags, ProvisionerFlags string
 	// Machines is the number of machines of a cloud, with kube-controller-manager and all its loops, see JoinCloud.
 	Machines int
+	// Teardown adds what a cluster has that goes away: the loops of kube-controller-manager for workloads, or all with
+	// UpstreamLoops, and load balancers.
+	Teardown bool
 	// MachineFlags and LoopFlags are further flags of cloudmock and of this kube-controller-manager.
 	MachineFlags, LoopFlags string
 }
@@ -57,7 +60,9 @@ type Cluster struct {
 	Driver      *sandbox.Driver
 	Provisioner *sandbox.Process
 	Client      kubernetes.Interface
-	Dir         string
+	// Balancers are the load balancers of a setup with Teardown.
+	Balancers *sandbox.Balancers
+	Dir       string
 
 	sandbox *sandbox.Cluster
 	cloud   *Cloud // nil without machines
@@ -104,10 +109,8 @@ func startCluster(ctx context.Context, how Setup) (c *Cluster, err error) {
 			return c, err
 		}
 	}
-	if how.Machines > 0 {
-		if err = c.startCloud(ctx, how); err != nil {
-			return c, err
-		}
+	if err = c.startSurroundings(ctx, how); err != nil {
+		return c, err
 	}
 	return c, c.createClasses(ctx)
 }
@@ -127,6 +130,8 @@ func (c *Cluster) StartPrograms(ctx context.Context, how Setup) (err error) {
 	}
 	controllers := []sandbox.Controller{{HonorReclaimPolicy: !how.GateOff, Args: strings.Fields(how.ControllerFlags)}}
 	switch {
+	case how.UpstreamLoops && how.Teardown:
+		controllers = nil // all loops run
 	case how.UpstreamLoops:
 		controllers = []sandbox.Controller{{}}
 	case how.LeaderElection:
@@ -148,6 +153,23 @@ func (c *Cluster) StartPrograms(ctx context.Context, how Setup) (err error) {
 		sidecar = sandbox.Controller{}
 	}
 	c.Provisioner, err = c.sandbox.StartProvisioner(ctx, how.UpstreamSidecar, c.Driver, sidecar)
+	return err
+}
+
+// startSurroundings starts what a setup with Machines or Teardown adds.
+func (c *Cluster) startSurroundings(ctx context.Context, how Setup) (err error) {
+	if how.Machines > 0 {
+		if err := c.startCloud(ctx, how); err != nil {
+			return err
+		}
+	}
+	if !how.Teardown {
+		return nil
+	}
+	if _, err = c.sandbox.StartTeardownLoops(ctx, how.UpstreamLoops); err != nil {
+		return err
+	}
+	c.Balancers, err = c.sandbox.StartCloudController(ctx)
 	return err
 }
 

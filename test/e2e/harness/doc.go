@@ -18,6 +18,7 @@
 //   - faults: every CSI fault in every call, with crashes in between
 //   - differential: scenarios as data, compared with kube-controller-manager
 //   - nodes: machines of test/cloudmock as nodes, with all loops of kube-controller-manager
+//   - teardown: what goes away with a cluster
 //   - modelserver: the API server of the models, compared with a real one
 //   - upstream: our programs beside upstream's, and the way there and back
 //
