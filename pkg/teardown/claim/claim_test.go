@@ -54,6 +54,8 @@ func TestDecide(t *testing.T) {
 		"#04 label, unrequested":       {preserved(Unrequested), Decision{Leave, Preserved}},
 		"#04 label, requested":         {preserved(Open), Decision{Wait, ProvisioningRequested}},
 		"#04 label, no answer":         {preserved(Unanswered), Decision{Leave, OutcomeUnknown}},
+		"#04 label, bound":             {bound(NoVolume, func(s *State) { s.Preserved, s.Request = true, Open }), Decision{Leave, Preserved}},
+		"#04 label, bound at last":     {bound(NoVolume, func(s *State) { s.Preserved, s.Request = true, Unanswered }), Decision{Leave, Preserved}},
 		"#22 deleted":                  {bound(Confirmed, func(s *State) { s.Deleting = true }), Decision{Wait, Terminating}},
 		"#22 deleted, its volume kept": {bound(Kept, func(s *State) { s.Deleting = true }), Decision{Wait, Terminating}},
 	} {

@@ -87,7 +87,7 @@ func checkEquivalents(t *testing.T, result *result) {
 
 func TestEveryDefectHasItsOwnName(t *testing.T) {
 	names := map[string]bool{}
-	for _, d := range defects {
+	for _, d := range slices.Concat(defects, garbageDefects, teardownDefects) {
 		if names[d.name] || d.name == "" || d.what == "" {
 			t.Errorf("the defect %q has no name or text of its own", d.name)
 		}
