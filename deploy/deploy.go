@@ -46,6 +46,30 @@ const NodeTerminatorAccount = "node-terminator"
 //go:embed viewer/rbac.yaml
 var Viewer embed.FS
 
+// Alive are the kind Alive and its guards, which "exeunt teardown --confirm" applies where they are missing.
+//
+//go:embed alive/namespace.yaml alive/crd.yaml alive/policy.yaml
+var Alive embed.FS
+
+// AliveRights are the rights of alive-controller, of participants and of the runner of a teardown. Nobody has the last.
+//
+//go:embed alive/rbac.yaml alive/serving-rbac.yaml
+var AliveRights embed.FS
+
+// AliveArmed gives alive-controller the rights of the runner.
+//
+//go:embed alive/armed/binding.yaml
+var AliveArmed embed.FS
+
+// Freeze is the policy that the runner of a teardown writes, and its binding. The runner puts the namespaces of unopened
+// waves into its first variable.
+//
+//go:embed alive/freeze.yaml
+var Freeze []byte
+
+// AliveController is the service account of alive-controller.
+const AliveController = "alive-controller"
+
 // Drivers is the ConfigMap that lists the drivers for the admission policy.
 const Drivers = "exeunt-drivers"
 
