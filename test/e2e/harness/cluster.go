@@ -48,7 +48,7 @@ type Setup struct {
 	// Machines is the number of machines of a cloud, with kube-controller-manager and all its loops, see JoinCloud.
 	Machines int
 	// Teardown adds what a cluster has that goes away: the loops of kube-controller-manager for workloads, or all with
-	// UpstreamLoops, and load balancers.
+	// UpstreamLoops, load balancers, snapshots, and kubelets that end pods (but those of nodes named DeadNode...).
 	Teardown bool
 	// MachineFlags and LoopFlags are further flags of cloudmock and of this kube-controller-manager.
 	MachineFlags, LoopFlags string
@@ -66,6 +66,8 @@ type Cluster struct {
 
 	sandbox *sandbox.Cluster
 	cloud   *Cloud // nil without machines
+	// kubelets ends what acts as kubelets, nil for nothing.
+	kubelets func() error
 	// restarts: an API server that begins refuses what it does not know the rights for yet.
 	restarts bool
 }
@@ -156,23 +158,6 @@ func (c *Cluster) StartPrograms(ctx context.Context, how Setup) (err error) {
 	return err
 }
 
-// startSurroundings starts what a setup with Machines or Teardown adds.
-func (c *Cluster) startSurroundings(ctx context.Context, how Setup) (err error) {
-	if how.Machines > 0 {
-		if err := c.startCloud(ctx, how); err != nil {
-			return err
-		}
-	}
-	if !how.Teardown {
-		return nil
-	}
-	if _, err = c.sandbox.StartTeardownLoops(ctx, how.UpstreamLoops); err != nil {
-		return err
-	}
-	c.Balancers, err = c.sandbox.StartCloudController(ctx)
-	return err
-}
-
 func replicas(how Setup) []sandbox.Controller {
 	args := []string{"--leader-elect=true"}
 	if how.ShortLease {
@@ -246,9 +231,13 @@ func (c *Cluster) halt() error {
 	if c.sandbox == nil {
 		return nil
 	}
+	var err error
+	if c.kubelets != nil {
+		err = c.kubelets()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
-	return c.sandbox.Stop(ctx)
+	return errors.Join(err, c.sandbox.Stop(ctx))
 }
 
 // GrantUpstream gives upstream's programs the rights that its own manifests grant.

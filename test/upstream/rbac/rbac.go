@@ -3,7 +3,11 @@ package rbac
 
 import "embed"
 
-// Manifests are the YAML files of this folder.
-//
-//go:embed *.yaml
-var Manifests embed.FS
+// Manifests are the rights of kube-controller-manager and csi-provisioner, Snapshots those of snapshot-controller and
+// csi-snapshotter.
+var (
+	//go:embed *.yaml
+	Manifests embed.FS
+	//go:embed snapshots
+	Snapshots embed.FS
+)
