@@ -85,3 +85,21 @@ func (f sandboxFlags) startCloud(ctx context.Context, streams genericiooptions.I
 	}
 	return cluster, cloud.EventLog(), nil
 }
+
+// balancerHint are commands to copy into a terminal, for --cloud. Its verb stands for the file with the load balancers.
+const balancerHint = `
+kubectl create service loadbalancer web --tcp=80
+kubectl get service web   # repeat until it has an address
+cat %s                    # a line for each load balancer
+kubectl delete service web
+`
+
+// errBalancerFlags: only the cluster with csimock has load balancers.
+var errBalancerFlags = errors.New("--cloud adds to the cluster with csimock: leave out --cloud-nodes, --node and " +
+	"--graceful-deletion")
+
+// startBalancers starts load balancers and snapshots, and returns what can be tried with them.
+func startBalancers(ctx context.Context, cluster *demo.Cluster) (hint string, err error) {
+	state, err := cluster.StartBalancersAndSnapshots(ctx)
+	return fmt.Sprintf(balancerHint, state), err
+}

@@ -47,6 +47,8 @@ var wrongCommandLines = map[string]struct {
 		"--graceful-deletion runs no volumes and no node: leave out --faults, --feature-gates and --node"},
 	"simulated nodes and volumes": {[]string{"--cloud-nodes=3", "--faults=f"},
 		"--cloud-nodes runs no csimock and no real node: leave out --faults, --feature-gates, --node and --graceful-deletion"},
+	"load balancers without csimock": {[]string{"--cloud", "--cloud-nodes=3"},
+		"--cloud adds to the cluster with csimock: leave out --cloud-nodes, --node and --graceful-deletion"},
 	"no simulated node": {[]string{"--cloud-nodes=0"}, "--cloud-nodes must be at least 1"},
 	"no programs for simulated nodes": {[]string{"--cloud-nodes=3", "--bin-dir=/none"},
 		"find node-terminator: there is no such program in /none, run `make build` first"},

@@ -27,7 +27,7 @@ import (
 const startTimeout = 2 * time.Minute
 
 // hint are commands to copy into a terminal. Its verbs stand for the addresses of both
-// controllers, the class and the call log.
+// controllers, the class, the call log, and what more can be tried.
 const hint = `The cluster has a control plane, pv-controller, provisioner, a mock CSI driver and the admission policy; it has no nodes.
 Metrics: curl -k https://%s/metrics   # pv-controller
          curl http://%s/metrics       # provisioner
@@ -46,7 +46,7 @@ kubectl get pv,pvc        # repeat until the claim is Bound
 kubectl delete pv --wait=false "$(kubectl get pvc mine -o jsonpath={.spec.volumeName})"
 kubectl delete pvc mine   # the PV first, then its claim
 grep DeleteVolume %s
-
+%s
 Ctrl-C stops everything and removes it.
 `
 
@@ -58,6 +58,9 @@ the root user, and programs that "make node" builds in a clone of the repository
 With --graceful-deletion it runs kube-apiserver of Exeunt, which gives custom resources the grace period
 of kubectl delete, and two controllers that honor it. That needs Linux, and "make apiserver".
 
+With --cloud it also has load balancers, snapshots, and the loops of kube-controller-manager for workloads.
+That needs "make build-upstream".
+
 With --cloud-nodes=3 it runs simulated nodes with pods and a disk, and node-terminator, which ends the nodes
 that are deleted. That needs "make build-upstream".`
 
@@ -68,6 +71,8 @@ type sandboxFlags struct {
 	faults string
 	keep   bool
 	node   bool
+	// cloud: the cluster has load balancers and snapshots, too.
+	cloud bool
 	// graceful: the cluster is for custom resources with a grace period, and has no volumes.
 	graceful bool
 	// cloudNodes is the number of simulated nodes. With one the cluster has node-terminator, and no csimock.
@@ -85,6 +90,9 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if flags.cloud && (flags.node || flags.graceful || command.Flags().Changed("cloud-nodes")) {
+				return errBalancerFlags
+			}
 			if command.Flags().Changed("cloud-nodes") {
 				return flags.runCloud(command.Context(), streams)
 			}
@@ -106,6 +114,8 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	set.StringVar(&flags.faults, "faults", "",
 		"YAML or JSON file with a list of faults of the driver: method, volume, code, times, every, latency, hang, disconnect, after, response")
 	set.BoolVar(&flags.keep, "keep", false, "keep data and logs at the end, and print their directory")
+	set.BoolVar(&flags.cloud, "cloud", false,
+		"also run load balancers, snapshots, and kube-controller-manager's loops for workloads (after \"make build-upstream\")")
 	set.BoolVar(&flags.graceful, "graceful-deletion", false,
 		"run kube-apiserver of Exeunt and the controllers of examples/virtual-machine and examples/database instead of volumes")
 	set.IntVar(&flags.cloudNodes, "cloud-nodes", 0, "run this number of simulated nodes and node-terminator instead of volumes")
@@ -206,13 +216,13 @@ var errProgramEnded = errors.New("a program of the sandbox has ended, so all oth
 func (f sandboxFlags) run(ctx context.Context, streams genericiooptions.IOStreams, programs sandboxPrograms) error {
 	guarded, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	cluster, err := f.start(guarded, streams, programs,
+	cluster, more, err := f.start(guarded, streams, programs,
 		func(err error) { end(fmt.Errorf("%w: %w", errProgramEnded, err)) })
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(streams.Out, "export KUBECONFIG=%s\n", cluster.Kubeconfig())
-	fmt.Fprintf(streams.ErrOut, hint, programs.controller, programs.provisioner, demo.ClassName, cluster.CallLog())
+	fmt.Fprintf(streams.ErrOut, hint, programs.controller, programs.provisioner, demo.ClassName, cluster.CallLog(), more)
 	<-guarded.Done()
 	if cause := context.Cause(guarded); errors.Is(cause, errProgramEnded) {
 		return errors.Join(cause, cluster.Stop())
@@ -220,25 +230,30 @@ func (f sandboxFlags) run(ctx context.Context, streams genericiooptions.IOStream
 	return cluster.Stop()
 }
 
-// start starts the cluster and its programs. If ctx ends before, the error is the cause.
+// start starts the cluster and its programs, and returns what more can be tried. If ctx ends before, the error is the
+// cause.
 func (f sandboxFlags) start(ctx context.Context, streams genericiooptions.IOStreams, programs sandboxPrograms,
-	died func(error)) (*demo.Cluster, error) {
+	died func(error)) (cluster *demo.Cluster, more string, err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("the cluster was not ready within %s", startTimeout))
 	defer cancel()
-	cluster, err := demo.StartCluster(limited, demo.ClusterConfig{
+	cluster, err = demo.StartCluster(limited, demo.ClusterConfig{
 		Binaries: sandbox.Binaries{Dir: f.binDir},
 		Keep:     f.keep,
 		Progress: demo.Progress{Out: streams.ErrOut},
 		Died:     died,
 	})
 	if err != nil {
-		return nil, cmp.Or(context.Cause(ctx), err)
+		return nil, "", cmp.Or(context.Cause(ctx), err)
 	}
-	if err := fill(limited, streams, cluster, programs); err != nil {
-		return nil, errors.Join(cmp.Or(context.Cause(ctx), err), cluster.Stop())
+	err = fill(limited, streams, cluster, programs)
+	if err == nil && f.cloud {
+		more, err = startBalancers(limited, cluster)
 	}
-	return cluster, nil
+	if err != nil {
+		return nil, "", errors.Join(cmp.Or(context.Cause(ctx), err), cluster.Stop())
+	}
+	return cluster, more, nil
 }
 
 // fill starts the programs of the cluster, waits until they serve metrics, and creates its admission policy and its class.

@@ -10,7 +10,7 @@ import (
 
 // Whoever forgets to set KUBECONFIG in the other terminal works in a cluster with data.
 func TestHintNamesWhatItDeletes(t *testing.T) {
-	for line := range strings.Lines(hint + cloudHint) {
+	for line := range strings.Lines(hint + cloudHint + balancerHint) {
 		if strings.HasPrefix(line, "kubectl delete ") && strings.Contains(line, "--all") {
 			t.Errorf("in another cluster this deletes the volumes of everybody: %s", line)
 		}

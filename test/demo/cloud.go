@@ -76,6 +76,23 @@ func (c *Cluster) LabelNode(ctx context.Context, node string, labels map[string]
 	return nil
 }
 
+// StartBalancersAndSnapshots starts what a cluster has in a cloud beside volumes, once the driver runs, and the loops of
+// kube-controller-manager for workloads. It returns the file with a line for each load balancer.
+func (c *Cluster) StartBalancersAndSnapshots(ctx context.Context) (state string, err error) {
+	const what = "starting cloud-controller, snapshot-controller, csi-snapshotter and kube-controller-manager"
+	err = c.config.Progress.Do(ctx, what, func(ctx context.Context) error {
+		if _, err := c.sandbox.StartTeardownLoops(ctx, false); err != nil {
+			return err
+		}
+		balancers, err := c.sandbox.StartBalancersAndSnapshots(ctx, c.driver)
+		if err == nil {
+			state = balancers.State()
+		}
+		return err
+	})
+	return state, err
+}
+
 // CheckCloud returns an error if a program is missing that StartCloud starts.
 func CheckCloud(binaries sandbox.Binaries) error {
 	for _, name := range []string{"node-terminator", "cloudmock"} {

@@ -2,11 +2,7 @@ package harness
 
 import (
 	"context"
-	"fmt"
 	"strings"
-
-	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
@@ -15,7 +11,7 @@ import (
 const DeadNode = "dead"
 
 // startSurroundings starts what a setup with Machines or Teardown adds.
-func (c *Cluster) startSurroundings(ctx context.Context, how Setup) error {
+func (c *Cluster) startSurroundings(ctx context.Context, how Setup) (err error) {
 	if how.Machines > 0 {
 		if err := c.startCloud(ctx, how); err != nil {
 			return err
@@ -30,22 +26,8 @@ func (c *Cluster) startSurroundings(ctx context.Context, how Setup) error {
 		}
 		c.startKubelets()
 	}
-	return c.startServices(ctx)
-}
-
-// startServices starts load balancers and snapshots. Volumes of the driver need no attachment.
-func (c *Cluster) startServices(ctx context.Context) (err error) {
-	if c.Balancers, err = c.sandbox.StartCloudController(ctx); err != nil {
-		return err
-	}
-	_, err = c.Client.StorageV1().CSIDrivers().Create(ctx, &storagev1.CSIDriver{
-		ObjectMeta: metav1.ObjectMeta{Name: c.Driver.DriverName},
-		Spec:       storagev1.CSIDriverSpec{AttachRequired: new(bool)},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create CSI driver: %w", err)
-	}
-	return c.sandbox.StartSnapshots(ctx, c.Driver)
+	c.Balancers, err = c.sandbox.StartBalancersAndSnapshots(ctx, c.Driver)
+	return err
 }
 
 // startKubelets ends pods until the cluster stops.

@@ -2,6 +2,7 @@ package programs
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -102,4 +103,36 @@ func between(text, before, after string) string {
 	_, text, _ = strings.Cut(text, before)
 	text, _, _ = strings.Cut(text, after)
 	return text
+}
+
+func TestSandboxHasLoadBalancers(t *testing.T) {
+	t.Parallel()
+	r := startSandbox(t, "--cloud")
+	config, err := sandbox.LoadConfig(r.kubeconfig)
+	r.must(err)
+	client, err := kubernetes.NewForConfig(config)
+	r.must(err)
+	services := client.CoreV1().Services(metav1.NamespaceDefault)
+	_, err = services.Create(t.Context(), &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer, Ports: []v1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	r.must(err)
+	state := between(r.said, "\ncat ", " ")
+	s := &harness.Session{T: t, Ctx: t.Context(), Cluster: &harness.Cluster{}}
+	s.Until("the Service has its load balancer", func() bool {
+		lines, err := os.ReadFile(state)
+		r.must(err)
+		return strings.Contains(string(lines), `"service":"default/web"`)
+	})
+	r.must(services.Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	s.Until("the load balancer is gone", func() bool {
+		lines, err := os.ReadFile(state)
+		r.must(err)
+		return len(lines) == 0
+	})
+	r.must(r.command.Process.Signal(syscall.SIGINT))
+	if code, said := r.wait(); code != 0 || strings.Contains(said, "sandbox:") {
+		t.Errorf("exit code %d, said %q", code, said)
+	}
 }
