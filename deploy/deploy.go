@@ -46,12 +46,13 @@ const NodeTerminatorAccount = "node-terminator"
 //go:embed viewer/rbac.yaml
 var Viewer embed.FS
 
-// Alive are the kind Alive and its guards, which "exeunt teardown --confirm" applies where they are missing.
+// Alive are the kind Alive, its guards and the rights of participants, which "exeunt teardown --confirm" applies where they
+// are missing.
 //
-//go:embed alive/namespace.yaml alive/crd.yaml alive/policy.yaml
+//go:embed alive/namespace.yaml alive/crd.yaml alive/policy.yaml alive/participant.yaml
 var Alive embed.FS
 
-// AliveRights are the rights of alive-controller, of participants and of the runner of a teardown. Nobody has the last.
+// AliveRights are the rights of alive-controller, and those of the runner of a teardown, which nobody has.
 //
 //go:embed alive/rbac.yaml alive/serving-rbac.yaml
 var AliveRights embed.FS

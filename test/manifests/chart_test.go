@@ -177,7 +177,8 @@ func TestChartInstallsPriority(t *testing.T) {
 // Without values the chart installs nothing that an administrator did not ask for.
 func TestChartInstallsNoExtrasByDefault(t *testing.T) {
 	for _, object := range templated(t, values{}) {
-		if strings.Contains(object.GetName(), "garbage-collector") || strings.Contains(object.GetName(), "node-terminator") {
+		if strings.Contains(object.GetName(), "garbage-collector") || strings.Contains(object.GetName(), "node-terminator") ||
+			strings.Contains(object.GetName(), "alive") {
 			t.Errorf("the chart installs %s", nameOf(object))
 		}
 		if kind := object.GetKind(); slices.Contains([]string{"MutatingAdmissionPolicy", "ConfigMap", "PrometheusRule"},
@@ -201,9 +202,10 @@ func TestChartSetsWhatPodsNeed(t *testing.T) {
 		"provisioner":      values{"image": values{"digest": digest}, "deployment": pod(values{"enabled": true})},
 		"garbageCollector": pod(values{"enabled": true, "image": values{"digest": digest}}),
 		"nodeTerminator":   pod(values{"enabled": true, "image": values{"digest": digest}}),
+		"alive":            pod(values{"enabled": true, "image": values{"digest": digest}}),
 	})
 	for name, image := range map[string]string{"pv-controller": "pv-controller", "csimock": "provisioner",
-		"garbage-collector": "garbage-collector", "node-terminator": "node-terminator"} {
+		"garbage-collector": "garbage-collector", "node-terminator": "node-terminator", "alive-controller": "alive-controller"} {
 		object := find(t, objects, "Deployment", name)
 		annotations, _, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "annotations")
 		if annotations["example.com/scrape"] != "yes" {

@@ -11,12 +11,12 @@ import (
 
 // programs are our programs, by container name.
 var programs = map[string]string{"pv-controller": "pv-controller", "csi-provisioner": "provisioner",
-	"csimock": "csimock", "node-terminator": "node-terminator"}
+	"csimock": "csimock", "node-terminator": "node-terminator", "alive-controller": "alive-controller"}
 
 // Anyone can register a free domain, and an image from there would run with the rights of
 // our programs.
 func TestManifestsNameUnresolvableRegistry(t *testing.T) {
-	for _, folder := range []string{".", "pv-controller", "node-terminator", "overlays/csimock"} {
+	for _, folder := range []string{".", "pv-controller", "node-terminator", "alive", "overlays/csimock"} {
 		t.Run(folder, func(t *testing.T) {
 			testImages(t, kustomized(t, folder), "registry.invalid/exeunt")
 		})
@@ -38,7 +38,7 @@ func TestSwapUsesTheSetImage(t *testing.T) {
 
 func TestChartUsesTheSetRegistry(t *testing.T) {
 	testImages(t, templated(t, values{"provisioner": values{"deployment": values{"enabled": true}},
-		"nodeTerminator": values{"enabled": true}}), registry)
+		"nodeTerminator": values{"enabled": true}, "alive": values{"enabled": true}}), registry)
 }
 
 // testImages checks that all our images come from the registry, have the version of the

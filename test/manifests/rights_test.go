@@ -52,6 +52,7 @@ func TestChartGrantsSameRightsAsManifests(t *testing.T) {
 		"provisioner":   {[]string{"provisioner"}, values{"pvController": values{"enabled": false}}},
 		"collector":     {[]string{"pv-controller", "provisioner", "garbage-collector"}, collectorOn},
 		"terminator":    {[]string{"pv-controller", "provisioner", "node-terminator"}, terminatorOn},
+		"alive":         {[]string{"pv-controller", "provisioner", "alive"}, aliveOn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []*unstructured.Unstructured

@@ -58,13 +58,14 @@ func invalidValues() map[string]invalidValue {
 	}
 }
 
-// invalidTerminatorValues are refused, and the error says this.
-func invalidTerminatorValues() map[string]invalidValue {
+// invalidOptionalValues are values of optional programs that are refused, and the error says this.
+func invalidOptionalValues() map[string]invalidValue {
 	terminator := func(v values) values {
 		v["enabled"] = true
 		return values{"nodeTerminator": v}
 	}
 	return map[string]invalidValue{
+		"two alive-controllers":    {values{"alive": values{"replicas": 2}}, []string{"/alive", "'replicas'", "not allowed"}},
 		"unknown instances":        {terminator(values{"instances": "cloud"}), []string{"/nodeTerminator/instances", "'socket'"}},
 		"sidecar without image":    {terminator(values{"instances": "socket", "sidecar": values{"name": "a"}}), []string{"/nodeTerminator/sidecar", "'image'"}},
 		"socket without a sidecar": {terminator(values{"instances": "socket"}), []string{"set nodeTerminator.sidecar"}},
@@ -80,7 +81,7 @@ type invalidValue struct {
 
 func TestInvalidChartValuesAreRejected(t *testing.T) {
 	cases := invalidValues()
-	maps.Copy(cases, invalidTerminatorValues())
+	maps.Copy(cases, invalidOptionalValues())
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := render(loaded(t), withRegistry(tc.values))

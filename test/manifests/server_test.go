@@ -44,6 +44,8 @@ func renderings(t *testing.T) map[string][]*unstructured.Unstructured {
 		"node terminator":          kustomized(t, "node-terminator"),
 		"terminator, by hand":      terminatorWith(t, "manual"),
 		"terminator, by socket":    terminatorWith(t, "socket"),
+		"alive":                    kustomized(t, "alive"),
+		"alive, armed":             kustomized(t, "alive/armed"),
 		"NodeClaims":               kustomized(t, "node-terminator/nodeclaim"),
 		"swap for csi-provisioner": kustomized(t, "overlays/example"),
 		"chart":                    templated(t, values{}),
@@ -88,6 +90,8 @@ func everything() values {
 			"sidecar": values{"name": "machines", "image": "machines:v1", "volumeMounts": []any{values{"name": "keys", "mountPath": "/keys"}}},
 			"volumes": []any{values{"name": "keys", "emptyDir": values{}}},
 		}), "featureGates"),
+		"alive": without(place(values{"enabled": true, "priorityClassName": "", "extraArgs": []any{"--kube-api-qps=10"}}),
+			"featureGates"),
 		"provisioner": values{"secrets": true, "audit": true, "deployment": place(values{
 			"enabled": true, "replicas": 2, "extraArgs": []any{"--strict-topology"},
 			"driver":  values{"name": "driver", "image": "driver:v1", "volumeMounts": []any{values{"name": "state", "mountPath": "/state"}}},
