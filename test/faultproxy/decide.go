@@ -37,6 +37,7 @@ type decider struct {
 	leases  []string
 	// maxDelay bounds every delay.
 	maxDelay time.Duration
+	choose   func(Fault) Kind
 
 	mu       sync.Mutex
 	rates    Rates
@@ -93,6 +94,11 @@ func (d *decider) decide(r *request) *decision {
 	}
 	d.draw(made, requestKinds, r.allows)
 	made.fraction = random.Float64()
+	if d.choose != nil {
+		if kind := d.choose(made.fault); r.allows(kind) {
+			made.fault.Kind = kind
+		}
+	}
 	return made
 }
 

@@ -62,6 +62,27 @@ func TestDecisionsDependOnSeedNotOnOrder(t *testing.T) {
 	}
 }
 
+func TestChosenFaultReplacesRates(t *testing.T) {
+	d := newDecider(1, Rates{})
+	d.choose = func(of Fault) Kind {
+		if of.Resource == "persistentvolumeclaims" && of.Name != "" && of.Ordinal == 1 {
+			return CutAfter
+		}
+		return ""
+	}
+	for _, tc := range []struct {
+		method, path string
+		want         Kind
+	}{
+		{http.MethodPatch, claim, ""}, {http.MethodPatch, claim, CutAfter}, {http.MethodPatch, claim, ""},
+		{http.MethodGet, claim, ""}, {http.MethodGet, claim, ""}, // no effect that could be lost
+	} {
+		if made := d.decide(parse(t, tc.method, tc.path, object)); made.fault.Kind != tc.want {
+			t.Errorf("%s %s: %q, want %q", tc.method, tc.path, made.fault.Kind, tc.want)
+		}
+	}
+}
+
 func TestProgramsMeetDifferentFaults(t *testing.T) {
 	rates := Rates{Faults: Uniform(0.1)}
 	other := newDecider(1, rates)

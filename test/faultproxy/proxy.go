@@ -29,6 +29,9 @@ type Config struct {
 	Seed uint64
 	// Rates at the start.
 	Rates Rates
+	// Choose, unless nil, chooses the fault of a request by what the Fault says of the request, in place of the rates. A
+	// kind that cannot happen to the request is none. It is called from many goroutines.
+	Choose func(Fault) Kind
 	// Log receives every injected fault, if not nil. It is called from many goroutines.
 	Log func(Fault)
 	// LeaderLeases are the names of the Leases to which Rates.Leases apply. Empty means all.
@@ -81,7 +84,7 @@ func New(config Config) (*Proxy, error) {
 		config: config,
 		decider: &decider{
 			program: config.Program, seed: config.Seed, leases: config.LeaderLeases, maxDelay: config.MaxDelay,
-			ordinals: map[string]int{},
+			choose: config.Choose, ordinals: map[string]int{},
 		},
 		stats: map[Kind]int{},
 	}
