@@ -25,8 +25,9 @@ func rows(t *testing.T, e *ending, tests map[string]func(*testing.T, *ending)) {
 }
 
 func TestRowsWithoutProvider(t *testing.T) {
-	rows(t, startEnding(t, 12, "--instances=none"), map[string]func(*testing.T, *ending){
+	rows(t, startEnding(t, 14, "--instances=none"), map[string]func(*testing.T, *ending){
 		"#01 first action and end":          firstAction,
+		"#03 no deadline":                   neverForced,
 		"#05 invalid label":                 invalidLabel,
 		"#07 label removed before deletion": labelRemoved,
 		"#55 handed over at E":              handedOver,
@@ -35,6 +36,7 @@ func TestRowsWithoutProvider(t *testing.T) {
 		"#06 a claim goes with its node":    claimGoesWithNode,
 		"#06 a claim without the label":     claimWithoutLabel,
 		"#60 a claim of Karpenter":          karpentersClaim,
+		"#61 a node of the control plane":   controlPlaneNode,
 	})
 }
 

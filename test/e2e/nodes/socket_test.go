@@ -18,9 +18,12 @@ import (
 )
 
 func TestRowsWithSocket(t *testing.T) {
-	e := startEnding(t, 20, "--instances=socket", "--instances-socket=SOCKET")
+	e := startEnding(t, 24, "--instances=socket", "--instances-socket=SOCKET")
 	rows(t, e, map[string]func(*testing.T, *ending){
 		"#02 the deadline never moves later":         deadlineMovesEarlierOnly,
+		"#04 no time at all":                         noTime,
+		"#41 a disk of a DaemonSet's pod":            diskOfDaemon,
+		"#41 an inline volume":                       inlineVolume,
 		"#42 Stop, proof, pods, disks, Delete":       stoppedAtDeadline,
 		"#44 the detachment fails":                   detachFails,
 		"#50 drained and deleted":                    drainedAndDeleted,

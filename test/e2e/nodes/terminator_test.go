@@ -37,6 +37,8 @@ type ending struct {
 	cloud
 	terminator *sandbox.Process
 	args       []string
+	// kubeconfig of the program, "" for that of its account.
+	kubeconfig string
 	faults     *faults
 	// taken is the number of machines that tests have taken for themselves.
 	taken *atomic.Int32
@@ -59,6 +61,7 @@ func startEndingWith(t *testing.T, setup harness.Setup, nodes int, flags ...stri
 		e.Must(err, "read manifest")
 		e.Must(sandbox.ApplyYAML(e.Ctx, e.Plane.RESTConfig(), text), "apply manifest")
 	}
+	e.alone()
 	for _, flag := range flags {
 		e.args = append(e.args, strings.ReplaceAll(flag, "SOCKET", e.Socket))
 	}
@@ -79,7 +82,7 @@ func (e *ending) keepLogs() {
 	for _, log := range []string{e.terminator.LogFile(), e.Plane.AuditLog, filepath.Join(e.Dir, "cloud.events")} {
 		text, err := os.ReadFile(log)
 		e.Must(err, "read log")
-		e.Must(os.WriteFile(filepath.Join(to, filepath.Base(log)), text, 0o600), "keep log")
+		e.Must(os.WriteFile(filepath.Join(to, e.T.Name()+"-"+filepath.Base(log)), text, 0o600), "keep log")
 	}
 }
 
@@ -103,7 +106,7 @@ func (e *ending) fault(now ...machines.Fault) {
 func (e *ending) begin() {
 	e.T.Helper()
 	var err error
-	e.terminator, err = e.Plane.StartNodeTerminator(e.Ctx, sandbox.Controller{
+	e.terminator, err = e.Plane.StartNodeTerminator(e.Ctx, sandbox.Controller{Kubeconfig: e.kubeconfig,
 		Args: append([]string{"--leader-elect=false", "--v=4"}, e.args...)})
 	e.Must(err, "start node-terminator")
 }
@@ -117,10 +120,25 @@ func (e *ending) of(t *testing.T) *ending {
 	return &one
 }
 
+// alone removes the pods of our other programs: their budgets delay drains, and reports count them.
+func (e *ending) alone() {
+	e.T.Helper()
+	e.Must(e.Client.AppsV1().Deployments(deploy.Namespace).DeleteCollection(e.Ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{}), "delete Deployments")
+	e.Until("no pod of a program is left", func() bool {
+		pods, err := e.Client.CoreV1().Pods(deploy.Namespace).List(e.Ctx, metav1.ListOptions{})
+		e.Must(err, "list pods")
+		return len(pods.Items) == 0
+	})
+}
+
+// pick returns the name of a machine that no other test uses.
+func (e *ending) pick() string { return fmt.Sprintf("mock-%d", e.taken.Add(1)-1) }
+
 // take returns the name of a machine that no other test uses, labeled with the period, and served.
 func (e *ending) take(period string) string {
 	e.T.Helper()
-	name := fmt.Sprintf("mock-%d", e.taken.Add(1)-1)
+	name := e.pick()
 	e.label(name, period)
 	e.Until(name+" has the finalizer", func() bool { return termination.Protected(e.node(name)) })
 	return name
