@@ -43,6 +43,8 @@ type result struct {
 	hint time.Duration
 	// text is what refuses.
 	text string
+	// doubtful: the request may have been carried out. Of a server error that is not known.
+	doubtful bool
 }
 
 // resultOf reads an answer. A 429 of a budget has a cause; one of an overloaded API server is no Status, which the
@@ -54,6 +56,7 @@ func resultOf(err error) result {
 	r := result{kind: refused, text: err.Error()}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
+		r.doubtful = true
 		if !isUnanswered(err) {
 			r.kind, r.hint = unanswered, unreachable
 		}
@@ -62,6 +65,7 @@ func resultOf(err error) result {
 	if details := status.Status().Details; details != nil {
 		r.hint = time.Duration(min(max(details.RetryAfterSeconds, 0), int32(maxPause/time.Second))) * time.Second
 	}
+	r.doubtful = status.Status().Code >= http.StatusInternalServerError
 	switch {
 	case status.Status().Code != http.StatusTooManyRequests:
 	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):

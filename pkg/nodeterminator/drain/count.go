@@ -17,9 +17,10 @@ type departure struct {
 }
 
 // accept notes a request that was accepted. The pod is that of the time when the request was sent.
-func (n *Node) accept(r *tracked, sent *v1.Pod, action pod.Action, seconds int64, obstacle pod.Reason) {
-	d := n.drainer
+func (n *Node) accept(r *tracked, out outcome) {
+	d, sent, action, seconds, obstacle := n.drainer, out.pod, out.action, out.seconds, out.obstacle
 	r.sent, r.accepted, r.failures, r.refusal, r.retry = action, d.clock.Now(), 0, "", time.Time{}
+	r.doubted = nil
 	entry := termination.CutShort{Pod: nameOf(sent), UID: string(sent.UID), Owner: ownerOf(sent), Reason: string(obstacle)}
 	r.endsBy = n.view.Times.GraceEnds
 	grace := graceOf(sent)
@@ -111,9 +112,16 @@ func (n *Node) begin() {
 	n.early, n.old = nil, nil
 }
 
-// settle counts a pod that is gone, once no request is on its way whose answer would say how the pod ended.
+// settle notes a request whose answer was lost and whose effect shows, and counts a pod that is gone. While a request
+// is on its way, its answer says more.
 func (n *Node) settle(r *tracked) {
-	if r.gone && !r.forcing && r.cancel == nil {
+	if r.forcing || r.cancel != nil {
+		return
+	}
+	if r.doubted != nil && r.shows(*r.doubted) {
+		n.accept(r, *r.doubted)
+	}
+	if r.gone {
 		n.ended(r)
 	}
 }
@@ -147,14 +155,12 @@ func (n *Node) ended(r *tracked) {
 	}
 }
 
-// creditOf returns how the pod was ended. An answer that was lost, and what an earlier leader did, shows in the
-// condition of the pod.
+// creditOf returns how the pod was ended. What an earlier leader did shows in the condition of the pod.
 func (n *Node) creditOf(r *tracked) credit {
-	if r.credit != notOurs || !r.unsure && !n.restored {
+	if r.credit != notOurs || !n.restored {
 		return r.credit
 	}
 	var found credit
-	given := r.granted
 	switch disruptedBy(r.pod) {
 	case disruptionReason:
 		found = byDeletion
@@ -163,14 +169,11 @@ func (n *Node) creditOf(r *tracked) credit {
 	default:
 		return notOurs
 	}
-	if given == 0 { // the watch showed nothing but the end
-		given = r.offered
-	}
-	if missing := graceOf(r.pod) - given; missing > 0 {
+	if missing := graceOf(r.pod) - r.granted; missing > 0 {
 		found = cutShort
 		if _, listed := n.cut[r.pod.UID]; !listed {
 			n.addCut(termination.CutShort{Pod: nameOf(r.pod), UID: string(r.pod.UID), Owner: ownerOf(r.pod),
-				Reason: string(pod.DeadlineNear), Given: given, Missing: missing})
+				Reason: string(pod.DeadlineNear), Given: r.granted, Missing: missing})
 		}
 	}
 	return found

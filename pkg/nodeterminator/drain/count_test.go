@@ -98,6 +98,88 @@ func TestLostAnswerShowsInCondition(t *testing.T) {
 	})
 }
 
+// lose has requests with the method carried out, and their answers lost. Budgets are full.
+func (w *world) lose(method string, lost func() *answer) {
+	w.script(func(r sentRequest) *answer {
+		switch {
+		case r.method == "POST" && method != "POST":
+			return fullBudget("web")
+		case r.method != method:
+			return nil
+		}
+		w.carryOut(r)
+		return lost()
+	})
+}
+
+// A pod that was deleted against its budget, or cut short, is named although the answer to the request was lost.
+func TestLostAnswerHidesNoPod(t *testing.T) {
+	for name, lost := range map[string]func() *answer{
+		"connection lost":  func() *answer { return &answer{} },
+		"server too late":  func() *answer { return refusal(504, "the server was unable to return a response in time") },
+		"server has broke": func() *answer { return refusal(500, "etcd has no leader") },
+	} {
+		for request, tc := range map[string]struct {
+			method string
+			pod    func(w *world)
+			until  float64
+			want   termination.CutShort
+			counts termination.Counts
+		}{
+			"deletion": {"DELETE", func(w *world) { full(w); w.pod("app", 20) }, 81,
+				termination.CutShort{Reason: string(pod.BudgetBlocks), Budget: "default/web", Given: 20},
+				termination.Counts{Deleted: 1}},
+			"last eviction": {"POST", func(w *world) { w.pod("app", 20, protected) }, 81,
+				termination.CutShort{Reason: string(pod.DoNotDisrupt), Given: 20}, termination.Counts{Evicted: 1}},
+			"shortening": {"DELETE", func(w *world) { w.pod("app", 600, deletedByOthers(600)) }, 96,
+				termination.CutShort{Reason: string(pod.TerminatingBeyond), Given: 96, Missing: 504},
+				termination.Counts{CutShort: 1}},
+		} {
+			t.Run(request+", "+name, func(t *testing.T) {
+				inWorld(t, 100, func(w *world) {
+					w.lose(tc.method, lost)
+					tc.pod(w)
+					w.at(tc.until)
+					tc.want.Pod, tc.want.UID = "default/app", "uid-of-app"
+					if cut := w.result().CutShort; len(cut) != 1 || cut[0] != tc.want {
+						t.Errorf("cut short: %+v, want %+v", cut, tc.want)
+					}
+					w.expectEvent("Disrupted")
+					w.end("app")
+					w.expectCounts(tc.counts)
+				})
+			})
+		}
+	}
+}
+
+// The machine is off before the end of the grace period. What was cut before counts as removed, too.
+func TestLostAnswerOfRemovalCountsAsRemoved(t *testing.T) {
+	for name, tc := range map[string]struct {
+		prepare func(w *world)
+		want    termination.CutShort
+	}{
+		"deleted by others": {func(w *world) { w.pod("app", 600, deletedByOthers(600)) },
+			termination.CutShort{Reason: string(pod.MachineOff), Given: 10, Missing: 590}},
+		"cut before": {func(w *world) { full(w); w.pod("app", 600) },
+			termination.CutShort{Reason: string(pod.BudgetBlocks), Budget: "default/web", Given: 10, Missing: 590}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 100, func(w *world) {
+				tc.prepare(w)
+				w.at(10)
+				w.lose("DELETE", func() *answer { return &answer{} })
+				w.setView(func(v *View) { v.Proven = true })
+				tc.want.Pod, tc.want.UID = "default/app", "uid-of-app"
+				if cut := w.result().CutShort; len(cut) != 1 || cut[0] != tc.want {
+					t.Errorf("cut short: %+v, want %+v", cut, tc.want)
+				}
+				w.expectCounts(termination.Counts{Removed: 1})
+			})
+		})
+	}
+}
+
 func TestNewLeaderGoesOnCounting(t *testing.T) {
 	left := func(name string, reason pod.Reason) termination.Left {
 		return termination.Left{Pod: "default/" + name, UID: "uid-of-" + name, Reason: string(reason)}

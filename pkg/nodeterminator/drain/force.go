@@ -109,9 +109,11 @@ func (d *Drainer) force(j *job) {
 	case errors.Is(out.err, errLater):
 		r.retry = now.Add(firstRetry)
 	case answer.kind == accepted:
-		r.node.accept(r, out.pod, out.action, out.seconds, out.obstacle)
+		r.node.accept(r, out)
 	default:
-		r.unsure = r.unsure || answer.kind == unanswered || isUnanswered(out.err)
+		if answer.doubtful {
+			r.doubted = &out
+		}
 		r.fail(answer, now)
 	}
 	r.node.settle(r)
@@ -162,7 +164,7 @@ func (d *Drainer) perform(j *job) outcome {
 // evictOrDelete evicts the pod if its budgets have room, else it deletes the pod.
 func (d *Drainer) evictOrDelete(j *job, p *v1.Pod, view View, out *outcome) {
 	out.seconds = view.GraceLeft(p)
-	answer := d.evictAtOnce(j.record, p, out.seconds)
+	answer := d.evictAtOnce(j.record, *out)
 	if answer.kind == accepted {
 		return
 	}
@@ -177,7 +179,8 @@ func (d *Drainer) evictOrDelete(j *job, p *v1.Pod, view View, out *outcome) {
 }
 
 // evictAtOnce evicts the pod beside other evictions of its budgets, if they have room.
-func (d *Drainer) evictAtOnce(r *tracked, p *v1.Pod, seconds int64) result {
+func (d *Drainer) evictAtOnce(r *tracked, out outcome) result {
+	p := out.pod
 	d.mu.Lock()
 	guard, sent := d.guardOf(r), d.clock.Now()
 	if sent.Before(d.noEvictions[p.Namespace]) {
@@ -185,18 +188,18 @@ func (d *Drainer) evictAtOnce(r *tracked, p *v1.Pod, seconds int64) result {
 		return result{kind: refused}
 	}
 	room := d.queue.reserve(guard)
-	r.offered, r.unsure = seconds, r.unsure || room
 	d.mu.Unlock()
 	if !room {
 		return result{kind: blocked}
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, lastEviction)
 	defer cancel()
-	err := evict(ctx, d.config.Forced, p, seconds)
+	err := evict(ctx, d.config.Forced, p, out.seconds)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	answer := resultOf(err)
 	r.hear(answer, err)
+	r.doubt(answer, out)
 	if errors.Is(err, context.DeadlineExceeded) {
 		d.noEvictions[p.Namespace] = d.clock.Now().Add(skipped)
 	}

@@ -56,7 +56,7 @@ func (d *Drainer) start(q *request, now time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, evictionTimeout)
 	p, seconds := r.pod, r.node.viewNow().GraceLeft(r.pod)
-	r.cancel, r.offered, r.unsure = cancel, seconds, true
+	r.cancel = cancel
 	d.running.Go(func() {
 		defer cancel()
 		d.evicted(r, p, seconds, evict(ctx, d.config.Evictions, p, seconds))
@@ -82,8 +82,10 @@ func (d *Drainer) evicted(r *tracked, p *v1.Pod, seconds int64, err error) {
 	r.cancel = nil
 	news := answer.kind != r.heard && answer.kind != accepted || r.shown()
 	r.hear(answer, err)
+	out := outcome{pod: p, action: pod.Evict, seconds: seconds, obstacle: pod.DeadlineNear}
+	r.doubt(answer, out)
 	if answer.kind == accepted {
-		r.node.accept(r, p, pod.Evict, seconds, pod.DeadlineNear)
+		r.node.accept(r, out)
 	}
 	r.node.settle(r)
 	if news {
@@ -102,10 +104,9 @@ func (r *tracked) hear(answer result, err error) {
 	r.heard = answer.kind
 	switch answer.kind {
 	case blocked:
-		r.blockedBy, r.evictionText, r.unsure = budgetIn(err), "", false
+		r.blockedBy, r.evictionText = budgetIn(err), ""
 	case refused:
 		r.evictionText = answer.text
-		r.unsure = isUnanswered(err)
 	case accepted, unanswered:
 	}
 }

@@ -122,6 +122,7 @@ func (n *Node) see(p *v1.Pod) {
 		d.queue.drop(p.UID)
 		r.granted = max(r.granted, granted(p))
 	}
+	n.settle(r)
 }
 
 // lose takes the end of a pod.

@@ -45,13 +45,13 @@ type tracked struct {
 	evictionText, blockedBy string
 	// heard is the last answer to an eviction.
 	heard kind
-	// unsure: a request was sent whose answer is not known.
-	unsure bool
+	// doubted is the last request that failed and may have been carried out, nil if there is none.
+	doubted *outcome
 
 	// forcing: a forced request waits or is in flight.
 	forcing bool
-	// offered is the grace period of the last request, granted is that of the deletion, as the watch first showed it.
-	offered, granted int64
+	// granted is the grace period of the deletion, as the watch first showed it.
+	granted int64
 	// endsBy is P of the deletion by us.
 	endsBy time.Time
 	// sent is the last action that was accepted, and accepted is when.
@@ -75,6 +75,31 @@ type tracked struct {
 // shown reports whether the watch showed the effect of a request before its answer came. Else the watch has the node
 // reconciled.
 func (r *tracked) shown() bool { return r.gone || r.pod.DeletionTimestamp != nil }
+
+// doubt remembers an eviction that may have been carried out although it failed.
+func (r *tracked) doubt(answer result, out outcome) {
+	switch {
+	case answer.doubtful:
+		r.doubted = &out
+	case answer.kind == blocked, answer.kind == refused:
+		r.doubted = nil
+	}
+}
+
+// shows reports whether the pod is as the request leaves it. Others may have deleted the pod with the same grace
+// period, but not with the condition.
+func (r *tracked) shows(out outcome) bool {
+	switch {
+	case out.action == pod.Remove && r.gone:
+		return true
+	case r.pod.DeletionTimestamp == nil:
+		return false
+	case out.action == pod.Remove, out.action == pod.Shorten:
+		return granted(r.pod) <= out.seconds
+	}
+	same := r.granted == out.seconds || r.gone && r.granted == 0 // the watch showed nothing but the end
+	return same && (disruptedBy(r.pod) == disruptionReason || disruptedBy(r.pod) == byEvictionAPI)
+}
 
 // visible is how long the effect of an accepted request may take to show in the watch. After that the request is sent
 // again.
