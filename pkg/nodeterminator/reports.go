@@ -24,6 +24,8 @@ import (
 const (
 	// reportPause is the least time between two writes of a report.
 	reportPause = 5 * time.Second
+	// reportTries is how often a report is written until the next change: 5, 10, 20, 40 s apart.
+	reportTries = 5
 	// reportAge is how long a report is kept.
 	reportAge = 72 * time.Hour
 	// reportTimeout is how long a request may take.
@@ -36,8 +38,8 @@ const (
 	lastReport = time.Second
 )
 
-// reports writes the reports of terminations. No node waits for a report: what cannot be written is tried again with
-// the next change only.
+// reports writes the reports of terminations. No node waits for a report: what cannot be written is tried again some
+// times, and with the next change.
 type reports struct {
 	client corev1.ConfigMapInterface
 	// exists reports whether the node of a report exists.
@@ -59,8 +61,10 @@ type pendingReport struct {
 	written string
 	at      time.Time
 	timer   *time.Timer
-	// writing: a write is in flight. Again: the report changed since.
-	writing, again bool
+	// writing: a write is in flight. Again: the report changed since. last: the node is gone.
+	writing, again, last bool
+	// failures are the writes that failed in a row.
+	failures int
 }
 
 func newReports(client kubernetes.Interface, namespace string, exists func(termination.Report) bool) *reports {
@@ -139,16 +143,9 @@ func (r *reports) finish(report termination.Report) {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	p.report = report
+	p.report, p.last = report, true
 	r.mu.Unlock()
-	r.writing.Go(func() {
-		r.write(uid)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if p := r.pending[uid]; p != nil && !p.writing {
-			delete(r.pending, uid)
-		}
-	})
+	r.writing.Go(func() { r.write(uid) })
 }
 
 func (r *reports) of(uid types.UID) *pendingReport {
@@ -182,11 +179,32 @@ func (r *reports) write(uid types.UID) {
 		klog.FromContext(ctx).Info("Writing a report failed; the termination goes on", "node", report.Node, "err", err)
 	}
 	r.mu.Lock()
-	p.timer, p.writing, p.at, p.written = nil, false, time.Now(), summaryOf(report)
+	p.timer, p.writing, p.at = nil, false, time.Now()
 	again := p.again
+	if !again {
+		r.wrote(p, report, err)
+	}
 	r.mu.Unlock()
 	if again {
 		r.write(uid)
+	}
+}
+
+// wrote plans the next attempt of a write that failed, and forgets a node whose last report was written. The caller
+// holds the mutex.
+func (r *reports) wrote(p *pendingReport, report termination.Report, err error) {
+	uid := types.UID(report.UID)
+	p.failures++
+	if err != nil && p.failures < reportTries && !apierrors.IsForbidden(err) {
+		p.timer = time.AfterFunc(reportPause<<(p.failures-1), func() { r.write(uid) })
+		return
+	}
+	p.written = summaryOf(report)
+	if err == nil {
+		p.failures = 0
+	}
+	if p.last {
+		delete(r.pending, uid)
 	}
 }
 

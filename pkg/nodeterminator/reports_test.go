@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -119,7 +120,7 @@ func TestRefusedReportHoldsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, errors.New("the namespace is being deleted")
+			return true, nil, apierrors.NewForbidden(v1.Resource("configmaps"), "report", errors.New("the namespace ends"))
 		})
 		r := newReports(client, "exeunt-system", isThere)
 		stop := r.start(t.Context())
@@ -133,6 +134,66 @@ func TestRefusedReportHoldsNobody(t *testing.T) {
 		<-time.After(time.Hour)
 		if got := writes(client); got > 3 {
 			t.Errorf("%d writes", got)
+		}
+	})
+}
+
+// The last report of a node has no later change that would write it again.
+func TestLastReportIsWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		r := newReports(client, "exeunt-system", isThere)
+		stop := r.start(t.Context())
+		defer stop()
+		r.offer(reportOf(termination.PhaseDraining, 1))
+		<-time.After(time.Minute)
+		failures := 3
+		client.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			failures--
+			return failures >= 0, nil, errors.New("connection refused")
+		})
+		r.finish(reportOf(termination.PhaseEnded, 2))
+		<-time.After(time.Minute)
+		if got := stored(t, client); got.Phase != termination.PhaseEnded {
+			t.Errorf("the last report is %+v", got)
+		}
+		if len(r.pending) > 0 || failures != -1 {
+			t.Errorf("%d reports are pending, %d failures left", len(r.pending), failures)
+		}
+	})
+}
+
+// A node may wait for hours, and its report does not change meanwhile.
+func TestLostReportIsWrittenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		failures := 1
+		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			failures--
+			return failures >= 0, nil, errors.New("connection refused")
+		})
+		r := newReports(client, "exeunt-system", isThere)
+		r.offer(reportOf(termination.PhaseDraining, 1))
+		<-time.After(time.Minute)
+		if got := stored(t, client); got.Phase != termination.PhaseDraining {
+			t.Errorf("the report is %+v", got)
+		}
+	})
+}
+
+// What is refused for ever is not written for ever.
+func TestFailingReportIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("a webhook is away")
+		})
+		r := newReports(client, "exeunt-system", isThere)
+		r.offer(reportOf(termination.PhaseDraining, 1))
+		r.finish(reportOf(termination.PhaseEnded, 1))
+		<-time.After(time.Hour)
+		if got := writes(client); got > 8 || len(r.pending) > 0 {
+			t.Errorf("%d writes, %d reports are pending", got, len(r.pending))
 		}
 	})
 }
