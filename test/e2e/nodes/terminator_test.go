@@ -54,7 +54,11 @@ func startEnding(t *testing.T, nodes int, flags ...string) *ending {
 func startEndingWith(t *testing.T, setup harness.Setup, nodes int, flags ...string) *ending {
 	t.Helper()
 	setup.NoPrograms, setup.Machines = true, nodes
-	mock := harness.OwnCloud(t, setup, nodes, harness.Within(3*harness.Timeout))
+	limit := 3 * harness.Timeout
+	if nodes > 50 {
+		limit *= 2
+	}
+	mock := harness.OwnCloud(t, setup, nodes, harness.Within(limit))
 	e := &ending{cloud: cloud{mock}, taken: &atomic.Int32{}, faults: &faults{}}
 	for _, file := range []string{"rbac.yaml", "serving-rbac.yaml", "nodeclaim/crd.yaml"} { // the program runs beside the cluster
 		text, err := deploy.NodeTerminator.ReadFile("node-terminator/" + file)

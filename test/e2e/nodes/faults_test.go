@@ -1,0 +1,266 @@
+package nodes
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/test/cloudmock/machines"
+	"github.com/exeunt-io/exeunt/test/faultproxy"
+	"github.com/exeunt-io/exeunt/test/sandbox"
+)
+
+const (
+	// mostWrites is the largest number of write requests of one termination.
+	mostWrites = 24
+	// faultedApart is the time between two nodes: an API server that is overloaded is another fault.
+	faultedApart = 300 * time.Millisecond
+	// conflict stands for 409: of the API server for a patch, of a webhook for another write.
+	conflict faultproxy.Kind = "409"
+)
+
+// writeFaults are what may happen to a write: the request is lost, its answer is lost, 500, 429, 409.
+var writeFaults = []faultproxy.Kind{faultproxy.CutBefore, faultproxy.CutAfter, faultproxy.InternalError,
+	faultproxy.TooManyRequests, conflict}
+
+// TestEachWriteFails ends many equal nodes at once, without a fault, and with one in the n-th write of the termination.
+// The end and the report are the same.
+func TestEachWriteFails(t *testing.T) {
+	plan := &plan{owners: map[string]string{}, faults: map[string]plannedFault{}, writes: map[string][]string{}}
+	nodes := 1 + len(writeFaults)*mostWrites
+	e := startEndingBehind(t, nodes, faultproxy.Config{Choose: plan.choose}, "--instances=socket",
+		"--instances-socket=SOCKET")
+	var ends []*faultedEnd
+	for i := range nodes {
+		ends = append(ends, &faultedEnd{ending: e, name: e.Nodes[i]})
+	}
+	all(ends, (*faultedEnd).prepare)
+	for i, end := range ends {
+		plan.add(end, i)
+	}
+	ends[0].fault(machines.Fault{Node: ends[0].name, Kind: machines.Partition})
+	sandbox.Pause(e.Ctx, faultedApart)
+	for i, end := range ends { // each node is cut off a moment before it is deleted
+		if i+1 < nodes {
+			ends[i+1].fault(machines.Fault{Node: ends[i+1].name, Kind: machines.Partition})
+		}
+		end.start()
+		sandbox.Pause(e.Ctx, faultedApart)
+	}
+	want := ends[0].result()
+	t.Logf("without a fault: %+v, writes %q", want, plan.writesOf(ends[0].name))
+	for _, end := range ends[1:] {
+		if got := end.result(); !got.is(want, plan.refusedEviction(end.name)) {
+			t.Errorf("%s: %+v; writes %q", plan.faults[end.name], got, plan.writesOf(end.name))
+		}
+	}
+	plan.expectAll(t, ends[0].name)
+	e.expectNever(machines.Event{Event: machines.TwoWriters})
+}
+
+// all calls the function for some at a time.
+func all(ends []*faultedEnd, act func(*faultedEnd)) {
+	var running sync.WaitGroup
+	slots := make(chan struct{}, 16)
+	for _, end := range ends {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			act(end)
+		})
+	}
+	running.Wait()
+}
+
+// plannedFault is a fault of the n-th write of a termination, counted from 0.
+type plannedFault struct {
+	kind faultproxy.Kind
+	n    int
+}
+
+// String names the fault.
+func (f plannedFault) String() string { return fmt.Sprintf("%s of write %d", f.kind, f.n) }
+
+// plan has the faults of all nodes, and what was written.
+type plan struct {
+	mu sync.Mutex
+	// owners are the nodes by name and UID of what is written.
+	owners map[string]string
+	faults map[string]plannedFault
+	writes map[string][]string
+	// hit are the faults that happened, as "KIND VERB RESOURCE".
+	hit map[string]bool
+}
+
+// add plans the fault of the i-th node: none for the first one.
+func (p *plan) add(end *faultedEnd, i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.owners[end.name], p.owners["node-termination-"+string(end.uid)] = end.name, end.name
+	for _, pod := range end.pods {
+		p.owners[pod.Name] = end.name
+	}
+	if i > 0 {
+		p.faults[end.name] = plannedFault{writeFaults[(i-1)%len(writeFaults)], (i - 1) / len(writeFaults)}
+	}
+}
+
+// choose counts the write, and returns its fault. Events may be lost: they are not counted.
+func (p *plan) choose(of faultproxy.Fault) faultproxy.Kind {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	node := p.owners[of.Name]
+	if node == "" || of.Resource == "events" || slices.Contains([]string{"get", "list", "watch"}, of.Verb) {
+		return ""
+	}
+	write := of.Verb + " " + of.Resource
+	p.writes[node] = append(p.writes[node], write)
+	fault, planned := p.faults[node]
+	if !planned || len(p.writes[node]) != fault.n+1 {
+		return ""
+	}
+	if p.hit == nil {
+		p.hit = map[string]bool{}
+	}
+	p.hit[string(fault.kind)+" "+write] = true
+	switch {
+	case fault.kind == conflict && of.Verb == "patch":
+		return faultproxy.Conflict
+	case fault.kind == conflict:
+		return faultproxy.DeniedConflict
+	}
+	return fault.kind
+}
+
+// refusedEviction reports whether the fault was the refusal of an eviction, or its loss.
+func (p *plan) refusedEviction(node string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.faults[node].n
+	return n < len(p.writes[node]) && p.writes[node][n] == "create pods/eviction"
+}
+
+func (p *plan) writesOf(node string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.writes[node])
+}
+
+// expectAll wants each fault in each kind of write of a termination, and all of its writes.
+func (p *plan) expectAll(t *testing.T, node string) {
+	t.Helper()
+	writes := p.writesOf(node)
+	if len(writes) < 15 || len(writes) > mostWrites {
+		t.Errorf("a termination has %d writes, and the first %d are tested", len(writes), mostWrites)
+	}
+	for _, write := range writes {
+		for _, kind := range writeFaults {
+			if !p.hit[string(kind)+" "+write] {
+				t.Errorf("there was no fault %s in %s; there were %q", kind, write, slices.Sorted(maps.Keys(p.hit)))
+			}
+		}
+	}
+}
+
+// faultedEnd is a node that ends: its kubelet is cut off, so that everything has to be forced.
+type faultedEnd struct {
+	*ending
+	name string
+	uid  types.UID
+	pods []*v1.Pod
+}
+
+// prepare creates a pod that is evicted, one behind a full budget, one with a disk that says do-not-disrupt, and one that
+// is deleted with an hour of grace.
+func (f *faultedEnd) prepare() {
+	f.label(f.name, "16s")
+	f.seen(f.name)
+	f.pods = []*v1.Pod{
+		f.pod(f.name, "free", grace(4)),
+		f.pod(f.name, "budgeted", grace(4)),
+		f.pod(f.name, "db", stuck, grace(3600), f.withDisk(f.name)),
+		f.pod(f.name, "terminating", stuck, grace(3600)),
+	}
+	f.uid = f.node(f.name).UID
+	f.apply(strings.ReplaceAll(fullBudget, "APP", f.name+"-budgeted"))
+	f.Until("the budget counts the pod", func() bool {
+		budgets := f.Client.PolicyV1().PodDisruptionBudgets(f.Namespace)
+		budget, err := budgets.Get(f.Ctx, f.name+"-budgeted", metav1.GetOptions{})
+		f.Must(err, "read budget")
+		return budget.Status.CurrentHealthy == 1
+	})
+}
+
+const fullBudget = `
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: APP, namespace: NAMESPACE}
+spec: {minAvailable: 1, selector: {matchLabels: {app: APP}}}
+`
+
+func (f *faultedEnd) start() {
+	f.deleteWithGrace(f.name+"-terminating", 3600)
+	f.delete(f.name)
+}
+
+// faultedResult is what must not depend on faults. Seconds may: a request that is lost is sent again after a second.
+type faultedResult struct {
+	phase  termination.Phase
+	counts termination.Counts
+	// cut are the pods that were cut short or deleted against what protects them, with their grace period, and why.
+	cut   map[string]int64
+	why   map[string]string
+	left  int
+	disks string
+}
+
+// is reports whether both are the same. If an eviction was refused, that is why a pod was deleted, and a pod may be
+// named that otherwise would have been evicted.
+func (r faultedResult) is(want faultedResult, refused bool) bool {
+	if refused {
+		r.why = want.why
+		if _, named := want.cut["free"]; !named {
+			delete(r.cut, "free")
+		}
+	}
+	return reflect.DeepEqual(r, want)
+}
+
+// result waits for the end of the node.
+func (f *faultedEnd) result() faultedResult {
+	f.awaitGone(f.name)
+	f.AwaitEvent(machines.Event{Volume: f.disk(f.name), Event: machines.Detached})
+	report := f.awaitPhase(f.uid, termination.PhaseEnded)
+	r := faultedResult{phase: report.Phase, counts: report.Counts, left: len(report.Left), cut: map[string]int64{},
+		why: map[string]string{}, disks: f.Story(machines.Event{Volume: f.disk(f.name)})}
+	for _, cut := range report.CutShort {
+		name := strings.TrimPrefix(cut.Pod, f.Namespace+"/"+f.name+"-")
+		r.cut[name], r.why[name] = cut.Given+cut.Missing, cut.Reason
+	}
+	for _, pod := range f.pods {
+		if f.getPod(pod.Name) != nil {
+			r.left++
+		}
+	}
+	return r
+}
+
+// startEndingBehind is startEnding with a proxy between node-terminator and the API server.
+func startEndingBehind(t *testing.T, nodes int, config faultproxy.Config, flags ...string) *ending {
+	t.Helper()
+	e := startEnding(t, nodes, flags...)
+	e.Must(e.terminator.Kill(), "kill node-terminator")
+	_, e.kubeconfig = e.NewFaultProxy(sandbox.NodeTerminatorAccount, config)
+	e.begin()
+	return e
+}
