@@ -83,11 +83,7 @@ func (e *ending) expectRefusalNamed() {
 	pod := e.pod(name, "guarded")
 	policy := strings.ReplaceAll(keeping, "POD", pod.Name)
 	e.Must(sandbox.ApplyYAML(e.Ctx, e.Plane.RESTConfig(), []byte(policy)), "apply policy")
-	e.Until("the policy works", func() bool {
-		return e.Client.CoreV1().Pods(pod.Namespace).EvictV1(e.Ctx, &policyv1.Eviction{
-			ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
-		}) != nil
-	})
+	e.Until("the policy works", func() bool { return e.refusesEviction(pod) })
 	e.delete(name)
 	var explained blocker.Report
 	e.Until("the refusal is named", func() bool {
@@ -106,6 +102,14 @@ func (e *ending) expectRefusalNamed() {
 	e.Must(policies.Delete(e.Ctx, "keep-"+pod.Name, metav1.DeleteOptions{}), "delete binding")
 	e.patch(name, `{"metadata":{"annotations":{"exeunt.io/termination-timestamp":"`+time.Now().UTC().Format(time.RFC3339)+`"}}}`)
 	e.awaitGone(name)
+}
+
+// refusesEviction reports whether an eviction of the pod would be refused.
+func (e *ending) refusesEviction(pod *v1.Pod) bool {
+	return e.Client.CoreV1().Pods(pod.Namespace).EvictV1(e.Ctx, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
+	}) != nil
 }
 
 // keeping refuses the eviction of a pod.
