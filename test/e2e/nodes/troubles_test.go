@@ -30,8 +30,8 @@ spec:
       containers: [{name: main, image: image}]
 `
 
-// TestOneNodeWithAllTroubles ends a node whose kubelet dies, with a full budget, do-not-disrupt, a policy that refuses an
-// eviction, a foreign finalizer, a static pod, a DaemonSet's pod, and a disk that cannot be detached. The leader is killed
+// TestOneNodeWithAllTroubles ends a node whose kubelet dies, with a full budget, do-not-disrupt, a policy that refuses
+// an eviction, a foreign finalizer, a static pod, a DaemonSet's pod, and a disk that stays attached. The leader is killed
 // in the middle, each time at another moment.
 func TestOneNodeWithAllTroubles(t *testing.T) {
 	t.Parallel()
