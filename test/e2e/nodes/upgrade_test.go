@@ -36,18 +36,7 @@ func TestUpgradeAndUninstallAmidTerminations(t *testing.T) {
 	old := e.terminator
 	e.begin() // as a Deployment: the new pod is there before the old one gets SIGTERM
 	e.Must(old.Signal(syscall.SIGTERM), "stop the old program")
-	text, code := e.exeunt("rollback", "nodes", "--confirm")
-	for name := range uids {
-		if !termination.Protected(e.node(name)) {
-			t.Fatalf("the rollback released the terminating node %s", name)
-		}
-		if !strings.Contains(text, name) {
-			t.Errorf("the rollback does not name the terminating node %s", name)
-		}
-	}
-	if code == 0 {
-		t.Errorf("the rollback says that all is done: %s", text)
-	}
+	e.expectRollbackWaits(uids)
 	for name, uid := range uids {
 		if late := e.power(name).Time.Sub(ends[name]); late < -dateError || late > 1500*time.Millisecond {
 			t.Errorf("the machine of %s was stopped %v after E", name, late)
@@ -63,4 +52,21 @@ func TestUpgradeAndUninstallAmidTerminations(t *testing.T) {
 		t.Error("the node is not gone at once")
 	}
 	e.expectNever(machines.Event{Event: machines.TwoWriters})
+}
+
+// expectRollbackWaits wants a rollback that names the terminating nodes, leaves them, and fails.
+func (e *ending) expectRollbackWaits(nodes map[string]types.UID) {
+	e.T.Helper()
+	text, code := e.exeunt("rollback", "nodes", "--confirm")
+	for name := range nodes {
+		if !termination.Protected(e.node(name)) {
+			e.T.Fatalf("the rollback released the terminating node %s", name)
+		}
+		if !strings.Contains(text, name) {
+			e.T.Errorf("the rollback does not name the terminating node %s", name)
+		}
+	}
+	if code == 0 {
+		e.T.Errorf("the rollback says that all is done: %s", text)
+	}
 }
