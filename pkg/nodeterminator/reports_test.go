@@ -142,18 +142,19 @@ func TestRefusedReportHoldsNobody(t *testing.T) {
 func TestLastReportIsWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		r := newReports(client, "exeunt-system", isThere)
-		stop := r.start(t.Context())
-		defer stop()
-		r.offer(reportOf(termination.PhaseDraining, 1))
-		<-time.After(time.Minute)
 		failures := 3
 		client.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 			failures--
 			return failures >= 0, nil, errors.New("connection refused")
 		})
+		r := newReports(client, "exeunt-system", isThere)
+		stop := r.start(t.Context())
+		defer stop()
+		r.offer(reportOf(termination.PhaseDraining, 1))
+		<-time.After(time.Minute)
 		r.finish(reportOf(termination.PhaseEnded, 2))
 		<-time.After(time.Minute)
+		synctest.Wait()
 		if got := stored(t, client); got.Phase != termination.PhaseEnded {
 			t.Errorf("the last report is %+v", got)
 		}
@@ -175,6 +176,7 @@ func TestLostReportIsWrittenAgain(t *testing.T) {
 		r := newReports(client, "exeunt-system", isThere)
 		r.offer(reportOf(termination.PhaseDraining, 1))
 		<-time.After(time.Minute)
+		synctest.Wait()
 		if got := stored(t, client); got.Phase != termination.PhaseDraining {
 			t.Errorf("the report is %+v", got)
 		}
@@ -192,6 +194,7 @@ func TestFailingReportIsGivenUp(t *testing.T) {
 		r.offer(reportOf(termination.PhaseDraining, 1))
 		r.finish(reportOf(termination.PhaseEnded, 1))
 		<-time.After(time.Hour)
+		synctest.Wait()
 		if got := writes(client); got > 8 || len(r.pending) > 0 {
 			t.Errorf("%d writes, %d reports are pending", got, len(r.pending))
 		}
