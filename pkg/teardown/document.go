@@ -71,6 +71,8 @@ type Blocker struct {
 type Item struct {
 	Kind   Kind   `json:"kind"`
 	Object Object `json:"object"`
+	// Claim is NAMESPACE/NAME of the claim of a PersistentVolume.
+	Claim string `json:"claim,omitempty"`
 	// ExternalID is the volume handle, the address, or the handle of the snapshot.
 	ExternalID string `json:"externalID"`
 	Driver     string `json:"driver,omitempty"`

@@ -1,14 +1,22 @@
 package inventory
 
 import (
+	"maps"
+	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	networkingv1 "k8s.io/api/networking/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
-	"github.com/exeunt-io/exeunt/pkg/teardown/fate"
+	"github.com/exeunt-io/exeunt/pkg/teardown/claim"
 )
 
 // Options are what the caller knows beside the objects.
@@ -34,74 +42,303 @@ type Participant struct {
 	Stuck bool
 }
 
+// attachment is what is kept of a VolumeAttachment.
+type attachment struct {
+	name, volume string
+	uid          types.UID
+}
+
 // Inventory is what is known of the objects.
 type Inventory struct {
 	options Options
+
+	volumes map[string]*volume
+	// disks counts the volumes by handle.
+	disks       map[string]int
+	claims      map[key]*request
+	pods        map[key]*pod
+	namespaces  map[string]namespace
+	outsides    map[string]*outside // by kind and name
+	contents    map[string]*content
+	attachments map[string]attachment
+	failures    map[types.UID]*failures
+	// delayed are the classes that wait for the first consumer.
+	delayed map[string]bool
+	// driverNames are the registered drivers and those of volumes; words and leases say where they run.
+	driverNames map[string]bool
+	words       map[word]int
+	podWords    map[key][]word
+	leases      map[key]lease
+	// backends are the namespaces of the services behind a webhook configuration or an APIService.
+	backends map[string][]string
+
+	participants []Participant
+	stuck        map[types.UID]bool
+	// infrastructure are the namespaces that were once seen to be: they stay after their pods have gone.
+	infrastructure map[string]bool
+	// requested is since when an answer is awaited; unknown are the claims that went without one.
+	requested map[types.UID]time.Time
+	unknown   map[types.UID]teardown.Item
+
+	found *drivers
+	last  *view
+	// below is that of the last view.
+	below map[string]bool
 }
 
 // New returns an Inventory without objects.
-func New(options Options) *Inventory { return &Inventory{options: options} }
-
-// Set adds or replaces an object. Kinds that a teardown does not need are ignored.
-func (i *Inventory) Set(object any) {}
-
-// Remove removes an object.
-func (i *Inventory) Remove(object any) {}
-
-// SetParticipants replaces the participants: the foreign finalizers of Alive.
-func (i *Inventory) SetParticipants(participants []Participant) {}
-
-// SetStuck replaces the UIDs of objects (pods, claims, volumes, snapshots) with evidence that they will not go.
-func (i *Inventory) SetStuck(stuck map[types.UID]bool) {}
-
-// Restore adds items of the record whose fate is Unknown: claims that were deleted without an answer (#21).
-func (i *Inventory) Restore(items []teardown.Item) {}
-
-// Action is what a step does.
-type Action int
-
-const (
-	// Mark sets the label and the policy Retain on a kept PersistentVolume, in one patch.
-	Mark Action = iota
-	// Delete deletes the object.
-	Delete
-)
-
-// Step is one thing that may be done now.
-type Step struct {
-	Action   Action
-	Resource schema.GroupVersionResource
-	Kind     string
-	// Namespace is "" for a PersistentVolume.
-	Namespace       string
-	Name            string
-	UID             types.UID
-	ResourceVersion string
-	// Volume is the PersistentVolume of a claim. It is read live, and judged by Live, before the claim is deleted.
-	Volume string
-	Reason string
+func New(options Options) *Inventory {
+	if options.RequestWait == 0 {
+		options.RequestWait = 2 * time.Minute
+	}
+	i := &Inventory{
+		options: options,
+		volumes: map[string]*volume{}, disks: map[string]int{}, claims: map[key]*request{}, pods: map[key]*pod{},
+		namespaces: map[string]namespace{}, outsides: map[string]*outside{}, contents: map[string]*content{},
+		attachments: map[string]attachment{}, failures: map[types.UID]*failures{}, delayed: map[string]bool{},
+		driverNames: map[string]bool{}, words: map[word]int{}, podWords: map[key][]word{}, leases: map[key]lease{},
+		backends: map[string][]string{}, infrastructure: map[string]bool{},
+		requested: map[types.UID]time.Time{}, unknown: map[types.UID]teardown.Item{},
+	}
+	for _, name := range append([]string{metav1.NamespaceSystem, ownNamespace}, options.Last...) {
+		i.infrastructure[name] = true
+	}
+	return i
 }
 
-// Steps returns what may be done now: first the marks, then deletions in the order of the waves.
-func (i *Inventory) Steps(now time.Time) []Step { return nil }
+// Set adds or replaces an object. Kinds that a teardown does not need are ignored.
+func (i *Inventory) Set(object any) {
+	i.last = nil
+	switch o := object.(type) {
+	case *v1.PersistentVolume:
+		i.setVolume(o)
+	case *v1.PersistentVolumeClaim:
+		i.claims[keyOf(o)] = factsOfClaim(o)
+	case *v1.Pod:
+		i.setPod(o)
+	case *v1.Namespace:
+		i.namespaces[o.Name] = factsOfNamespace(o)
+	case *v1.Service:
+		i.setOutside("Service", keyOf(o), factsOfService(o))
+	case *networkingv1.Ingress:
+		i.setOutside("Ingress", keyOf(o), factsOfIngress(o))
+	case *v1.Event:
+		i.setEvent(o)
+	case *storagev1.VolumeAttachment:
+		i.setAttachment(o)
+	case *storagev1.StorageClass:
+		i.delayed[o.Name] = storage.WaitsForFirstConsumer(o)
+	case *storagev1.CSIDriver:
+		i.addDriver(o.Name)
+	case *coordinationv1.Lease:
+		i.setLease(o)
+	case *admissionv1.ValidatingWebhookConfiguration:
+		i.backends["validating "+o.Name] = backendsOf(validatingClients(o))
+	case *admissionv1.MutatingWebhookConfiguration:
+		i.backends["mutating "+o.Name] = backendsOf(mutatingClients(o))
+	case *unstructured.Unstructured:
+		i.setUnstructured(o)
+	}
+}
 
-// Unmarked returns how many kept volumes have no mark yet.
-func (i *Inventory) Unmarked(now time.Time) int { return 0 }
+// Remove removes an object.
+func (i *Inventory) Remove(object any) {
+	i.last = nil
+	switch o := object.(type) {
+	case *v1.PersistentVolume:
+		i.countDisks(o.Name, -1)
+		delete(i.volumes, o.Name)
+	case *v1.PersistentVolumeClaim:
+		i.removeClaim(o)
+	case *v1.Pod:
+		delete(i.pods, keyOf(o))
+		i.setWords(keyOf(o), nil)
+	case *v1.Namespace:
+		delete(i.namespaces, o.Name)
+	case *v1.Service:
+		i.setOutside("Service", keyOf(o), nil)
+	case *networkingv1.Ingress:
+		i.setOutside("Ingress", keyOf(o), nil)
+	case *storagev1.VolumeAttachment:
+		delete(i.attachments, o.Name)
+	case *storagev1.StorageClass:
+		delete(i.delayed, o.Name)
+	case *coordinationv1.Lease:
+		i.found = nil
+		delete(i.leases, keyOf(o))
+	case *admissionv1.ValidatingWebhookConfiguration:
+		delete(i.backends, "validating "+o.Name)
+	case *admissionv1.MutatingWebhookConfiguration:
+		delete(i.backends, "mutating "+o.Name)
+	case *unstructured.Unstructured:
+		i.removeUnstructured(o)
+	}
+}
 
-// Work returns what is left: Ready, Awaited or Quiet.
-func (i *Inventory) Work(now time.Time) teardown.Work { return teardown.Unlisted }
+func (i *Inventory) setVolume(v *v1.PersistentVolume) {
+	facts := factsOfVolume(v)
+	i.countDisks(v.Name, -1)
+	i.volumes[v.Name] = facts
+	i.countDisks(v.Name, 1)
+	i.addDriver(facts.driver)
+	if facts.claimed { // the answer has come late
+		delete(i.unknown, facts.claimUID)
+		delete(i.requested, facts.claimUID)
+	}
+}
 
-// NextTime returns when a step is due by time alone, the zero time for never.
-func (i *Inventory) NextTime(now time.Time) time.Time { return time.Time{} }
+// countDisks adds the count for each handle of the volume.
+func (i *Inventory) countDisks(name string, count int) {
+	known := i.volumes[name]
+	if known == nil {
+		return
+	}
+	for _, handle := range known.disks {
+		if i.disks[handle] += count; i.disks[handle] == 0 {
+			delete(i.disks, handle)
+		}
+	}
+}
 
-// Items returns the external resources and the participants.
-func (i *Inventory) Items(now time.Time) []teardown.Item { return nil }
+func (i *Inventory) addDriver(name string) {
+	if name != "" && !i.driverNames[name] {
+		i.driverNames[name], i.found = true, nil
+	}
+}
 
-// Unopened returns the namespaces with claims whose wave has not begun, sorted: their pods may still be made (#25).
-func (i *Inventory) Unopened(now time.Time) []string { return nil }
+func (i *Inventory) setPod(p *v1.Pod) {
+	if facts := factsOfPod(p); facts != nil {
+		i.pods[keyOf(p)] = facts
+	} else {
+		delete(i.pods, keyOf(p))
+	}
+	i.setWords(keyOf(p), wordsOf(p))
+}
 
-// Live judges a PersistentVolume that was read now, before its claim is deleted: only DeleteClaim lets it be deleted.
-func (i *Inventory) Live(volume *v1.PersistentVolume) fate.Decision { return fate.Decision{} }
+// setWords replaces the texts of a pod of a CSI driver.
+func (i *Inventory) setWords(pod key, words []word) {
+	before := i.podWords[pod]
+	if slices.Equal(before, words) {
+		return
+	}
+	for _, w := range before {
+		if i.words[w]--; i.words[w] == 0 {
+			delete(i.words, w)
+		}
+	}
+	for _, w := range words {
+		i.words[w]++
+	}
+	i.podWords[pod], i.found = words, nil
+	if words == nil {
+		delete(i.podWords, pod)
+	}
+}
 
-// Handles returns the names under which the disk of a volume is known, to compare it with volumes of other clusters.
-func Handles(volume *v1.PersistentVolume) []string { return nil }
+func (i *Inventory) setOutside(kind string, name key, facts *outside) {
+	id := kind + " " + name.namespace + "/" + name.name
+	if facts == nil {
+		delete(i.outsides, id)
+		return
+	}
+	facts.state.LeadsToAPI = slices.ContainsFunc(facts.addresses, func(a string) bool { return i.options.APIServer[a] })
+	i.outsides[id] = facts
+}
+
+func (i *Inventory) setAttachment(a *storagev1.VolumeAttachment) {
+	if name := a.Spec.Source.PersistentVolumeName; name != nil {
+		i.attachments[a.Name] = attachment{a.Name, *name, a.UID}
+	}
+}
+
+// setLease keeps Leases, but for those of nodes.
+func (i *Inventory) setLease(l *coordinationv1.Lease) {
+	if l.Namespace == v1.NamespaceNodeLease {
+		return
+	}
+	if _, known := i.leases[keyOf(l)]; !known {
+		i.found = nil
+	}
+	i.leases[keyOf(l)] = factsOfLease(l)
+}
+
+func (i *Inventory) setUnstructured(u *unstructured.Unstructured) {
+	switch u.GetKind() {
+	case "Gateway":
+		i.setOutside("Gateway", keyOf(u), factsOfGateway(u))
+	case "VolumeSnapshot":
+		i.setOutside("VolumeSnapshot", keyOf(u), factsOfSnapshot(u))
+	case "VolumeSnapshotContent":
+		i.contents[u.GetName()] = factsOfContent(u)
+	case "APIService":
+		i.backends["served "+u.GetName()] = []string{text(u, "spec", "service", "namespace")}
+	}
+}
+
+func (i *Inventory) removeUnstructured(u *unstructured.Unstructured) {
+	switch u.GetKind() {
+	case "Gateway", "VolumeSnapshot":
+		i.setOutside(u.GetKind(), keyOf(u), nil)
+	case "VolumeSnapshotContent":
+		delete(i.contents, u.GetName())
+	case "APIService":
+		delete(i.backends, "served "+u.GetName())
+	}
+}
+
+// removeClaim remembers a claim that went while a volume was requested, whoever deleted it: the disk may exist, and
+// nothing else shows it.
+func (i *Inventory) removeClaim(o *v1.PersistentVolumeClaim) {
+	c, entries := i.claims[keyOf(o)], i.entries()
+	if _, inJournal := entries[o.UID]; c != nil && c.uid == o.UID && c.phase == claim.Pending && !inJournal && !i.refersTo(c) {
+		if isRequested(i.requestOf(c, entries, time.Time{})) {
+			item := i.requestItem(c, claim.Decision{Action: claim.Delete, Reason: claim.OutcomeUnknown})
+			item.Fate = teardown.Unknown
+			i.unknown[c.uid] = item
+		}
+	}
+	delete(i.requested, o.UID)
+	delete(i.failures, o.UID)
+	delete(i.claims, keyOf(o))
+}
+
+// refersTo reports whether a volume refers to the claim.
+func (i *Inventory) refersTo(c *request) bool {
+	for _, f := range i.volumes {
+		if f.claimUID == c.uid {
+			return true
+		}
+	}
+	return false
+}
+
+// entries returns the entries of all journals by the UID of their claim.
+func (i *Inventory) entries() map[types.UID]entry {
+	found := map[types.UID]entry{}
+	for _, l := range i.leases {
+		for _, e := range l.entries {
+			found[e.uid] = e
+		}
+	}
+	return found
+}
+
+// SetParticipants replaces the participants: the finalizers of operators on Alive.
+func (i *Inventory) SetParticipants(participants []Participant) {
+	i.last, i.participants = nil, slices.Clone(participants)
+}
+
+// SetStuck replaces the UIDs of objects (pods, claims, volumes, snapshots) with evidence that they will not go.
+func (i *Inventory) SetStuck(stuck map[types.UID]bool) {
+	i.last, i.stuck = nil, maps.Clone(stuck)
+}
+
+// Restore adds the items of a record whose fate is Unknown: claims that were deleted without an answer (#21).
+func (i *Inventory) Restore(items []teardown.Item) {
+	i.last = nil
+	for _, item := range items {
+		if item.Fate == teardown.Unknown && item.Object.Kind == claimKind {
+			i.unknown[types.UID(item.Object.UID)] = item
+		}
+	}
+}

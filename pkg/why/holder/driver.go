@@ -31,7 +31,7 @@ func (s service) String() string { return enum.Name(s, "unknown", "servesOther",
 func serviceOf(w workload, controller families.Controller, driver string, leases []coordinationv1.Lease,
 	others []string) service {
 	texts := textsOf(w)
-	if slices.ContainsFunc(texts, func(text string) bool { return namesDriver(text, driver) }) {
+	if slices.ContainsFunc(texts, func(text string) bool { return families.NamesDriver(text, driver) }) {
 		return servesDriver
 	}
 	other := false
@@ -39,7 +39,7 @@ func serviceOf(w workload, controller families.Controller, driver string, leases
 		if lease.Namespace != w.namespace || !isHeldBy(lease, w) {
 			continue
 		}
-		if isSidecarLease(lease.Name, driver) {
+		if families.IsSidecarLease(lease.Name, driver) {
 			return servesDriver
 		}
 		other = other || isOtherLease(controller, lease.Name, others)
@@ -50,20 +50,10 @@ func serviceOf(w workload, controller families.Controller, driver string, leases
 	return serviceUnknown
 }
 
-// sidecarLeases are what the names of the sidecars' Leases have before the driver's name.
-var sidecarLeases = []string{"", "external-attacher-leader-", "external-snapshotter-leader-", "external-resizer-",
-	"external-health-monitor-leader-"}
-
-// isSidecarLease reports whether the Lease is that of a sidecar of the driver.
-func isSidecarLease(name, driver string) bool {
-	return slices.ContainsFunc(sidecarLeases,
-		func(prefix string) bool { return strings.EqualFold(name, prefix+families.SanitizedDriver(driver)) })
-}
-
 // isOtherLease reports whether the Lease is that of a sidecar of another driver: of a
 // registered one, or of any by the text before the driver's name.
 func isOtherLease(controller families.Controller, name string, others []string) bool {
-	if slices.ContainsFunc(others, func(other string) bool { return isSidecarLease(name, other) }) {
+	if slices.ContainsFunc(others, func(other string) bool { return families.IsSidecarLease(name, other) }) {
 		return true
 	}
 	return slices.ContainsFunc(controller.Leases, func(pattern string) bool {
@@ -75,7 +65,7 @@ func isOtherLease(controller families.Controller, name string, others []string) 
 // namesOther reports whether the text names one of the other drivers, or is a flag or variable
 // for the name of a driver.
 func namesOther(text string, others []string) bool {
-	return namesAnyDriver(text) || slices.ContainsFunc(others, func(other string) bool { return namesDriver(text, other) })
+	return namesAnyDriver(text) || slices.ContainsFunc(others, func(other string) bool { return families.NamesDriver(text, other) })
 }
 
 // isHeldBy reports whether the holder of the Lease is a pod of the workload, by its name. The
@@ -110,40 +100,6 @@ func textsOf(w workload) []string {
 		}
 	}
 	return texts
-}
-
-// namesDriver reports whether the text has the driver's name as a whole word, as it is or as
-// Leases and finalizers have it. The driver's name may be given in both forms.
-func namesDriver(text, driver string) bool {
-	word := families.SanitizedDriver(driver)
-	for i := range text {
-		rest := text[i:]
-		if driver != "" && startsWithDriver(rest, word) && (i == 0 || !isNameByte(text[i-1])) &&
-			(len(rest) == len(word) || !isNameByte(rest[len(word)])) {
-			return true
-		}
-	}
-	return false
-}
-
-// startsWithDriver reports whether the text starts with the driver's name, in which - stands
-// for any character but letters and digits.
-func startsWithDriver(text, word string) bool {
-	if len(text) < len(word) {
-		return false
-	}
-	for i := range len(word) {
-		if word[i] != text[i] && (word[i] != '-' || isAlphanumeric(text[i])) {
-			return false
-		}
-	}
-	return true
-}
-
-func isNameByte(b byte) bool { return isAlphanumeric(b) || b == '-' || b == '.' }
-
-func isAlphanumeric(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
 }
 
 // namesAnyDriver reports whether the text is a flag or variable with the name of a driver.

@@ -30,12 +30,12 @@ func TestNamesDriver(t *testing.T) {
 		"first my-ebs.csi.aws.com, then ebs.csi.aws.com": true,
 	} {
 		for _, driver := range []string{"ebs.csi.aws.com", "ebs-csi-aws-com"} {
-			if got := namesDriver(text, driver); got != want {
-				t.Errorf("namesDriver(%q, %q) = %v, want %v", text, driver, got, want)
+			if got := families.NamesDriver(text, driver); got != want {
+				t.Errorf("families.NamesDriver(%q, %q) = %v, want %v", text, driver, got, want)
 			}
 		}
 	}
-	if namesDriver("anything", "") {
+	if families.NamesDriver("anything", "") {
 		t.Error("a text names the driver without a name")
 	}
 }

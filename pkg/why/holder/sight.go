@@ -164,7 +164,7 @@ func (f Finder) isOnlyProgram(ctx context.Context, s *sighting, maybes []program
 	}
 	return !slices.ContainsFunc(leases, func(lease coordinationv1.Lease) bool {
 		return lease.Namespace == maybes[0].namespace && isHeldBy(lease, maybes[0].workload) &&
-			!isSidecarLease(lease.Name, s.driver)
+			!families.IsSidecarLease(lease.Name, s.driver)
 	})
 }
 

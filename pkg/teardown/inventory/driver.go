@@ -1,0 +1,176 @@
+package inventory
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
+)
+
+// ownNamespace is where Exeunt runs.
+const ownNamespace = "exeunt-system"
+
+// ownSuffix ends the holder of a Lease that a program of Exeunt holds (package controller).
+const ownSuffix = "_exeunt"
+
+// word is a text of a pod of a CSI driver, which may name the driver.
+type word struct{ namespace, text string }
+
+// wordsOf returns the texts of a pod that runs a part of a CSI driver, nil for another pod.
+func wordsOf(p *v1.Pod) []word {
+	texts, isCSI := []string{""}, false
+	for i := range p.Spec.Volumes {
+		if source := p.Spec.Volumes[i].HostPath; source != nil {
+			isCSI = isCSI || strings.Contains(source.Path, "/plugins/") || strings.Contains(source.Path, "/plugins_registry")
+			texts = append(texts, source.Path)
+		}
+	}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		isCSI = isCSI || strings.HasPrefix(path.Base(c.Image), "csi-")
+		lines := slices.Concat(c.Command, c.Args)
+		for _, env := range c.Env {
+			lines = append(lines, env.Value)
+		}
+		isCSI = isCSI || slices.ContainsFunc(lines, namesSocket)
+		texts = append(texts, lines...)
+	}
+	if !isCSI {
+		return nil
+	}
+	words := make([]word, 0, len(texts))
+	for _, text := range texts {
+		if found := (word{p.Namespace, text}); !slices.Contains(words, found) {
+			words = append(words, found)
+		}
+	}
+	return words
+}
+
+// namesSocket reports whether the text is the address of a CSI driver.
+func namesSocket(text string) bool {
+	return strings.Contains(text, "csi.sock") || strings.HasPrefix(strings.TrimLeft(text, "-"), "csi-address")
+}
+
+// lease is what is kept of a Lease.
+type lease struct {
+	ours    bool
+	entries []entry
+}
+
+// entry is a request of the provisioner of Exeunt whose volume is not recorded yet.
+type entry struct {
+	claim      key
+	uid        types.UID
+	driver     string
+	unresolved bool
+}
+
+func factsOfLease(l *coordinationv1.Lease) lease {
+	facts := lease{ours: strings.HasSuffix(journal.HolderOf(l), ownSuffix)}
+	owner, kind, _, is := journal.Find(l)
+	if !is {
+		return facts
+	}
+	decoded, broken := journal.Entries(l)
+	for i := range decoded {
+		facts.entries = append(facts.entries, entry{key{decoded[i].Namespace, decoded[i].Name}, decoded[i].UID, owner.Driver,
+			kind == journal.KindUnresolved})
+	}
+	for _, uid := range broken {
+		facts.entries = append(facts.entries, entry{uid: uid, driver: owner.Driver, unresolved: true})
+	}
+	return facts
+}
+
+// backendsOf returns the namespaces of the services behind webhooks.
+func backendsOf(clients []admissionv1.WebhookClientConfig) []string {
+	var namespaces []string
+	for _, client := range clients {
+		if client.Service != nil {
+			namespaces = append(namespaces, client.Service.Namespace)
+		}
+	}
+	return namespaces
+}
+
+func validatingClients(c *admissionv1.ValidatingWebhookConfiguration) (clients []admissionv1.WebhookClientConfig) {
+	for i := range c.Webhooks {
+		clients = append(clients, c.Webhooks[i].ClientConfig)
+	}
+	return clients
+}
+
+func mutatingClients(c *admissionv1.MutatingWebhookConfiguration) (clients []admissionv1.WebhookClientConfig) {
+	for i := range c.Webhooks {
+		clients = append(clients, c.Webhooks[i].ClientConfig)
+	}
+	return clients
+}
+
+// drivers is where CSI drivers run.
+type drivers struct {
+	// namespaces are those of each driver.
+	namespaces map[string]map[string]bool
+	// all are the namespaces of CSI drivers.
+	all map[string]bool
+	// unnamed are the namespaces with pods of a CSI driver in which no driver is named.
+	unnamed map[string]bool
+}
+
+// of returns the namespaces in which the driver runs, or may run.
+func (d *drivers) of(driver string) map[string]bool {
+	if found := d.namespaces[driver]; len(found) > 0 {
+		return found
+	}
+	return d.unnamed
+}
+
+// findDrivers finds where CSI drivers run: by what their pods name, and by the Leases of their sidecars.
+func (i *Inventory) findDrivers() *drivers {
+	if i.found != nil {
+		return i.found
+	}
+	found := &drivers{map[string]map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	add := func(driver, namespace string) {
+		if found.namespaces[driver] == nil {
+			found.namespaces[driver] = map[string]bool{}
+		}
+		found.namespaces[driver][namespace], found.all[namespace] = true, true
+		delete(found.unnamed, namespace)
+	}
+	for w := range i.words {
+		found.all[w.namespace], found.unnamed[w.namespace] = true, true
+	}
+	for driver := range i.driverNames {
+		for w := range i.words {
+			if families.NamesDriver(w.text, driver) {
+				add(driver, w.namespace)
+			}
+		}
+		for l := range i.leases {
+			if families.IsSidecarLease(l.name, driver) {
+				add(driver, l.namespace)
+			}
+		}
+	}
+	i.found = found
+	return found
+}
+
+// ours reports whether the provisioner of Exeunt leads for the driver: its journal says what it has requested.
+func (i *Inventory) ours(driver string) bool {
+	name := strings.ToLower(families.SanitizedDriver(driver))
+	for l, facts := range i.leases {
+		if facts.ours && strings.ToLower(l.name) == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,59 @@
+package inventory_test
+
+import (
+	"slices"
+	"testing"
+
+	csispec "github.com/container-storage-interface/spec/lib/go/csi"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/journal"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
+)
+
+// requestedIn returns a Lease of the journal with an entry for the claim shop/data.
+func requestedIn(t *testing.T, kind journal.Kind) *coordinationv1.Lease {
+	t.Helper()
+	text, err := journal.Encode(journal.Entry{UID: "data", Namespace: "shop", Name: "data",
+		Volume: &v1.PersistentVolume{ObjectMeta: meta("", "pvc-data")}, Request: journal.Request{CreateVolumeRequest: &csispec.CreateVolumeRequest{Name: "pvc-data"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return journal.Journal{Namespace: "csi", Driver: "ebs"}.Lease(kind, 0, "pod_1_exeunt", journal.Custody{},
+		map[types.UID]string{"data": text})
+}
+
+func TestJournalEntryIsAwaited(t *testing.T) { // 21
+	entry := requestedIn(t, journal.KindActive)
+	i := fill(inventory.Options{}, data("shop", requested), lease("csi", "ebs", "pod_1_exeunt"), entry)
+	if got := stepsOf(i, now); len(got) != 0 || i.Work(now) != teardown.Awaited {
+		t.Errorf("steps %q, work %v with an entry", got, i.Work(now))
+	}
+	i.Remove(data("shop", requested))
+	if got, want := itemsOf(i, now), []string{"data delete ProvisioningRequested none"}; !slices.Equal(got, want) {
+		t.Errorf("items %q, want %q", got, want)
+	}
+	if got := i.Work(now); got != teardown.Awaited {
+		t.Errorf("work %v with an entry of a claim that is gone", got)
+	}
+	i.Remove(entry)
+	i.Set(requestedIn(t, journal.KindUnresolved))
+	if got := i.Items(now); len(got) != 1 || got[0].Fate != teardown.Unknown || i.Work(now) != teardown.Awaited {
+		t.Errorf("%+v, work %v: an unresolved entry is not named as unknown", got, i.Work(now))
+	}
+}
+
+func TestNamesAreThoseOfOtherPackages(t *testing.T) {
+	if inventory.PreserveLabel != alive.PreserveLabel {
+		t.Errorf("label %s, want %s", inventory.PreserveLabel, alive.PreserveLabel)
+	}
+	i := fill(inventory.Options{}, data("shop", requested), lease("csi", "ebs", "pod_1"+controller.IdentitySuffix))
+	if got := stepsOf(i, now); len(got) != 1 {
+		t.Errorf("steps %q: the Lease of our provisioner is not recognized", got)
+	}
+}
