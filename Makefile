@@ -7,7 +7,7 @@
 
 BIN := $(CURDIR)/bin
 PROGRAMS := pv-controller provisioner garbage-collector node-terminator csimock exeunt
-MODULES := . pkg/graceful cmd/kube-apiserver test/cloud test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner test/upstream/external-snapshotter test/upstream/e2e tools tools/promtool tools/release tools/krew
+MODULES := . pkg/graceful cmd/kube-apiserver test/cloud test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner test/upstream/external-snapshotter test/upstream/e2e test/upstream/karpenter tools tools/promtool tools/release tools/krew
 # The modules that hold Go files of ours.
 LINTED := . pkg/graceful test/cloud test/controlplane test/manifests test/node tools/release
 
@@ -69,7 +69,7 @@ test-all: ## Run everything: race detector, models, upstream's programs and suit
 	@test/parts.sh $(ALL_PARTS)
 
 .PHONY: e2e
-e2e: build build-upstream $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs,controlplanes) ## Run all end-to-end tests; PACKAGES=./test/e2e/storage chooses, KUBE=1.34 or 1.35 runs them on an older API server
+e2e: build build-upstream upstream-karpenter $(if $(filter $(OLDER_KUBES),$(KUBE)),older-programs,controlplanes) ## Run all end-to-end tests; PACKAGES=./test/e2e/storage chooses, KUBE=1.34 or 1.35 runs them on an older API server
 	@echo "running the end-to-end tests on Kubernetes $(KUBE_VERSION)"
 	@$(E2E) $(PACKAGES) && cat $(wildcard $(TABLES)) </dev/null
 

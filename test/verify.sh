@@ -16,7 +16,7 @@ large=$(git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'f
 
 for module in $MODULES; do
 	echo "checking go.mod and go.sum of $module"
-	(cd "$module" && go mod tidy -diff)
+	(cd "$module" && GOTOOLCHAIN=auto go mod tidy -diff) # that of Karpenter wants a newer Go
 done
 for module in cmd/kube-apiserver test/controlplane test/upstream/kube-controller-manager; do
 	for version in $OLDER_KUBES; do
