@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -85,18 +86,27 @@ func (c *cell) findPod(ctx context.Context) (bool, error) {
 	return len(list.Items) == want && len(c.ending.Pods) == 1, nil
 }
 
-// serve labels the node, if ours ends it.
+// serve labels the node, if ours ends it, or makes it one of Karpenter.
 func (c *cell) serve(ctx context.Context) error {
-	if c.way != byOurs {
-		return nil
+	switch c.way {
+	case byKarpenter:
+		if err := c.karpenter.serve(ctx, c.node, cellPeriod.String()); err != nil {
+			return err
+		}
+		return c.await(ctx, "Karpenter serves the node", func(ctx context.Context) (bool, error) {
+			return c.karpenter.isServed(ctx, c.node)
+		})
+	case byOurs:
+		if err := c.setLabel(ctx, c.node, termination.Label, cellPeriod.String()); err != nil {
+			return err
+		}
+		return c.await(ctx, "the node is served", func(ctx context.Context) (bool, error) {
+			node, err := c.Client.CoreV1().Nodes().Get(ctx, c.node, metav1.GetOptions{})
+			return err == nil && termination.Protected(node) && node.Annotations[termination.InstanceAnnotation] != "", err
+		})
+	case byDrain, byDelete:
 	}
-	if err := c.setLabel(ctx, c.node, termination.Label, cellPeriod.String()); err != nil {
-		return err
-	}
-	return c.await(ctx, "the node is served", func(ctx context.Context) (bool, error) {
-		node, err := c.Client.CoreV1().Nodes().Get(ctx, c.node, metav1.GetOptions{})
-		return err == nil && termination.Protected(node) && node.Annotations[termination.InstanceAnnotation] != "", err
-	})
+	return nil
 }
 
 func (c *cell) disturb(ctx context.Context) error {
@@ -114,13 +124,32 @@ func (c *cell) deletePod(ctx context.Context) error {
 	return c.Client.CoreV1().Pods(c.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &hour})
 }
 
-// killKubelet ends the kubelet, and leaves machine and pod.
-func (c *cell) killKubelet(context.Context) error {
+// extendOther gives a NodeClaim of Karpenter a period that its pattern allows. The spare node of ours has it as its label.
+func (c *cell) extendOther(ctx context.Context) error {
+	if c.way != byKarpenter {
+		return nil
+	}
+	return c.karpenter.serve(ctx, c.spare, "9999999h")
+}
+
+// killKubelet ends the kubelet, and leaves machine and pod. It waits until nothing can reach the pod any more.
+func (c *cell) killKubelet(ctx context.Context) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.ending.Silent = []string{c.node}
 	c.dead = append(c.dead, machines.Fault{Node: c.node, Kind: machines.KubeletDead})
-	return c.Cloud.SetFaults(c.dead...)
+	err := c.Cloud.SetFaults(c.dead...)
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.await(ctx, "the kubelet is silent", func(ctx context.Context) (bool, error) {
+		lease, err := c.Client.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(ctx, c.node, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		period := time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second / 4
+		return time.Since(lease.Spec.RenewTime.Time) > 2*period, nil
+	})
 }
 
 // end ends the node, as the way does.
@@ -143,15 +172,18 @@ func (c *cell) end(ctx context.Context) error {
 		}
 	}
 	err := c.Client.CoreV1().Nodes().Delete(ctx, c.node, metav1.DeleteOptions{})
-	if err == nil && c.way == byOurs && c.killed {
+	if err == nil && c.killed && c.way != byDelete {
 		err = c.killLeader(ctx)
 	}
 	return err
 }
 
-// killLeader kills node-terminator, and starts it again.
+// killLeader kills node-terminator or Karpenter, and starts it again.
 func (c *cell) killLeader(ctx context.Context) error {
 	sandbox.Pause(ctx, killAfter)
+	if c.way == byKarpenter {
+		return c.karpenter.restart(ctx)
+	}
 	if err := c.terminator.Kill(); err != nil {
 		return err
 	}

@@ -36,12 +36,13 @@ const (
 type way string
 
 const (
-	byDrain  way = "kubectl drain, then delete"
-	byDelete way = "kubectl delete node"
-	byOurs   way = "node-terminator"
+	byDrain     way = "kubectl drain, then delete"
+	byDelete    way = "kubectl delete node"
+	byKarpenter way = "Karpenter"
+	byOurs      way = "node-terminator"
 )
 
-var ways = []way{byDrain, byDelete, byOurs}
+var ways = []way{byDrain, byDelete, byKarpenter, byOurs}
 
 // situation is a row of the table.
 type situation struct {
@@ -57,6 +58,8 @@ type situation struct {
 	before func(*cell, context.Context) error
 	// killed: the leader is killed while the node ends, and kubectl.
 	killed bool
+	// invalid: another node has a period that no Go duration holds. It ends all that Karpenter does.
+	invalid bool
 }
 
 // situations are the rows.
@@ -70,35 +73,48 @@ var situations = []situation{
 		before: (*cell).killKubelet},
 	{name: "disk, CSI driver of a DaemonSet", annotations: []string{exitsAfter("8s")}, grace: 20, disk: true,
 		driver: true},
-	{name: "label 9999999h on another node", annotations: []string{exitsAfter("3s")}, grace: 5},
+	{name: "the same with a full budget", annotations: []string{exitsAfter("8s")}, grace: 20, disk: true,
+		driver: true, budget: true},
 	{name: "leader or kubectl killed", annotations: []string{exitsAfter("3s")}, grace: 5, budget: true, killed: true},
+	{name: "full budget, 9999999h on another node", annotations: []string{exitsAfter("3s")}, grace: 5, budget: true,
+		invalid: true, before: (*cell).extendOther},
 }
 
 const ignoresSigterm = `cloudmock.exeunt.io/ignore-sigterm: "true"`
 
 func exitsAfter(after string) string { return "cloudmock.exeunt.io/exit-after: " + after }
 
-// comparison is the cloud of all cells.
+// comparison is the cloud of cells.
 type comparison struct {
 	*ending
+	karpenter *karpenter
+	cells     []*cell
 	// spare is the node for pods of nodes that ended.
 	spare string
 	mu    sync.Mutex
 	dead  []machines.Fault
 }
 
-// TestComparison ends nodes by kubectl and by node-terminator, and prints a table.
+// TestComparison ends nodes by kubectl, by Karpenter and by node-terminator, and prints a table. What ends Karpenter is
+// in a cloud of its own.
 func TestComparison(t *testing.T) {
-	c := startComparison(t)
+	c, apart := startComparison(t, len(situations)*len(ways)-2), startComparison(t, 2)
 	var cells []*cell
 	for _, s := range situations {
 		for _, w := range ways {
-			cells = append(cells, &cell{comparison: c, situation: s, way: w,
-				name: fmt.Sprintf("cell-%d", len(cells)), node: fmt.Sprintf("mock-%d", len(cells))})
+			of := c
+			if w == byKarpenter && (s.killed || s.invalid) {
+				of = apart
+			}
+			cells = append(cells, of.newCell(s, w))
 		}
 	}
-	c.Must(c.runAll(cells), "run all cells")
+	var all errgroup.Group
+	all.Go(c.runAll)
+	all.Go(apart.runInTurn)
+	c.Must(all.Wait(), "run all cells")
 	printComparison(t, cells)
+	c.expectApart()
 	failures := map[way]int{}
 	for _, one := range cells {
 		wrong := one.wrong()
@@ -107,33 +123,51 @@ func TestComparison(t *testing.T) {
 			t.Errorf("%s: %s", one.situation.name, strings.Join(wrong, ", "))
 		}
 	}
-	for _, w := range []way{byDrain, byDelete} {
+	for _, w := range ways[:len(ways)-1] {
 		if failures[w] == 0 {
 			t.Errorf("nothing is wrong with %s: what does the table compare?", w)
 		}
 	}
 }
 
-// startComparison starts the cloud and node-terminator.
-func startComparison(t *testing.T) *comparison {
+// startComparison starts a cloud for this number of cells, node-terminator and Karpenter.
+func startComparison(t *testing.T, cells int) *comparison {
 	t.Helper()
-	nodes := len(situations)*len(ways) + 1
+	nodes := cells + 1
 	mock := harness.OwnCloud(t, harness.Setup{NoPrograms: true, Machines: nodes}, nodes, harness.Within(comparisonLimit))
 	e := &ending{cloud: cloud{mock}, taken: &atomic.Int32{}, faults: &faults{},
 		args: []string{"--instances=socket", "--instances-socket=" + mock.Socket}}
 	e.Must(sandbox.Apply(e.Ctx, e.Plane.RESTConfig(), deploy.NodeTerminator), "apply manifests")
 	e.begin()
 	t.Cleanup(func() { e.Must(e.terminator.Kill(), "kill node-terminator") })
-	c := &comparison{ending: e, spare: fmt.Sprintf("mock-%d", nodes-1)}
+	c := &comparison{ending: e, karpenter: e.startKarpenter(), spare: fmt.Sprintf("mock-%d", nodes-1)}
 	c.label(c.spare, "9999999h")
 	return c
 }
 
+// newCell returns a cell with a node of its own.
+func (c *comparison) newCell(s situation, w way) *cell {
+	number := len(c.cells)
+	c.cells = append(c.cells, &cell{comparison: c, situation: s, way: w,
+		name: fmt.Sprintf("cell-%d", number), node: fmt.Sprintf("mock-%d", number)})
+	return c.cells[number]
+}
+
+// runInTurn runs one cell after the other.
+func (c *comparison) runInTurn() error {
+	for _, one := range c.cells {
+		if err := one.run(c.Ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // runAll runs all cells at once, but for that of ours whose leader is killed: it comes after the others of ours.
-func (c *comparison) runAll(cells []*cell) error {
+func (c *comparison) runAll() error {
 	all, ctx := errgroup.WithContext(c.Ctx)
 	ours, _ := errgroup.WithContext(c.Ctx)
-	for _, one := range cells {
+	for _, one := range c.cells {
 		switch {
 		case one.way != byOurs:
 			all.Go(func() error { return one.run(ctx) })
@@ -142,12 +176,24 @@ func (c *comparison) runAll(cells []*cell) error {
 		}
 	}
 	err := ours.Wait()
-	for _, one := range cells {
+	for _, one := range c.cells {
 		if err == nil && one.way == byOurs && one.killed {
 			err = one.run(ctx)
 		}
 	}
 	return errors.Join(err, all.Wait())
+}
+
+// expectApart expects that neither Karpenter nor node-terminator has written on a node of the other, or of kubectl.
+func (c *comparison) expectApart() {
+	c.T.Helper()
+	writes := c.writes()
+	for _, one := range c.cells {
+		karpenters, ours := writes.on(one.node, one.name+"-")
+		if (karpenters > 0) != (one.way == byKarpenter) || (ours > 0) != (one.way == byOurs) {
+			c.T.Errorf("%s by %s: %d writes of Karpenter, %d of node-terminator", one.situation.name, one.way, karpenters, ours)
+		}
+	}
 }
 
 // printComparison prints the table, and writes it to the file that EXEUNT_NODES_TABLE names.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/forecast"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/test/cloudmock/machines"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
@@ -160,17 +162,42 @@ func TestKarpenterAndOursLeaveEachOtherAlone(t *testing.T) {
 	for _, name := range names {
 		e.pod(name, "web", annotated("cloudmock.exeunt.io/exit-after", "2s"))
 	}
+	guarded := e.pod(names[0], "guarded", stuck, grace(5))
+	foretold, code := reported[forecast.Report](e, "forecast", "node/"+names[0])
+	if code != 2 || foretold.Period != "30s" || !namesCut(foretold, guarded) {
+		t.Errorf("the forecast of Karpenter's node, exit code %d: %+v", code, foretold)
+	}
 	for _, name := range names[:3] {
 		e.delete(name)
 	}
 	e.Must(e.claims().Delete(e.Ctx, names[3], metav1.DeleteOptions{}), "delete NodeClaim")
+	e.expectExplained(names[0])
 	for i, name := range names {
-		e.awaitGone(name)
-		e.Until("the NodeClaim of "+name+" is gone", func() bool { return e.getClaim(name) == nil })
-		e.AwaitEvent(machines.Event{Node: name, Event: machines.PowerOff})
-		karpenters, ours := e.writes().on(name, name+"-")
-		if byKarpenter := i < 2; byKarpenter != (karpenters > 0) || byKarpenter != (ours == 0) {
-			t.Errorf("%s: %d writes of Karpenter, %d of node-terminator", name, karpenters, ours)
-		}
+		e.expectEndedBy(name, i < 2)
+	}
+}
+
+// expectExplained wants why to say what Karpenter's node waits for, and until when. It sees no Karpenter, which runs
+// beside the cluster, so there is no verdict.
+func (e *ending) expectExplained(name string) {
+	e.T.Helper()
+	e.Until("why names the pod that the node waits for, and the deadline", func() bool {
+		explained, _ := reported[blocker.Report](e, "why", "node/"+name)
+		end := e.getClaim(name).GetAnnotations()[termination.ClaimTimestampAnnotation]
+		return waitsFor(explained, blocker.DoNotDisrupt) && end != "" && explained.Deadline != nil &&
+			explained.Deadline.Time == end
+	})
+}
+
+// expectEndedBy waits until Node, NodeClaim and machine are gone, and wants that Karpenter alone has written on them,
+// or node-terminator alone.
+func (e *ending) expectEndedBy(name string, karpenter bool) {
+	e.T.Helper()
+	e.awaitGone(name)
+	e.Until("the NodeClaim of "+name+" is gone", func() bool { return e.getClaim(name) == nil })
+	e.AwaitEvent(machines.Event{Node: name, Event: machines.PowerOff})
+	karpenters, ours := e.writes().on(name, name+"-")
+	if karpenter != (karpenters > 0) || karpenter != (ours == 0) {
+		e.T.Errorf("%s: %d writes of Karpenter, %d of node-terminator", name, karpenters, ours)
 	}
 }
