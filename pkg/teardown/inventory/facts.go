@@ -46,6 +46,8 @@ type volume struct {
 	phase    storage.Phase
 	// claimed: it refers to a claim.
 	claimed, deletable, provisioned, preserved, marked, held bool
+	// isCSI: a CSI driver deletes the disk, also of an in-tree volume that is migrated.
+	isCSI bool
 	// onNode: its disk is that of one node (#09).
 	onNode bool
 }
@@ -60,6 +62,7 @@ func factsOfVolume(v *v1.PersistentVolume) *volume {
 		deletable: storage.PolicyOf(policy) == storage.PolicyDelete, provisioned: storage.HasProvisioner(v),
 		preserved: preserved, marked: preserved && storage.PolicyOf(policy) == storage.PolicyRetain,
 		held:   finalizer.Has(v.Finalizers, finalizer.External) || finalizer.Has(v.Finalizers, finalizer.InTree),
+		isCSI:  v.Spec.CSI != nil || v.Annotations[storage.AnnMigratedTo] != "",
 		onNode: v.Spec.HostPath != nil || v.Spec.Local != nil || onOneHost(v.Spec.NodeAffinity),
 	}
 	if ref := v.Spec.ClaimRef; ref != nil {

@@ -241,7 +241,6 @@ func (i *Inventory) setOutside(kind string, name key, facts *outside) {
 		delete(i.outsides, id)
 		return
 	}
-	facts.state.LeadsToAPI = slices.ContainsFunc(facts.addresses, func(a string) bool { return i.options.APIServer[a] })
 	i.outsides[id] = facts
 }
 

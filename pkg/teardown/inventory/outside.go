@@ -32,18 +32,26 @@ type outside struct {
 	// content is the name of the content of a snapshot.
 	content string
 	grouped bool
-	state   balancer.State
+	// finalizers are those of controllers.
+	finalizers []string
+	state      balancer.State
 }
 
 func newOutside(kind string, item teardown.Kind, resource schema.GroupVersionResource, object metav1.Object) *outside {
 	_, preserved := object.GetLabels()[PreserveLabel]
-	return &outside{
+	o := &outside{
 		key: keyOf(object), kind: kind, item: item, resource: resource, version: object.GetResourceVersion(),
-		uid: object.GetUID(), created: object.GetCreationTimestamp().Time, state: balancer.State{
-			Preserved: preserved, Deleting: object.GetDeletionTimestamp() != nil,
-			Held: slices.ContainsFunc(object.GetFinalizers(), isControllers),
-		},
+		uid: object.GetUID(), created: object.GetCreationTimestamp().Time,
 	}
+	for _, name := range object.GetFinalizers() {
+		if isControllers(name) {
+			o.finalizers = append(o.finalizers, name)
+		}
+	}
+	o.state = balancer.State{
+		Preserved: preserved, Deleting: object.GetDeletionTimestamp() != nil, Held: len(o.finalizers) > 0,
+	}
+	return o
 }
 
 // isControllers reports whether the finalizer is not one of the garbage collector.

@@ -168,6 +168,7 @@ func (i *Inventory) judgeOutsides(v *view) {
 func (i *Inventory) outsideOf(v *view, o *outside) balancer.State {
 	s, n := o.state, i.namespaces[o.namespace]
 	s.Preserved, s.Deleting = s.Preserved || n.preserved, s.Deleting || n.deleting
+	s.LeadsToAPI = slices.ContainsFunc(o.addresses, func(a string) bool { return i.options.APIServer[a] })
 	if s.Kind == balancer.Snapshot {
 		s.Content = i.contentOf(v, o)
 	}
