@@ -105,6 +105,18 @@ type Problem struct {
 	Refuses bool `json:"refuses"`
 }
 
+// Worker is a program that deletes what is outside of the cluster, as far as it can be seen.
+type Worker struct {
+	// For is the CSI driver, or the kind of the objects.
+	For string `json:"for"`
+	// Objects is how many objects it has to delete.
+	Objects int `json:"objects"`
+	// Where names its workload or the holder of its Lease, "" if it was not seen.
+	Where string `json:"where"`
+	// State is "acts", "fails", "gone" or "unseen".
+	State string `json:"state"`
+}
+
 // Totals counts the items of a kind, and their bytes.
 type Totals struct {
 	Delete  int   `json:"delete"`
@@ -126,6 +138,7 @@ type Document struct {
 	Items    []Item     `json:"items"`
 	// Totals are by kind.
 	Totals   map[Kind]Totals `json:"totals"`
+	Workers  []Worker        `json:"workers,omitempty"`
 	Problems []Problem       `json:"problems"`
 	// Incomplete are the sentences that say what could not be read.
 	Incomplete []string `json:"incomplete"`

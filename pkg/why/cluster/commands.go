@@ -73,13 +73,13 @@ func (c Commands) line(program, namespace string, words []string) string {
 		}
 	}
 	for i, word := range line {
-		line[i] = quote(word)
+		line[i] = Quote(word)
 	}
 	return strings.Join(line, " ")
 }
 
-// quote returns the word as a POSIX shell reads it back.
-func quote(word string) string {
+// Quote returns the word as a POSIX shell reads it back.
+func Quote(word string) string {
 	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@,+%"
 	if word != "" && strings.Trim(word, safe) == "" {
 		return word

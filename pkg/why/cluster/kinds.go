@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -54,6 +55,13 @@ var (
 			return r.kubernetes.CoreV1().Services(ns)
 		},
 		func(list *corev1.ServiceList) ([]corev1.Service, string) { return list.Items, list.Continue })
+	Ingresses = newKind("Ingress", "networking.k8s.io", "ingresses",
+		func(r *Reader, ns string) objectClient[*networkingv1.Ingress, *networkingv1.IngressList] {
+			return r.kubernetes.NetworkingV1().Ingresses(ns)
+		},
+		func(list *networkingv1.IngressList) ([]networkingv1.Ingress, string) {
+			return list.Items, list.Continue
+		})
 	ServiceAccounts = newKind("ServiceAccount", "", "serviceaccounts",
 		func(r *Reader, ns string) objectClient[*corev1.ServiceAccount, *corev1.ServiceAccountList] {
 			return r.kubernetes.CoreV1().ServiceAccounts(ns)

@@ -62,8 +62,9 @@ type Objects map[string][]metav1.Object
 var listKinds = map[string]string{
 	"persistentvolumes": "PersistentVolumeList", "persistentvolumeclaims": "PersistentVolumeClaimList", "pods": "PodList",
 	"events": "EventList", "leases": "LeaseList", "csidrivers": "CSIDriverList", "csinodes": "CSINodeList",
-	"storageclasses": "StorageClassList",
-	"nodes":          "NodeList", "volumesnapshots": "VolumeSnapshotList", "deployments": "DeploymentList",
+	"storageclasses": "StorageClassList", "volumeattachments": "VolumeAttachmentList",
+	"namespaces": "NamespaceList", "services": "ServiceList", "ingresses": "IngressList",
+	"nodes": "NodeList", "volumesnapshots": "VolumeSnapshotList", "deployments": "DeploymentList",
 	"statefulsets": "StatefulSetList", "daemonsets": "DaemonSetList", "configmaps": "ConfigMapList",
 	"validatingadmissionpolicies":       "ValidatingAdmissionPolicyList",
 	"validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBindingList",

@@ -1,0 +1,14 @@
+// Package plan reads a cluster, and says what a teardown would delete and keep, who would do the work, and what refuses
+// or should be known before. It writes nothing.
+//
+//	plan.go      what is asked, and the document that answers
+//	read.go      the lists, and the inventory that they fill
+//	workers.go   which programs delete, and whether they live (#65)
+//	refusals.go  what refuses: rows 33, 65, 66, 69, another ID, a name that does not exist
+//	rights.go    which rights are missing, as rules
+//	warnings.go  what goes although it is kept: with a machine (#09), or with the platform's own deletion
+//	uncovered.go what a teardown does not delete
+//	print.go     the text for a person
+//
+// What could not be read is incomplete, never absent, and refuses (#66).
+package plan

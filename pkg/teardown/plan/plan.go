@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+)
+
+// Options are what is asked.
+type Options struct {
+	Reader   *cluster.Reader
+	Commands cluster.Commands
+	// Server is the URL of the API server.
+	Server string
+	// Preserve are the objects that a person wants to keep: the plan is that of a cluster where they have the label.
+	Preserve []Target
+	// Last are the namespaces that go last.
+	Last []string
+	// Others are other clusters, whose volumes are kept (#05).
+	Others []Other
+}
+
+// Other is another cluster.
+type Other struct {
+	Name   string
+	Reader *cluster.Reader
+}
+
+// Target names an object that is to be kept.
+type Target struct {
+	// Kind is a kind of the API, such as PersistentVolume.
+	Kind, Namespace, Name string
+}
+
+// Plan is what a teardown would do.
+type Plan struct {
+	teardown.Document
+
+	// Shared are the handles of other clusters, APIServer the addresses of the API server, for the runner.
+	Shared, APIServer map[string]bool
+	// Alive is nil if there is none.
+	Alive *alive.Alive
+}
+
+// Refuses reports whether something refuses the teardown.
+func (p *Plan) Refuses() bool {
+	return slices.ContainsFunc(p.Problems, func(problem teardown.Problem) bool { return problem.Refuses })
+}
+
+// survey is one look at a cluster.
+type survey struct {
+	Options
+	plan      *Plan
+	inventory *inventory.Inventory
+	// found are the targets that exist.
+	found map[Target]bool
+	nodes []v1.Node
+	// ready is the number of nodes that are ready.
+	ready int
+	// names counts the objects with names for external-dns, clusterTag is what the EBS driver tags disks with.
+	names      int
+	clusterTag string
+	hostNames  []string
+}
+
+// Read reads the cluster.
+func Read(ctx context.Context, options Options) *Plan {
+	s := &survey{Options: options, plan: &Plan{Shared: map[string]bool{}, APIServer: map[string]bool{}},
+		found: map[Target]bool{}}
+	s.readCluster(ctx)
+	s.readOthers(ctx)
+	s.inventory = inventory.New(inventory.Options{Shared: s.plan.Shared, APIServer: s.plan.APIServer, Last: options.Last})
+	unread := s.fill(ctx)
+	s.readAlive(ctx)
+	s.resolve(ctx)
+	now := options.Reader.Now()
+	s.plan.Items = s.inventory.Items(now)
+	s.plan.Count()
+	s.judge(ctx, now, unread)
+	s.plan.Incomplete = append([]string{}, options.Reader.Incomplete()...)
+	for _, other := range options.Others {
+		for _, sentence := range other.Reader.Incomplete() {
+			s.plan.Incomplete = append(s.plan.Incomplete, other.Name+": "+sentence)
+		}
+	}
+	return s.plan
+}
+
+// judge adds the problems: what should be known first, then what refuses.
+func (s *survey) judge(ctx context.Context, now time.Time, unread []string) {
+	s.plan.Problems = []teardown.Problem{}
+	s.addWarnings(now)
+	s.addUncovered(ctx)
+	s.addWorkers(ctx, now)
+	s.addRefusals(ctx, unread)
+	slices.SortStableFunc(s.plan.Problems, func(a, b teardown.Problem) int { return order(a.Refuses) - order(b.Refuses) })
+}
+
+func order(refuses bool) int {
+	if refuses {
+		return 1
+	}
+	return 0
+}
+
+func (s *survey) problem(problem teardown.Problem) {
+	s.plan.Problems = append(s.plan.Problems, problem)
+}
+
+// readCluster reads which cluster it is. Its kube-system is read by name: a person without that right is told.
+func (s *survey) readCluster(ctx context.Context) {
+	s.plan.Cluster.Server = s.Server
+	if system, presence := cluster.Get(ctx, s.Reader, cluster.Namespaces, "", metav1.NamespaceSystem); presence == cluster.Present {
+		s.plan.Cluster.ID = string(system.UID)
+	}
+	version, err := s.Reader.Version(ctx)
+	if err != nil {
+		s.Reader.Note("%v", err)
+	}
+	s.plan.Cluster.Version = version
+}
+
+// readAlive reads phase and participants, if the kind is there.
+func (s *survey) readAlive(ctx context.Context) {
+	served, _ := s.Reader.ServedIn(alive.Group)
+	if len(served) == 0 {
+		return
+	}
+	object, presence, _ := s.Reader.Live(ctx, cluster.Ref{Resource: alive.Resource, Kind: alive.Kind, Name: alive.Name})
+	if presence != cluster.Present {
+		return
+	}
+	read, err := alive.FromUnstructured(object)
+	if err != nil {
+		s.Reader.Note("%v", err)
+		return
+	}
+	s.plan.Alive, s.plan.Phase, s.plan.Reason = read, teardown.Phase(read.Status.Phase), teardown.Reason(read.Status.Reason)
+	if read.Status.StartedAt != nil {
+		s.plan.Started = &read.Status.StartedAt.Time
+	}
+	if deadline := read.Deadline(); !deadline.IsZero() {
+		s.plan.Deadline = &deadline
+	}
+	var participants []inventory.Participant
+	for _, p := range alive.ParticipantsOf(object) {
+		participants = append(participants, inventory.Participant{Finalizer: p.Finalizer, Namespace: p.Namespace, Text: p.Text})
+	}
+	s.inventory.SetParticipants(participants)
+}
+
+// readOthers reads the disks of other clusters.
+func (s *survey) readOthers(ctx context.Context) {
+	for _, other := range s.Others {
+		cluster.Each(ctx, other.Reader, cluster.PersistentVolumes, cluster.Selection{}, func(page []v1.PersistentVolume) {
+			for i := range page {
+				for _, handle := range inventory.Handles(&page[i]) {
+					s.plan.Shared[handle] = true
+				}
+			}
+		})
+	}
+}
