@@ -25,10 +25,10 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/leader"
+	"github.com/exeunt-io/exeunt/pkg/controller/servertime"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/instances"
-	"github.com/exeunt-io/exeunt/pkg/nodeterminator/servertime"
 )
 
 const (
