@@ -1,0 +1,230 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
+)
+
+// Word is what a person says with --confirm.
+type Word struct {
+	// Timeout is how long the permission lasts, Last are namespaces that go last.
+	Timeout time.Duration
+	Last    []string
+}
+
+// Teardown is what "exeunt teardown --confirm" does: it installs what is missing, permits the teardown, deletes Alive
+// once nothing refuses, and carries the teardown out, or follows another runner that does.
+func (r *Runner) Teardown(ctx context.Context, said Word) (*Outcome, error) {
+	if err := r.install(ctx); err != nil {
+		return nil, err
+	}
+	object, err := r.ensure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if object == nil {
+		return r.lastOutcome(ctx)
+	}
+	if err := r.arm(ctx, object, said); err != nil {
+		return nil, err
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan struct{})
+	var outcome *Outcome
+	var runErr error
+	go func() {
+		defer close(ended)
+		outcome, runErr = r.Run(running)
+	}()
+	refused, err := r.deleteWhenReady(running, object, ended)
+	if refused != nil || err != nil {
+		stop()
+		<-ended
+		if err != nil && outcome != nil {
+			return outcome, runErr
+		}
+		return refused, err
+	}
+	<-ended
+	return outcome, runErr
+}
+
+// install applies the kind and its policies where they are missing. Versions that are there stay: an administrator, or a
+// release, keeps them.
+func (r *Runner) install(ctx context.Context) error {
+	for _, name := range []string{"alive/namespace.yaml", "alive/crd.yaml", "alive/policy.yaml"} {
+		text, err := deploy.Alive.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := r.installAll(ctx, text); err != nil {
+			return err
+		}
+	}
+	return r.awaitServed(ctx)
+}
+
+// installed are the resources of what install applies.
+var installed = map[string]schema.GroupVersionResource{
+	"Namespace":                        {Version: "v1", Resource: "namespaces"},
+	"CustomResourceDefinition":         definitions,
+	"ValidatingAdmissionPolicy":        freezeParts[0],
+	"ValidatingAdmissionPolicyBinding": freezeParts[1],
+}
+
+func (r *Runner) installAll(ctx context.Context, text []byte) error {
+	objects, err := parse(text)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		resource, known := installed[object.GetKind()]
+		if !known {
+			return fmt.Errorf("install %s %s: the kind is not known", object.GetKind(), object.GetName())
+		}
+		_, exists, err := answer.Get(ctx, object.GetName(), r.get(resource))
+		if err == nil && !exists {
+			_, err = r.Dynamic.Resource(resource).Apply(ctx, object.GetName(), object,
+				metav1.ApplyOptions{FieldManager: r.Agent, Force: true})
+		}
+		if err != nil {
+			return fmt.Errorf("install %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// awaitServed waits until the API server serves Alive.
+func (r *Runner) awaitServed(ctx context.Context) error {
+	for began := time.Now(); ; {
+		_, err := r.readAlive(ctx)
+		if err == nil || time.Since(began) > r.Waits.Freeze || !apierrors.IsNotFound(err) {
+			return err
+		}
+		if !sleep(ctx, r.Waits.Probe) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// ensure returns Alive. It creates a missing one, unless the freeze shows that a teardown has begun: then it returns nil.
+func (r *Runner) ensure(ctx context.Context) (*alive.Alive, error) {
+	object, err := r.readAlive(ctx)
+	if object != nil || err != nil {
+		return object, err
+	}
+	if err := r.create(ctx); err != nil {
+		return nil, err
+	}
+	return r.readAlive(ctx)
+}
+
+// lastOutcome is that of a teardown whose Alive is gone: complete, or nobody knows (#57).
+func (r *Runner) lastOutcome(ctx context.Context) (*Outcome, error) {
+	report, exists, err := answer.Get(ctx, reportName, r.Objects.CoreV1().ConfigMaps(Namespace).Get)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the record of the teardown: %w", err)
+	case exists && report.Annotations[inPhase] == string(teardown.Complete):
+		return &Outcome{Phase: teardown.Complete, Reason: teardown.Completed, Message: texts[teardown.Completed]}, nil
+	}
+	return &Outcome{Reason: teardown.NotCompleted}, ErrNotCompleted
+}
+
+// create creates the missing Alive, protected, unless the freeze is there.
+func (r *Runner) create(ctx context.Context) error {
+	for _, part := range freezeParts {
+		_, exists, err := answer.Get(ctx, FreezeName, r.get(part))
+		if err != nil {
+			return fmt.Errorf("read the freeze: %w", err)
+		}
+		if exists {
+			return nil
+		}
+	}
+	content, err := alive.ToUnstructured(alive.New())
+	if err != nil {
+		return err
+	}
+	_, err = r.Dynamic.Resource(alive.Resource).Create(ctx, content, metav1.CreateOptions{FieldManager: r.Agent})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create Alive: %w", err)
+	}
+	return nil
+}
+
+// arm writes the permission, with the time of the API server.
+func (r *Runner) arm(ctx context.Context, object *alive.Alive, said Word) error {
+	spec := object.Spec.DeepCopy()
+	protected, now := false, metav1.NewTime(r.Clock.Now().Truncate(time.Second))
+	spec.Protected, spec.Confirm, spec.ConfirmedAt = &protected, r.Cluster, &now
+	if said.Timeout > 0 {
+		spec.Timeout = &metav1.Duration{Duration: said.Timeout}
+	}
+	if len(said.Last) > 0 {
+		spec.Last = said.Last
+	}
+	err := r.patchAlive(ctx, patch.For(object).Test("/spec/protected", object.IsProtected()).Set("/spec", spec))
+	if err != nil {
+		return fmt.Errorf("permit the teardown: %w", err)
+	}
+	return nil
+}
+
+var errEnded = errors.New("the runner has ended")
+
+// deleteWhenReady deletes Alive by UID once nothing refuses. It returns an outcome if something does.
+func (r *Runner) deleteWhenReady(ctx context.Context, armed *alive.Alive, ended <-chan struct{}) (*Outcome, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-ended:
+			stop(errEnded)
+		case <-ctx.Done():
+		}
+	}()
+	for {
+		object, synced, changed := r.view()
+		switch {
+		case !synced || object == nil || object.UID != armed.UID || object.Generation <= armed.Generation && !object.IsDeleted():
+		case object.IsDeleted():
+			return nil, nil
+		default:
+			ready := meta.FindStatusCondition(object.Status.Conditions, alive.ConditionReady)
+			if ready == nil || ready.ObservedGeneration != object.Generation {
+				break
+			}
+			if ready.Status == metav1.ConditionTrue {
+				return nil, r.deleteAlive(ctx, object)
+			}
+			return &Outcome{Phase: teardown.Phase(object.Status.Phase), Reason: teardown.NotReady, Message: ready.Message}, nil
+		}
+		if !await(ctx, changed, 0) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (r *Runner) deleteAlive(ctx context.Context, object *alive.Alive) error {
+	err := r.Dynamic.Resource(alive.Resource).Delete(ctx, alive.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &object.UID}})
+	if err != nil {
+		return fmt.Errorf("delete Alive: %w", err)
+	}
+	return nil
+}

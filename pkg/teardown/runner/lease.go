@@ -1,0 +1,97 @@
+package runner
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+// renewals is a client of Leases that remembers when the Lease was last renewed before this process wrote it. After a
+// restore of etcd that is long ago (#64).
+type renewals struct {
+	kubernetes.Interface
+
+	mu     sync.Mutex
+	last   time.Time
+	sealed bool
+}
+
+// before returns when another process last renewed the Lease, the zero time for never.
+func (r *renewals) before() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+func (r *renewals) see(lease *coordinationv1.Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sealed {
+		return
+	}
+	r.last = time.Time{}
+	if lease.Spec.RenewTime != nil {
+		r.last = lease.Spec.RenewTime.Time
+	}
+	for _, entry := range lease.ManagedFields { // its time is that of the API server
+		if entry.Time != nil && entry.Time.After(r.last) {
+			r.last = entry.Time.Time
+		}
+	}
+}
+
+func (r *renewals) seal(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sealed = r.sealed || err == nil
+}
+
+// CoordinationV1 implements [kubernetes.Interface].
+func (r *renewals) CoordinationV1() coordinationv1client.CoordinationV1Interface {
+	return renewalsGroup{r.Interface.CoordinationV1(), r}
+}
+
+type renewalsGroup struct {
+	coordinationv1client.CoordinationV1Interface
+	renewals *renewals
+}
+
+// Leases implements [coordinationv1client.LeasesGetter].
+func (g renewalsGroup) Leases(namespace string) coordinationv1client.LeaseInterface {
+	return renewalsClient{g.CoordinationV1Interface.Leases(namespace), g.renewals}
+}
+
+type renewalsClient struct {
+	coordinationv1client.LeaseInterface
+	renewals *renewals
+}
+
+// Get reads the Lease.
+func (c renewalsClient) Get(ctx context.Context, name string, options metav1.GetOptions) (*coordinationv1.Lease, error) {
+	lease, err := c.LeaseInterface.Get(ctx, name, options)
+	if err == nil {
+		c.renewals.see(lease)
+	}
+	return lease, err
+}
+
+// Create creates the Lease.
+func (c renewalsClient) Create(ctx context.Context, lease *coordinationv1.Lease,
+	options metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	lease, err := c.LeaseInterface.Create(ctx, lease, options)
+	c.renewals.seal(err)
+	return lease, err
+}
+
+// Update renews the Lease.
+func (c renewalsClient) Update(ctx context.Context, lease *coordinationv1.Lease,
+	options metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	lease, err := c.LeaseInterface.Update(ctx, lease, options)
+	c.renewals.seal(err)
+	return lease, err
+}

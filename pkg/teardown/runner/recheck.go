@@ -1,0 +1,62 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
+)
+
+// ending is what the lists at the end have shown.
+type ending struct {
+	// clean is how many of them in a row had nothing left, at is when the last one was read.
+	clean int
+	at    time.Time
+}
+
+// list reads all objects live. The journals of our provisioner are Leases, and among them.
+func (r *Runner) list(ctx context.Context, options inventory.Options) (*inventory.Inventory, error) {
+	sources, err := r.sources()
+	if err != nil {
+		return nil, err
+	}
+	found := inventory.New(options)
+	for _, source := range sources {
+		if err := source.eachListed(ctx, found.Set); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// recheck reads all lists again, twice, with a quiet period between: a call in flight may still bring a volume, and
+// watches may be late.
+func (s *session) recheck(ctx context.Context, v view) error {
+	if due := s.end.at.Add(s.Waits.Quiet); !s.end.at.IsZero() && v.now.Before(due) {
+		s.wakeAt(due)
+		return nil
+	}
+	object, _, _ := s.view()
+	if s.confirmed != nil {
+		object = s.confirmed
+	}
+	found, err := s.list(ctx, s.options(object))
+	if err != nil {
+		return err
+	}
+	now := s.Clock.Now()
+	found.SetParticipants(s.participants(object))
+	found.Restore(s.record.unknown())
+	s.end.at = now
+	if found.Work(now) == teardown.Quiet && found.Unmarked(now) == 0 {
+		s.end.clean++
+	} else { // the watches are behind
+		s.end.clean = 0
+	}
+	s.wakeAt(now.Add(s.Waits.Quiet))
+	if s.end.clean >= 2 {
+		s.notify()
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package runner
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applyv1 "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
+)
+
+const (
+	// planName and a number are the names of ConfigMaps with the items that were to be deleted or kept.
+	planName = "exeunt-teardown-plan-"
+	// reportName is the ConfigMap that says how the teardown ended; with a number it has items.
+	reportName = "exeunt-teardown-report"
+	// recordLabel selects the ConfigMaps of the record.
+	recordLabel = alive.Group + "/record"
+	// ofAlive is the annotation with the UID of the Alive that the record is of, inPhase that with its phase.
+	ofAlive, inPhase = alive.Group + "/alive", alive.Group + "/phase"
+	// maxItems is how many items one ConfigMap has: compressed, 2,000 of them are far below 1 MiB.
+	maxItems = 2000
+
+	itemsKey, documentKey = "items.json.gz", "document.json"
+)
+
+// recording is what was saved of the teardown. It is for reports: no decision about an object reads it.
+type recording struct {
+	// planned: the plan is complete. complete: the report says so.
+	planned, complete bool
+	// items are those of the plan, and those that appeared later.
+	items []teardown.Item
+	saved map[string]teardown.Fate
+	// next is the number of the next ConfigMap.
+	next int
+}
+
+func keyOf(item *teardown.Item) string { return string(item.Kind) + "/" + item.Object.UID }
+
+// readRecord reads the record of Alive live.
+func (s *session) readRecord(ctx context.Context) error {
+	found, err := s.loadRecord(ctx, string(s.uid))
+	if err != nil {
+		return err
+	}
+	s.record = found
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inventory.Restore(found.unknown())
+	return nil
+}
+
+// unknown returns the items whose outcome nothing will show.
+func (r *recording) unknown() []teardown.Item {
+	return slices.DeleteFunc(slices.Clone(r.items), func(item teardown.Item) bool { return item.Fate != teardown.Unknown })
+}
+
+// loadRecord reads the record of the Alive with the UID.
+func (r *Runner) loadRecord(ctx context.Context, uid string) (recording, error) {
+	found := recording{saved: map[string]teardown.Fate{}}
+	maps, err := answer.CheckedList(r.Objects.CoreV1().ConfigMaps(Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: recordLabel}))
+	if err != nil {
+		return found, fmt.Errorf("read the record of the teardown: %w", err)
+	}
+	for _, one := range maps.Items {
+		if one.Annotations[ofAlive] != uid {
+			continue
+		}
+		if one.Name == reportName {
+			found.complete = one.Annotations[inPhase] == string(teardown.Complete)
+		}
+		number, err := strconv.Atoi(strings.TrimPrefix(one.Name, planName))
+		if err != nil || !strings.HasPrefix(one.Name, planName) {
+			continue
+		}
+		items, err := unpack(one.BinaryData[itemsKey])
+		if err != nil { // lost or edited: the report is poorer, and nothing else depends on it
+			items = nil
+		}
+		found.planned = found.planned || number == 0
+		found.next = max(found.next, number+1)
+		found.add(items)
+	}
+	return found, nil
+}
+
+// add takes items that are saved. A later one of an object replaces an earlier one if its outcome is unknown.
+func (r *recording) add(items []teardown.Item) {
+	for i := range items {
+		key := keyOf(&items[i])
+		if before, is := r.saved[key]; is {
+			if before != teardown.Unknown && items[i].Fate == teardown.Unknown {
+				at := slices.IndexFunc(r.items, func(item teardown.Item) bool { return keyOf(&item) == key })
+				r.items[at], r.saved[key] = items[i], items[i].Fate
+			}
+			continue
+		}
+		r.saved[key] = items[i].Fate
+		r.items = append(r.items, items[i])
+	}
+}
+
+// unsaved returns the items that the record lacks.
+func (r *recording) unsaved(items []teardown.Item) []teardown.Item {
+	var lacking []teardown.Item
+	for i := range items {
+		before, is := r.saved[keyOf(&items[i])]
+		if !is || items[i].Fate == teardown.Unknown && before != teardown.Unknown {
+			lacking = append(lacking, items[i])
+		}
+	}
+	return lacking
+}
+
+// savePlan saves what is to be deleted and kept. The first ConfigMap is written last: with it the plan is complete.
+func (s *session) savePlan(ctx context.Context, v view) error {
+	rest := v.items[min(maxItems, len(v.items)):]
+	s.record.next = 1
+	if err := s.saveItems(ctx, rest); err != nil {
+		return err
+	}
+	first := v.items[:min(maxItems, len(v.items))]
+	if err := s.writeItems(ctx, planName+"0", first); err != nil {
+		return err
+	}
+	s.record.add(first)
+	s.record.planned = true
+	return nil
+}
+
+// saveNew saves the items that appeared after the plan before anything of them is deleted.
+func (s *session) saveNew(ctx context.Context, v view) error {
+	return s.saveItems(ctx, s.record.unsaved(v.items))
+}
+
+func (s *session) saveItems(ctx context.Context, items []teardown.Item) error {
+	for chunk := range slices.Chunk(items, maxItems) {
+		if err := s.writeItems(ctx, planName+strconv.Itoa(s.record.next), chunk); err != nil {
+			return err
+		}
+		s.record.next++
+		s.record.add(chunk)
+	}
+	return nil
+}
+
+func (s *session) writeItems(ctx context.Context, name string, items []teardown.Item) error {
+	packed, err := pack(items)
+	if err != nil {
+		return err
+	}
+	return s.writeMap(ctx, applyv1.ConfigMap(name, Namespace).WithBinaryData(map[string][]byte{itemsKey: packed}), "")
+}
+
+func (s *session) writeMap(ctx context.Context, content *applyv1.ConfigMapApplyConfiguration, phase teardown.Phase) error {
+	content.WithLabels(map[string]string{recordLabel: "teardown"}).
+		WithAnnotations(map[string]string{ofAlive: string(s.uid), inPhase: string(phase)})
+	written, err := s.Objects.CoreV1().ConfigMaps(Namespace).Apply(ctx, content,
+		metav1.ApplyOptions{FieldManager: "exeunt-teardown", Force: true})
+	if err != nil {
+		return fmt.Errorf("write the record of the teardown: %w", err)
+	}
+	if written.Name != *content.Name {
+		return fmt.Errorf("write the record of the teardown: the API server answers with %q", written.Name)
+	}
+	return nil
+}
+
+// saveReport writes how far the teardown is: the items first, then the document, which says Complete or takes it back.
+func (s *session) saveReport(ctx context.Context, decision teardown.Decision, v view) error {
+	if err := s.saveNew(ctx, v); err != nil {
+		return err
+	}
+	object, _, _ := s.view()
+	document := s.document(object, decision, merged(s.record.items, v.items))
+	if decision.Phase == teardown.Complete {
+		ended := s.Clock.Now().Truncate(time.Second)
+		document.Ended = &ended
+	}
+	for i, chunk := range slices.Collect(slices.Chunk(document.Items, maxItems)) {
+		if err := s.writeItems(ctx, fmt.Sprintf("%s-%d", reportName, i), chunk); err != nil {
+			return err
+		}
+	}
+	document.Items = nil
+	text, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	err = s.writeMap(ctx, applyv1.ConfigMap(reportName, Namespace).WithData(map[string]string{documentKey: string(text)}),
+		decision.Phase)
+	if err == nil {
+		s.record.complete = decision.Phase == teardown.Complete
+	}
+	return err
+}
+
+// merged returns the items of the record with what became of them.
+func merged(saved, current []teardown.Item) []teardown.Item {
+	all, here := slices.Clone(current), map[string]bool{}
+	for i := range current {
+		here[keyOf(&current[i])] = true
+	}
+	for _, item := range saved {
+		if here[keyOf(&item)] {
+			continue
+		}
+		if item.Fate != teardown.Unknown {
+			item.Fate = teardown.Gone
+		}
+		item.Blockers = []teardown.Blocker{}
+		all = append(all, item)
+	}
+	slices.SortStableFunc(all, func(a, b teardown.Item) int {
+		return strings.Compare(sortKey(&a), sortKey(&b))
+	})
+	return all
+}
+
+func sortKey(item *teardown.Item) string {
+	return strings.Join([]string{string(item.Kind), item.Object.Namespace, item.Object.Name, item.Object.UID}, "/")
+}
+
+// document returns the report.
+func (r *Runner) document(object *alive.Alive, decision teardown.Decision, items []teardown.Item) *teardown.Document {
+	document := &teardown.Document{Cluster: teardown.Cluster{ID: string(r.Cluster), Server: r.Clients.Config.Host},
+		Phase: decision.Phase, Reason: decision.Reason, Items: items, Problems: []teardown.Problem{}, Incomplete: []string{}}
+	if object != nil {
+		if object.Status.StartedAt != nil {
+			document.Started = &object.Status.StartedAt.Time
+		}
+		if deadline := object.Deadline(); !deadline.IsZero() {
+			document.Deadline = &deadline
+		}
+	}
+	document.Count()
+	return document
+}
+
+func pack(items []teardown.Item) ([]byte, error) {
+	var packed bytes.Buffer
+	writer := gzip.NewWriter(&packed)
+	if err := json.NewEncoder(writer).Encode(items); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
+
+func unpack(packed []byte) ([]teardown.Item, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	var items []teardown.Item
+	const most = 64 << 20
+	return items, json.NewDecoder(io.LimitReader(reader, most)).Decode(&items)
+}

@@ -1,0 +1,232 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/pkg/controller"
+)
+
+// source is one kind of objects.
+type source struct {
+	name    string
+	example runtime.Object
+	fields  string
+	list    func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// lists is a typed list with its version.
+type lists interface {
+	runtime.Object
+	metav1.ListInterface
+}
+
+func kind[L lists](name string, example runtime.Object, list func(context.Context, metav1.ListOptions) (L, error),
+	watcher func(context.Context, metav1.ListOptions) (watch.Interface, error)) source {
+	return source{name: name, example: example, watch: watcher,
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			found, err := answer.CheckedList(list(ctx, options))
+			if err != nil { // not a nil list in an interface
+				return nil, err
+			}
+			return found, nil
+		}}
+}
+
+// only restricts the source to what the field selector matches.
+func (s source) only(fields string) source {
+	s.fields = fields
+	return s
+}
+
+// servedElsewhere are kinds that not every cluster serves.
+var servedElsewhere = []schema.GroupVersionResource{
+	{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gateways"},
+	{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"},
+	{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"},
+	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+}
+
+// sources returns the kinds that an inventory needs, as far as the API server serves them.
+func (c *Config) sources() ([]source, error) {
+	core, admission := c.Objects.CoreV1(), c.Objects.AdmissionregistrationV1()
+	all := []source{
+		kind("namespaces", &v1.Namespace{}, core.Namespaces().List, core.Namespaces().Watch),
+		kind("persistentvolumes", &v1.PersistentVolume{}, core.PersistentVolumes().List, core.PersistentVolumes().Watch),
+		kind("persistentvolumeclaims", &v1.PersistentVolumeClaim{}, core.PersistentVolumeClaims("").List,
+			core.PersistentVolumeClaims("").Watch),
+		kind("pods", &v1.Pod{}, core.Pods("").List, core.Pods("").Watch),
+		kind("services", &v1.Service{}, core.Services("").List, core.Services("").Watch),
+		kind("events", &v1.Event{}, core.Events("").List, core.Events("").Watch).
+			only("reason=ProvisioningFailed,involvedObject.kind=PersistentVolumeClaim"),
+		kind("ingresses", &networkingv1.Ingress{}, c.Objects.NetworkingV1().Ingresses("").List,
+			c.Objects.NetworkingV1().Ingresses("").Watch),
+		kind("volumeattachments", &storagev1.VolumeAttachment{}, c.Objects.StorageV1().VolumeAttachments().List,
+			c.Objects.StorageV1().VolumeAttachments().Watch),
+		kind("storageclasses", &storagev1.StorageClass{}, c.Objects.StorageV1().StorageClasses().List,
+			c.Objects.StorageV1().StorageClasses().Watch),
+		kind("csidrivers", &storagev1.CSIDriver{}, c.Objects.StorageV1().CSIDrivers().List,
+			c.Objects.StorageV1().CSIDrivers().Watch),
+		kind("leases", &coordinationv1.Lease{}, c.Objects.CoordinationV1().Leases("").List,
+			c.Objects.CoordinationV1().Leases("").Watch),
+		kind("validatingwebhookconfigurations", &admissionv1.ValidatingWebhookConfiguration{},
+			admission.ValidatingWebhookConfigurations().List, admission.ValidatingWebhookConfigurations().Watch),
+		kind("mutatingwebhookconfigurations", &admissionv1.MutatingWebhookConfiguration{},
+			admission.MutatingWebhookConfigurations().List, admission.MutatingWebhookConfigurations().Watch),
+	}
+	for _, resource := range servedElsewhere {
+		served, err := controller.Serves(c.Objects.Discovery(), resource)
+		if err != nil {
+			return nil, err
+		}
+		if served {
+			objects := c.Dynamic.Resource(resource)
+			all = append(all, kind(resource.Resource, &unstructured.Unstructured{}, objects.List, objects.Watch))
+		}
+	}
+	return all, nil
+}
+
+// eachListed reads all objects of the source in pages.
+func (s source) eachListed(ctx context.Context, visit func(object any)) error {
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return s.list(ctx, options)
+	})
+	err := pages.EachListItem(ctx, metav1.ListOptions{FieldSelector: s.fields}, func(object runtime.Object) error {
+		visit(object)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// follow feeds the objects of the source to the feed until the context ends.
+func (s source) follow(ctx context.Context, client any, f *feed) {
+	selected := func(options metav1.ListOptions) metav1.ListOptions {
+		options.FieldSelector = s.fields
+		return options
+	}
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return s.list(ctx, selected(options))
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return s.watch(ctx, selected(options))
+		},
+	}
+	backoff := &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
+	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, client), s.example, f,
+		cache.ReflectorOptions{Name: "teardown " + s.name, Backoff: backoff}).RunWithContext(ctx)
+}
+
+// feed is the store of a reflector. It hands objects on, and remembers only which there are.
+type feed struct {
+	// change runs a function under the lock of its owner, which is notified then.
+	change      func(func())
+	set, remove func(object any)
+	// done is called when a list is complete; it may be nil.
+	done func()
+	// known are the identities of the objects, by UID.
+	known map[types.UID]any
+}
+
+func newFeed(change func(func()), set, remove func(object any)) *feed {
+	return &feed{change: change, set: set, remove: remove, known: map[types.UID]any{}}
+}
+
+// Add takes a new object.
+func (f *feed) Add(object any) error { return f.Update(object) }
+
+// Update takes a changed object.
+func (f *feed) Update(object any) error {
+	f.change(func() { f.see(object) })
+	return nil
+}
+
+// Delete takes the last state of an object that is gone.
+func (f *feed) Delete(object any) error {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
+	}
+	f.change(func() {
+		delete(f.known, accessor.GetUID())
+		f.remove(object)
+	})
+	return nil
+}
+
+// Replace takes all objects.
+func (f *feed) Replace(objects []any, _ string) error {
+	f.change(func() {
+		before := f.known
+		f.known = make(map[types.UID]any, len(objects))
+		for _, object := range objects {
+			f.see(object)
+		}
+		for id, object := range before {
+			if _, still := f.known[id]; !still {
+				f.remove(object)
+			}
+		}
+		if f.done != nil {
+			f.done()
+		}
+	})
+	return nil
+}
+
+// Resync does nothing.
+func (*feed) Resync() error { return nil }
+
+func (f *feed) see(object any) {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return
+	}
+	if _, known := f.known[accessor.GetUID()]; !known {
+		f.known[accessor.GetUID()] = identityOf(object, accessor)
+	}
+	f.set(object)
+}
+
+// identityOf returns an object of the same type with nothing but its names.
+func identityOf(object any, accessor metav1.Object) any {
+	if content, is := object.(*unstructured.Unstructured); is {
+		identity := &unstructured.Unstructured{}
+		identity.SetGroupVersionKind(content.GroupVersionKind())
+		identity.SetNamespace(accessor.GetNamespace())
+		identity.SetName(accessor.GetName())
+		identity.SetUID(accessor.GetUID())
+		return identity
+	}
+	identity := reflect.New(reflect.TypeOf(object).Elem()).Interface()
+	if of, is := identity.(metav1.Object); is {
+		of.SetNamespace(accessor.GetNamespace())
+		of.SetName(accessor.GetName())
+		of.SetUID(accessor.GetUID())
+	}
+	return identity
+}
