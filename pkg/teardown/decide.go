@@ -63,7 +63,7 @@ func decideLive(s State) Decision {
 func stopped(s State) Reason {
 	switch {
 	case s.Undefined && !s.complete():
-		// The deletion of a CRD sets a deletionTimestamp on Alive past every policy: nobody asked for the cluster's end.
+		// The deletion of a CRD sets a deletionTimestamp on Alive past every policy. No person requested a teardown.
 		return DefinitionDeleted
 	case !s.Held:
 		return FinalizerStripped

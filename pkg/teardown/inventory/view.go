@@ -270,7 +270,7 @@ func (i *Inventory) volumeOf(v *view, c *request) claim.Volume {
 	return known
 }
 
-// volumesOf returns the volumes that refer to the claim, and the one that it names.
+// volumesOf returns the volumes whose claimRef is the claim, and the volume in the claim's spec.volumeName.
 func (i *Inventory) volumesOf(v *view, c *request) []*volume {
 	var found []*volume
 	for _, f := range v.bound[c.key] {

@@ -34,7 +34,7 @@ type Other struct {
 	Reader *cluster.Reader
 }
 
-// Target names an object that is to be kept.
+// Target names an object to keep.
 type Target struct {
 	// Kind is a kind of the API, such as PersistentVolume.
 	Kind, Namespace, Name string
@@ -115,7 +115,7 @@ func (s *survey) problem(problem teardown.Problem) {
 	s.plan.Problems = append(s.plan.Problems, problem)
 }
 
-// readCluster reads which cluster it is. Its kube-system is read by name: a person without that right is told.
+// readCluster reads ID, version and nodes of the cluster. Without the right to read namespace kube-system it fails.
 func (s *survey) readCluster(ctx context.Context) {
 	s.plan.Cluster.Server = s.Server
 	if system, presence := cluster.Get(ctx, s.Reader, cluster.Namespaces, "", metav1.NamespaceSystem); presence == cluster.Present {

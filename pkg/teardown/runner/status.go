@@ -32,7 +32,7 @@ var texts = map[teardown.Reason]string{
 	teardown.Expired:           "the permission has ended: spec.confirmedAt and spec.timeout",
 	teardown.Checking:          "it is being checked whether something refuses",
 	teardown.AwaitingDeletion:  "a deletion of this object begins the teardown",
-	teardown.DefinitionDeleted: "the CRD is being deleted, and nobody asked for the end of the cluster",
+	teardown.DefinitionDeleted: "the CRD of Alive is being deleted, which is no request for a teardown",
 	teardown.FinalizerStripped: "finalizer " + alive.Finalizer + " was removed by somebody else",
 	teardown.Paused:            "the cluster was restored from a backup: a person has to confirm again",
 	teardown.FreezeMissing:     "the freeze is written",
