@@ -111,7 +111,8 @@ type Config struct {
 	Watchdog *leaderelection.HealthzAdaptor
 	// Parallel is how many objects are deleted at once.
 	Parallel int
-	// Check returns what refuses a teardown of the cluster. It is called before the start only.
+	// Check returns what refuses a teardown of the cluster. It is called before the start only. Without it every teardown
+	// is refused.
 	Check func(context.Context, *alive.Alive) ([]teardown.Problem, error)
 	// Permitted returns the rights that this process lacks, as rules.
 	Permitted func(context.Context) ([]string, error)

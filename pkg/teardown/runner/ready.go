@@ -55,10 +55,6 @@ func (s *session) readinessOf(ctx context.Context, object *alive.Alive) teardown
 
 func (s *session) check(ctx context.Context, object *alive.Alive, now time.Time) {
 	s.ready = readiness{generation: object.Generation, at: now}
-	if s.Check == nil {
-		s.ready.checked = true
-		return
-	}
 	problems, err := s.Check(ctx, object)
 	if err != nil { // what cannot be read refuses (#66)
 		klog.FromContext(ctx).Error(err, "The cluster could not be checked")

@@ -60,6 +60,11 @@ func New(config Config) *Runner {
 	if config.Follow == nil {
 		config.Follow = func(Progress) {}
 	}
+	if config.Check == nil { // a program that forgets the check must not tear down a cluster that serves others
+		config.Check = func(context.Context, *alive.Alive) ([]teardown.Problem, error) {
+			return []teardown.Problem{{Reason: "Unchecked", Text: "nothing checks whether this cluster may go", Refuses: true}}, nil
+		}
+	}
 	return &Runner{Config: config, changed: make(chan struct{})}
 }
 

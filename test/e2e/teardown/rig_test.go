@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/exeunt-io/exeunt/pkg/alive"
 	core "github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/runner"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
@@ -55,6 +56,7 @@ func (r *rig) configFor(config *rest.Config) runner.Config {
 	r.Must(err, "read the ID of the cluster")
 	r.events = record.NewFakeRecorder(1000)
 	return runner.Config{Clients: clients, Waits: r.waits, Cluster: namespace.UID, Agent: "exeunt-teardown", Command: true,
+		Check:    func(context.Context, *alive.Alive) ([]core.Problem, error) { return nil, nil },
 		Watchdog: leaderelection.NewLeaderHealthzAdaptor(time.Minute), Recorder: r.events,
 		Follow: func(p runner.Progress) { r.T.Logf("%s %s %s %v", p.Phase, p.Reason, p.Message, p.Left) }}
 }
