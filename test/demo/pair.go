@@ -78,7 +78,7 @@ func (c *Cluster) KillProvisioner() error {
 
 // StoredVolumes returns the handles of the volumes in the storage system.
 func (c *Cluster) StoredVolumes(ctx context.Context) ([]string, error) {
-	return listVolumes(ctx, c.driver.Socket)
+	return sandbox.StoredVolumes(ctx, c.driver.Socket)
 }
 
 // writeFaults writes the faults of a driver and returns its flags.

@@ -124,7 +124,7 @@ func (r *run) runScenario(ctx context.Context, tell func(Event)) error {
 		return err
 	}
 	r.outcome.Volume = story.volume.Spec.CSI.VolumeHandle
-	if r.outcome.Left, err = listVolumes(ctx, r.cluster.driver.Socket); err != nil {
+	if r.outcome.Left, err = sandbox.StoredVolumes(ctx, r.cluster.driver.Socket); err != nil {
 		return err
 	}
 	return r.endAudit(ctx)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	snapshotclient "github.com/kubernetes-csi/external-snapshotter/client/v8/clientset/versioned"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 // snapshotClient returns a client of the snapshot API.
@@ -70,12 +70,8 @@ func deleteSnapshot(s *harness.Session, client snapshotclient.Interface, name st
 // storedSnapshots returns the handles of the snapshots in the storage system.
 func storedSnapshots(s *harness.Session) []string {
 	s.T.Helper()
-	list, err := s.StorageClient().ListSnapshots(s.Ctx, &spec.ListSnapshotsRequest{})
+	handles, err := sandbox.StoredSnapshots(s.Ctx, s.Driver.Socket)
 	s.Must(err, "list snapshots of the storage system")
-	var handles []string
-	for _, entry := range list.GetEntries() {
-		handles = append(handles, entry.GetSnapshot().GetSnapshotId())
-	}
 	return handles
 }
 
