@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,9 @@ func newDemoCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"The exit status is 0 only if our programs leave nothing; upstream's results are only reported.\n" +
 			"In the story policy-race our programs have the admission policy, which needs Kubernetes 1.36.\n" +
 			"--story=grace compares kube-apiserver of Exeunt with upstream's, and needs \"make apiserver\".\n" +
-			"--story=node ends simulated nodes by kubectl drain and delete, and by node-terminator.\n\n" +
+			"--story=node ends simulated nodes by kubectl drain and delete, and by node-terminator.\n" +
+			"--story=teardown ends clusters in several ways, and counts what each leaves in the cloud. This story\n" +
+			"needs no --against: its clusters have upstream's programs.\n\n" +
 			"Colors are on terminals only: NO_COLOR=1 turns them off, CLICOLOR_FORCE=1 turns them on everywhere.",
 		Args: terminal.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -143,12 +146,16 @@ func (f *storyFlags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.against, "against", "",
 		"`upstream` runs stories with our programs and with upstream's, which make build-upstream builds")
 	set.StringSliceVar(&f.names, "story", nil,
-		"stories to run with --against: killed, policy-race, pv-first, pvc-first, namespace (default: these), grace, node")
+		"stories to run with --against: killed, policy-race, pv-first, pvc-first, namespace (default: these), grace, node, "+
+			"teardown; the last alone needs no --against")
 	set.IntVar(&f.volumes, "volumes", 500, "number of volumes in the stories pv-first and pvc-first")
 }
 
 // check refuses flags that do not go together.
 func (f *storyFlags) check(set *pflag.FlagSet) error {
+	if f.against == "" && slices.Equal(f.names, []string{"teardown"}) {
+		f.against = string(demo.Upstream) // whose programs all its clusters have
+	}
 	if f.against == "" {
 		for _, name := range []string{"story", "volumes"} {
 			if set.Changed(name) {

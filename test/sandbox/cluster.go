@@ -184,6 +184,23 @@ func (c *Cluster) Kill(process *Process) error {
 	return process.Kill()
 }
 
+// KillBut ends all processes but this one as the end of their machines does, without a report.
+func (c *Cluster) KillBut(kept *Process) error {
+	c.mu.Lock()
+	var processes []*Process
+	for _, p := range c.programs {
+		if p.process != kept {
+			processes = append(processes, p.process)
+		}
+	}
+	c.mu.Unlock()
+	var errs []error
+	for _, process := range processes {
+		errs = append(errs, c.Kill(process))
+	}
+	return errors.Join(errs...)
+}
+
 // end stops the program.
 func (p *program) end(ctx context.Context) error {
 	close(p.stopping)

@@ -158,6 +158,17 @@ func (b Binaries) CheckUpstream() error {
 	return nil
 }
 
+// CheckBalancersAndSnapshots returns an error if a program is missing that StartBalancersAndSnapshots starts.
+func (b Binaries) CheckBalancersAndSnapshots() error {
+	for _, name := range []string{snapshotController, snapshotSidecar} {
+		if _, err := b.UpstreamPath(name); err != nil {
+			return err
+		}
+	}
+	_, err := b.find("", cloudController, "make build-upstream")
+	return err
+}
+
 // find returns the absolute path of a program in a folder of the directory. The error names
 // the command that builds the program.
 func (b Binaries) find(folder, name, build string) (string, error) {

@@ -11,6 +11,9 @@
 // Exeunt: it is applied before our turn and removed before upstream's. A version of Kubernetes
 // without MutatingAdmissionPolicy does not run these stories.
 //
+// Some stories have clusters of their own. The story of a teardown compares ways instead of programs: each way ends a
+// cluster of upstream's programs, which are killed with their machines, and what storage and cloud then have is left.
+//
 // Our programs promise that nothing is left in any story. Upstream's results are reported,
 // whatever they are.
 package stories

@@ -1,10 +1,12 @@
 package stories
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"k8s.io/cli-runtime/pkg/printers"
 
@@ -69,14 +71,33 @@ func (p *textPrinter) End(result Result) error {
 func (p *textPrinter) Summarize(results []Result) error {
 	p.printf("\n")
 	table := printers.GetNewTabWriter(p.out)
-	fmt.Fprintln(table, "STORY\tMEASURED\tOURS\tUPSTREAM")
-	for _, row := range rows(results) {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", row.story, row.measured, row.values[demo.Ours], row.values[demo.Upstream])
+	sides := columns(results)
+	fmt.Fprint(table, "STORY\tMEASURED")
+	for _, side := range sides {
+		fmt.Fprintf(table, "\t%s", strings.ToUpper(string(side)))
 	}
+	for _, row := range rows(results) {
+		fmt.Fprintf(table, "\n%s\t%s", row.story, row.measured)
+		for _, side := range sides {
+			fmt.Fprintf(table, "\t%s", cmp.Or(row.values[side], "-"))
+		}
+	}
+	fmt.Fprintln(table)
 	if p.err == nil {
 		p.err = table.Flush()
 	}
 	return p.err
+}
+
+// columns returns who or what has results, in their order.
+func columns(results []Result) []demo.Pair {
+	var sides []demo.Pair
+	for _, result := range results {
+		if !slices.Contains(sides, result.Pair) {
+			sides = append(sides, result.Pair)
+		}
+	}
+	return sides
 }
 
 // row is a line of the table.
@@ -85,8 +106,7 @@ type row struct {
 	values          map[demo.Pair]string
 }
 
-// rows returns the table: what is measured in each story, in the order of the results. What
-// a pair did not measure is "-".
+// rows returns the table: what is measured in each story, in the order of the results.
 func rows(results []Result) []row {
 	var table []row
 	for _, result := range results {
@@ -94,7 +114,7 @@ func rows(results []Result) []row {
 			i := slices.IndexFunc(table, func(r row) bool { return r.story == result.Story && r.measured == measure.Name })
 			if i < 0 {
 				i = len(table)
-				table = append(table, row{result.Story, measure.Name, map[demo.Pair]string{demo.Ours: "-", demo.Upstream: "-"}})
+				table = append(table, row{result.Story, measure.Name, map[demo.Pair]string{}})
 			}
 			table[i].values[result.Pair] = measure.Value
 		}

@@ -88,7 +88,7 @@ func TestStoryWithItsOwnClusterIsRunIfNamed(t *testing.T) {
 		t.Errorf("%v, %v, %v", own, shared, err)
 	}
 	chosen, err = Select(nil)
-	if own, shared := (Config{Stories: chosen}).split(); err != nil || len(own) > 0 || len(shared) != len(All())-2 {
+	if own, shared := (Config{Stories: chosen}).split(); err != nil || len(own) > 0 || len(shared) != len(All())-3 {
 		t.Errorf("by default: %v, %v, %v", own, shared, err)
 	}
 }

@@ -90,6 +90,13 @@ func ownStories() []Story {
 			own:      (*runner).runNodes,
 			programs: demo.CheckCloud,
 		},
+		{
+			Name: "teardown",
+			What: "a cluster goes away: its machines are deleted, after its Services, or after a script that deletes all claims " +
+				"and waits until no PersistentVolume is left",
+			own:      (*runner).runTeardowns,
+			programs: checkTeardown,
+		},
 	}
 }
 
