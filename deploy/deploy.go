@@ -71,6 +71,13 @@ var Freeze []byte
 // AliveController is the service account of alive-controller.
 const AliveController = "alive-controller"
 
+// The policies, and their bindings, that guard Alive and its CRD; and the binding of the right to tear down.
+const (
+	AlivePolicy      = "exeunt-alive"
+	DefinitionPolicy = "exeunt-alive-definition"
+	ArmedBinding     = "exeunt-teardown"
+)
+
 // Drivers is the ConfigMap that lists the drivers for the admission policy.
 const Drivers = "exeunt-drivers"
 

@@ -39,6 +39,12 @@ const (
 	PodsGoFirst
 	MachineRuns
 	NodeEnded
+	ClusterProtected
+	TeardownArmed
+	TeardownStopped
+	TeardownRuns
+	TeardownEnded
+	FreezeRefuses
 	ControllerActs
 	ControllerFails
 	ControllerGone
@@ -241,6 +247,42 @@ var descriptions = [...]Description{
 		Meaning: "The node is gone. The report of node-terminator says which pods were cut short, and what is left.",
 		Look:    "The ConfigMap with the report, which is kept for three days.",
 		Force:   "Nothing: nothing waits.",
+	},
+	ClusterProtected: {
+		Name:    "ClusterProtected",
+		Meaning: "No teardown of the cluster is permitted: Alive is protected, or its permission is missing or has ended. Nothing waits.",
+		Look:    "spec of the Alive named cluster: protected, confirm, confirmedAt and timeout.",
+		Force:   "Nothing: nothing waits.",
+	},
+	TeardownArmed: {
+		Name:    "TeardownArmed",
+		Meaning: "The teardown of the cluster is permitted until its deadline, and begins with the deletion of Alive. Nothing waits.",
+		Look:    "The condition Ready of Alive; exeunt teardown, which prints the plan.",
+		Force:   "The disks and load balancers of the cluster are deleted.",
+	},
+	TeardownStopped: {
+		Name:    "TeardownStopped",
+		Meaning: "The teardown of the cluster is stopped: nothing new is deleted until a person permits it again, or ends it.",
+		Look:    "spec and status of Alive: phase, reason and message; who wrote spec.protected, in its managedFields.",
+		Force:   "Nothing says any more that everything was deleted: disks and load balancers stay in the cloud and are paid for.",
+	},
+	TeardownRuns: {
+		Name:    "TeardownRuns",
+		Meaning: "The cluster is torn down by a runner that was seen alive: Alive goes once everything to delete is gone.",
+		Look:    "status.remaining of Alive; the Lease exeunt-teardown of namespace exeunt-system names the runner.",
+		Force:   "Nothing says any more that everything was deleted: disks and load balancers stay in the cloud and are paid for.",
+	},
+	TeardownEnded: {
+		Name:    "TeardownEnded",
+		Meaning: "Alive is gone. The record of the teardown says whether everything to delete was gone by then.",
+		Look:    "The ConfigMap exeunt-teardown-report of namespace exeunt-system.",
+		Force:   "Nothing: nothing waits.",
+	},
+	FreezeRefuses: {
+		Name:    "FreezeRefuses",
+		Meaning: "The freeze of a teardown refuses new claims, pods that use claims, volume snapshots and load balancers. It stays after the teardown.",
+		Look:    "The ValidatingAdmissionPolicy exeunt-teardown-freeze, and Alive.",
+		Force:   "exeunt teardown remove takes the freeze away: in a cluster that is torn down, owners fill new volumes, which nobody deletes.",
 	},
 	ControllerActs: {
 		Name:    "ControllerActs",

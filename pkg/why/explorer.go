@@ -18,6 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/families"
 	"github.com/exeunt-io/exeunt/pkg/why/holder"
 	"github.com/exeunt-io/exeunt/pkg/why/nodes"
+	"github.com/exeunt-io/exeunt/pkg/why/signal"
 	"github.com/exeunt-io/exeunt/pkg/why/storage"
 )
 
@@ -38,7 +39,8 @@ func NewExplorer(reader *cluster.Reader, commands cluster.Commands, probe bool) 
 		reader: reader, commands: commands, probe: probe,
 		kinds: map[schema.GroupKind]chain.Chain{}, finalizers: map[string]chain.FinalizerChain{},
 	}
-	for _, chains := range []map[schema.GroupKind]chain.Chain{storage.Chains(), nodes.Chains(), api.Chains()} {
+	for _, chains := range []map[schema.GroupKind]chain.Chain{storage.Chains(), nodes.Chains(), api.Chains(),
+		signal.Chains()} {
 		maps.Copy(e.kinds, chains)
 	}
 	for _, chains := range []map[string]chain.FinalizerChain{storage.Finalizers(), nodes.Finalizers(), api.Finalizers()} {
@@ -68,9 +70,7 @@ func (e *Explorer) explain(ctx context.Context, ref cluster.Ref) (blocker.Report
 		}
 		name := blocker.Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Group: ref.Resource.Group}
 		gone := blocker.Report{Object: name, Verdict: blocker.Gone}
-		if ref.Kind == "Node" && ref.Resource.Group == "" {
-			gone.Blockers = nodes.Ended(ctx, e.reader, e.commands, ref.Name)
-		}
+		gone.Blockers = e.afterwards(ctx, ref)
 		return gone.Normalized(), nil
 	case cluster.Unseen: // the error may tell why
 	}
@@ -85,6 +85,22 @@ func (e *Explorer) explain(ctx context.Context, ref cluster.Ref) (blocker.Report
 	return report, nil
 }
 
+// afterwards returns what is known of an object that does not exist.
+func (e *Explorer) afterwards(ctx context.Context, ref cluster.Ref) []blocker.Blocker {
+	if ref.Kind == "Node" && ref.Resource.Group == "" {
+		return nodes.Ended(ctx, e.reader, e.commands, ref.Name)
+	}
+	return append(signal.Ended(ctx, e.reader, e.commands, ref), signal.Frozen(ctx, e.reader, e.commands, ref)...)
+}
+
+// living returns what is to be said of an object that nobody has deleted, and that waits for nothing.
+func living(ctx context.Context, t *tree, object *unstructured.Unstructured) []blocker.Blocker {
+	if found := api.Unresolvable(t, object); len(found) > 0 {
+		return found
+	}
+	return append(signal.Living(ctx, t, object), signal.Refused(ctx, t, object)...)
+}
+
 // report explains an object that was read.
 func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured) blocker.Report {
 	t := &tree{Explorer: e, root: object.GetUID(), seen: map[types.UID]bool{}}
@@ -97,12 +113,15 @@ func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured
 		found = append(found, refusals...)
 	}
 	if len(found) == 0 && object.GetDeletionTimestamp() == nil {
-		found = api.Unresolvable(t, object)
+		found = living(ctx, t, object)
 	}
 	report := blocker.Report{Object: cluster.ObjectOf(object), Since: storage.WaitsSince(object),
 		Deadline: blocker.DeadlineOf(object), Blockers: found}.Normalized()
 	if report.Deadline == nil {
 		report.Deadline = nodes.DeadlineOf(ctx, e.reader, object)
+	}
+	if report.Deadline == nil {
+		report.Deadline = signal.DeadlineOf(object)
 	}
 	report.Verdict = blocker.Worst(report.Blockers)
 	if len(found) == 0 && object.GetDeletionTimestamp() != nil { // it goes just now

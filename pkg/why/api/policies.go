@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/refusal"
@@ -56,11 +57,13 @@ func (t target) policies(ctx context.Context, e chain.Explorer) (names, unserved
 	return names, unserved
 }
 
-// mayRefuse reports whether the policy may refuse or change the write by the binding. That of Exeunt changes no
-// object that is being deleted.
+// ours are the policies of Exeunt: none refuses or changes the removal of a finalizer by its controller.
+var ours = []string{"MutatingAdmissionPolicy " + deploy.Policy, "ValidatingAdmissionPolicy " + deploy.AlivePolicy,
+	"ValidatingAdmissionPolicy " + teardown.FreezeName}
+
+// mayRefuse reports whether the policy may refuse or change the write by the binding.
 func (k policyKind) mayRefuse(policy, binding namedSpec, write refusal.Write) bool {
-	ours := k.kind == "MutatingAdmissionPolicy" && policy.name == deploy.Policy
-	return !ours && binding.PolicyName == policy.name && refusal.Bound{
+	return !slices.Contains(ours, k.kind+" "+policy.name) && binding.PolicyName == policy.name && refusal.Bound{
 		Constraints: policy.MatchConstraints, Binding: binding.MatchResources,
 		Validates: k.kind == "ValidatingAdmissionPolicy", Actions: binding.ValidationActions,
 	}.MayRefuse(write)

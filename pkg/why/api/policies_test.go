@@ -12,6 +12,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
@@ -58,8 +59,9 @@ func withPolicies() clustertest.Objects {
 			Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy}}
 	}
 	return clustertest.Objects{
-		"validatingadmissionpolicies":       {validating("keeps", "persistentvolumes"), validating("unbound", "persistentvolumes"), validating("pods", "pods")},
-		"validatingadmissionpolicybindings": {bind("keeps"), bind("pods")},
+		"validatingadmissionpolicies": {validating("keeps", "persistentvolumes"), validating("unbound", "persistentvolumes"), validating("pods", "pods"),
+			validating(deploy.AlivePolicy, "persistentvolumes"), validating(teardown.FreezeName, "persistentvolumes")},
+		"validatingadmissionpolicybindings": {bind("keeps"), bind("pods"), bind(deploy.AlivePolicy), bind(teardown.FreezeName)},
 		"mutatingadmissionpolicies":         {mutating("restores", "persistentvolumes"), mutating(deploy.Policy, "persistentvolumes")},
 		"mutatingadmissionpolicybindings":   {attach("restores"), attach(deploy.Policy)},
 	}

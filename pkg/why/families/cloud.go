@@ -65,6 +65,18 @@ var cloud = []Family{
 		Source: "https://github.com/exeunt-io/exeunt/blob/main/pkg/termination/termination.go",
 	},
 	{
+		Name: "Exeunt", Finalizers: []string{"lifecycle.exeunt.io/teardown"},
+		Kinds:      []string{"Alive.lifecycle.exeunt.io"},
+		Controller: teardownRunner,
+		When: "everything that the teardown has to delete is gone, and the record says so; other finalizers of Alive are those of " +
+			"participants, each of which removes its own",
+		Alive: "the Lease exeunt-system/exeunt-teardown; its holder is the Deployment exeunt-system/alive-controller or a person's " +
+			"exeunt teardown",
+		Force: "Alive goes, and nothing says that everything was deleted: disks and load balancers stay in the cloud and are paid " +
+			"for; the freeze stays",
+		Source: "https://github.com/exeunt-io/exeunt/blob/main/pkg/alive/types.go",
+	},
+	{
 		Name: "Karpenter", Finalizers: []string{"karpenter.k8s.aws/termination"},
 		Controller: karpenter,
 		When:       "no NodeClaim uses the EC2NodeClass, and its instance profile and launch templates are deleted",
@@ -170,6 +182,14 @@ var nodeTerminator = Controller{
 	Name: "node-terminator", Images: []string{"node-terminator"}, Commands: []string{"node-terminator"},
 	Labels: map[string]string{"app.kubernetes.io/name": "node-terminator", "app.kubernetes.io/part-of": "exeunt"},
 	Leases: []string{"node-terminator"}, Namespaces: []string{"exeunt-system"},
+}
+
+// teardownRunner is alive-controller, or the command of a person elsewhere, which holds the same Lease.
+var teardownRunner = Controller{
+	Name: "alive-controller", Images: []string{"alive-controller"}, Commands: []string{"alive-controller"},
+	Labels: map[string]string{"app.kubernetes.io/name": "alive-controller", "app.kubernetes.io/part-of": "exeunt"},
+	Leases: []string{"exeunt-teardown"}, Namespaces: []string{"exeunt-system"},
+	RunsIn: "the terminal of exeunt teardown",
 }
 
 var karpenter = Controller{
