@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -27,8 +28,8 @@ type UpdateFallback struct {
 	updatesLeft atomic.Int64
 }
 
-// updatesPerPatch: after a patch was forbidden, and an update was not, so many changes are
-// sent as updates. A policy of one namespace or a role that comes late forbids for a while.
+// updatesPerPatch: after a patch was forbidden, and an update succeeded, so many changes are
+// sent as updates, or until one is forbidden. A policy of one namespace or a role that comes late forbids for a while.
 const updatesPerPatch = 100
 
 // NewUpdateFallback returns the fallback for a resource. The client is that of its group
@@ -43,17 +44,25 @@ func NewUpdateFallback(client rest.Interface, resource schema.GroupResource) *Up
 func (u *UpdateFallback) PatchOrUpdate(ctx context.Context, object metav1.Object, body []byte, now any,
 	send func() error) error {
 	if u.updatesLeft.Add(-1) >= 0 {
-		return u.update(ctx, object, body, now)
+		err := u.update(ctx, object, body, now)
+		if !apierrors.IsForbidden(err) {
+			return err
+		}
+		u.updatesLeft.Store(0)
 	}
 	patchErr := send()
-	if !apierrors.IsForbidden(patchErr) {
+	// A webhook that denies the patch denies the update too.
+	if !apierrors.IsForbidden(patchErr) || strings.Contains(patchErr.Error(), "denied the request") {
 		return patchErr
 	}
 	err := u.update(ctx, object, body, now)
 	if apierrors.IsForbidden(err) {
 		return patchErr
 	}
-	u.updatesLeft.Store(updatesPerPatch)
+	// Only an update that succeeds shows that updates are allowed.
+	if err == nil {
+		u.updatesLeft.Store(updatesPerPatch)
+	}
 	return err
 }
 

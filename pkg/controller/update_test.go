@@ -2,6 +2,7 @@ package controller
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,20 +29,29 @@ const stored = `{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"n
 // last written object.
 type updater struct {
 	*Writer
-	verbs    []string
-	put      []byte
-	mayPatch bool
+	verbs     []string
+	put       []byte
+	mayPatch  bool
+	mayUpdate bool
+	readFails bool
+	// message is that of a forbidden patch; empty: the method.
+	message string
 }
 
 func newUpdater(t *testing.T, mayUpdate bool) *updater {
 	t.Helper()
-	u := &updater{}
+	u := &updater{mayUpdate: mayUpdate}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u.verbs = append(u.verbs, r.Method)
 		w.Header().Set("Content-Type", "application/json")
-		if r.Method == http.MethodPatch && !u.mayPatch || r.Method == http.MethodPut && !mayUpdate {
+		if r.Method == http.MethodPatch && !u.mayPatch || r.Method == http.MethodPut && !u.mayUpdate {
 			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"no %s"}`, r.Method)
+			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"%s"}`,
+				cmp.Or(u.message, "no "+r.Method))
+			return
+		}
+		if r.Method == http.MethodGet && u.readFails {
+			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
 		answer := []byte(stored)
@@ -162,5 +172,49 @@ func TestForbiddenPatchAndUpdateReturnPatchError(t *testing.T) {
 	_, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other")))
 	if err == nil || err.Error() != "patch claim ns/claim: no PATCH" {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// One answer of a webhook forbids a patch, and the read before the update fails. Nothing
+// shows that updates are allowed: with RBAC rules for patches alone, claims waited for hours.
+func TestFailedUpdateDoesNotReplacePatches(t *testing.T) {
+	u := newUpdater(t, false)
+	u.readFails = true
+	if _, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other"))); err == nil {
+		t.Fatal("no error")
+	}
+	u.mayPatch, u.readFails, u.verbs = true, false, nil
+	if _, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other"))); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"PATCH"}; !slices.Equal(u.verbs, want) {
+		t.Errorf("requests %v, want %v", u.verbs, want)
+	}
+}
+
+func TestForbiddenUpdateBecomesPatch(t *testing.T) {
+	u := newUpdater(t, true)
+	if _, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other"))); err != nil {
+		t.Fatal(err)
+	}
+	u.mayPatch, u.mayUpdate, u.verbs = true, false, nil
+	for range 2 {
+		if _, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other"))); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"GET", "PUT", "PATCH", "PATCH"}; !slices.Equal(u.verbs, want) {
+		t.Errorf("requests %v, want %v: the role was changed", u.verbs, want)
+	}
+}
+
+func TestPatchDeniedByWebhookStaysDenied(t *testing.T) {
+	u := newUpdater(t, true)
+	u.message = "admission webhook w.example.com denied the request: not now"
+	if _, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other"))); err == nil {
+		t.Error("no error")
+	}
+	if want := []string{"PATCH"}; !slices.Equal(u.verbs, want) {
+		t.Errorf("requests %v, want %v", u.verbs, want)
 	}
 }
