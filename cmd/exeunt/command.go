@@ -43,6 +43,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 		newAuditCommand(streams),
 		newJournalCommand(streams),
 		newRollbackCommand(streams),
+		newTeardownCommand(streams, called),
 		newVersionCommand(streams),
 	)
 	setUsage(command)

@@ -1,7 +1,8 @@
 // Command exeunt is the tool for administrators, also as the kubectl plugin kubectl-exeunt:
 // "exeunt why" explains why deleted objects are still there, "exeunt status" says whether
 // volumes are protected, "exeunt journal" lists and ends entries of the provisioning journal,
-// "exeunt audit" compares the volumes in storage with what clusters know, "exeunt delete" deletes custom resources with a
+// "exeunt audit" compares the volumes in storage with what clusters know, "exeunt teardown" deletes what a cluster made
+// outside before the cluster goes away, "exeunt delete" deletes custom resources with a
 // deadline.
 package main
 
