@@ -6,7 +6,7 @@
 .SHELLFLAGS := -eu -c
 
 BIN := $(CURDIR)/bin
-PROGRAMS := pv-controller provisioner garbage-collector node-terminator csimock exeunt
+PROGRAMS := pv-controller provisioner garbage-collector node-terminator alive-controller csimock exeunt
 MODULES := . pkg/graceful cmd/kube-apiserver test/cloud test/controlplane test/manifests test/node test/node/kubernetes test/node/containerd test/upstream/kube-controller-manager test/upstream/csi-provisioner test/upstream/external-snapshotter test/upstream/e2e test/upstream/karpenter tools tools/promtool tools/release tools/krew
 # The modules that hold Go files of ours.
 LINTED := . pkg/graceful test/cloud test/controlplane test/manifests test/node tools/release

@@ -40,7 +40,8 @@ type imageConfig struct {
 // TestBuiltImagesRun unpacks what make images wrote, as a container runtime does: each image has
 // the name that the manifests use, is there for both architectures, and its programs run.
 func TestBuiltImagesRun(t *testing.T) {
-	for _, program := range []string{"pv-controller", "provisioner", "garbage-collector", "node-terminator", "csimock", "exeunt"} {
+	for _, program := range []string{"pv-controller", "provisioner", "garbage-collector", "node-terminator", "alive-controller",
+		"csimock", "exeunt"} {
 		t.Run(program, func(t *testing.T) {
 			blobs := unpacked(t, filepath.Join(binaries().Dir, "release", program+".image.tar"))
 			index := parsed[manifest](t, blobs["index.json"])

@@ -132,7 +132,8 @@ func testFlags(t *testing.T, objects []*unstructured.Unstructured) {
 	for _, object := range objects {
 		for _, c := range containersOf(object) {
 			program := map[string]string{"pv-controller": "pv-controller", "csi-provisioner": "provisioner",
-				"csimock": "csimock", "garbage-collector": "garbage-collector", "node-terminator": "node-terminator"}[c.name]
+				"csimock": "csimock", "garbage-collector": "garbage-collector", "node-terminator": "node-terminator",
+				"alive-controller": "alive-controller"}[c.name]
 			if program == "" {
 				continue
 			}

@@ -70,6 +70,11 @@ func (c *ControlPlane) StartNodeTerminator(ctx context.Context, controller Contr
 	return c.startOptional(ctx, terminatorProgram, NodeTerminatorAccount, controller)
 }
 
+// StartAliveController starts alive-controller. Its manifests are applied.
+func (c *ControlPlane) StartAliveController(ctx context.Context, controller Controller) (*Process, error) {
+	return c.startOptional(ctx, aliveProgram, AliveControllerAccount, controller)
+}
+
 // startOptional starts a program that has no flags in common with the controllers.
 func (c *ControlPlane) startOptional(ctx context.Context, program string, account Identity,
 	controller Controller) (*Process, error) {
@@ -123,6 +128,7 @@ const (
 	provisionerProgram  = "provisioner"
 	collectorProgram    = "garbage-collector"
 	terminatorProgram   = "node-terminator"
+	aliveProgram        = "alive-controller"
 	driverProgram       = "csimock"
 )
 

@@ -16,6 +16,7 @@ var (
 	ProvisionerAccount      = ServiceAccount(deploy.Namespace, deploy.Provisioner)
 	GarbageCollectorAccount = ServiceAccount(deploy.Namespace, deploy.GarbageCollectorAccount)
 	NodeTerminatorAccount   = ServiceAccount(deploy.Namespace, deploy.NodeTerminatorAccount)
+	AliveControllerAccount  = ServiceAccount(deploy.Namespace, deploy.AliveController)
 )
 
 // Identity is a user for whom the control plane can issue a kubeconfig.
