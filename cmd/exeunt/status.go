@@ -33,7 +33,9 @@ the finalizer of their provisioner (SAFE), or would leave their disks behind if 
 deleted before their claims (LEAK). It also shows leader Leases by the clock of the API
 server, the provisioning journal, the admission policy, which loops write phases, and nodes with
 the label or the finalizer of node-terminator: whether it lives and has its rights, which labels
-are not served, and which nodes are past their deadline.
+are not served, and which nodes are past their deadline. In a cluster with Alive, or after a
+teardown, it shows the phase, who carries the teardown out, participants, whether the right to
+delete is bound, and whether the freeze is in force or left behind.
 
 It changes nothing, and needs nothing of Exeunt in the cluster. A provisioner without pods,
 as in a managed cluster, is found by its Lease, else by the volume that was created last.
@@ -134,6 +136,10 @@ func protectionOutcome(report status.Report) error {
 		if report.Nodes != nil && len(report.Nodes.Findings) > 0 {
 			return terminal.ExitError{Code: exitWaiting,
 				Err: errors.New("nodes cannot end as they should: the lines with \"!\" below NODES say why")}
+		}
+		if report.Teardown != nil && len(report.Teardown.Findings) > 0 {
+			return terminal.ExitError{Code: exitWaiting,
+				Err: errors.New("the teardown is not as it should be: the lines with \"!\" below TEARDOWN say why")}
 		}
 		return nil
 	case status.ProtectionUnknown:

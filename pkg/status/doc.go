@@ -7,6 +7,8 @@
 //	work.go          whether a program runs the loops, and provisions for a driver
 //	drivers.go       who provisions for a driver
 //	leases.go        leader Leases and the journal
+//	nodes.go         nodes of node-terminator
+//	teardown.go      the teardown of the whole cluster
 //	beforeswitch.go  what a switch to Exeunt deletes, and which rights are missing
 //
 // It writes nothing, lists each kind once in pages, and counts nothing as absent that was

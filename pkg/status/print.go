@@ -57,7 +57,10 @@ func (r *Report) text(wide bool, columns int) string {
 	writeWrapped(&b, columns, "ADMISSION POLICY: "+r.Policy.describe())
 	writeWrapped(&b, columns, "LOOPS: "+r.Loops.describe())
 	if r.Nodes != nil {
-		t.nodes(r.Nodes)
+		t.section("NODES: "+r.Nodes.describe(), r.Nodes.Findings, r.Nodes.Unseen)
+	}
+	if r.Teardown != nil {
+		t.section("TEARDOWN: "+r.Teardown.describe(), r.Teardown.Findings, r.Teardown.Unseen)
 	}
 	if r.BeforeSwitch != nil {
 		t.beforeSwitch(r.BeforeSwitch)
@@ -172,13 +175,13 @@ func (t table) journals(journals []Journal) {
 	}
 }
 
-// nodes writes the nodes of node-terminator, and what is not as it should be.
-func (t table) nodes(n *Nodes) {
-	writeWrapped(t.Builder, t.columns, "NODES: "+n.describe())
-	for _, finding := range n.Findings {
+// section writes what says nothing about volumes: a line, what is not as it should be, and what could not be read.
+func (t table) section(line string, findings, unseen []string) {
+	writeWrapped(t.Builder, t.columns, line)
+	for _, finding := range findings {
 		writeWrapped(t.Builder, t.columns, "! "+finding)
 	}
-	for _, sentence := range n.Unseen {
+	for _, sentence := range unseen {
 		writeWrapped(t.Builder, t.columns, "not seen: "+sentence)
 	}
 }

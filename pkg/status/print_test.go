@@ -23,6 +23,9 @@ func fullReport() Report {
 		Policy: Policy{State: "present", Bound: true, Drivers: []string{strings.Repeat("driver ", 30)}},
 		Nodes: &Nodes{Labeled: 3, Protected: 2, Terminating: 1, Program: "gone", Findings: []string{strings.Repeat("node ", 30) + "\nexeunt rollback nodes"},
 			Unseen: []string{strings.Repeat("right ", 30)}},
+		Teardown: &Teardown{Alive: "present", Deleted: true, Phase: "Stopped", Reason: "Expired", Message: strings.Repeat("message ", 30), Remaining: 7,
+			Permission: "the permission ended", Participants: []string{"a/b"}, Freeze: "inForce", Armed: "present", Runner: "laptop",
+			Findings: []string{strings.Repeat("torn ", 30) + "\nexeunt why"}, Unseen: []string{strings.Repeat("policy ", 30)}},
 		Loops: Loops{Writers: "both", Evidence: []string{strings.Repeat("evidence ", 30)}},
 		BeforeSwitch: &BeforeSwitch{
 			Deletes:       []DoomedVolume{{Name: long, Phase: "Released, Terminating", Claim: long, When: "at once"}},
@@ -45,7 +48,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 	for _, want := range []string{"PROTECTION: incomplete", "DRIVER", "LEASE", "JOURNAL", "120m", "no entries",
 		"expiredTwice", "ADMISSION POLICY", "LOOPS: both", "A SWITCH DELETES", "missing right:", "incomplete:",
-		"NODES: 3 with the label, 2 with the finalizer, 1 being deleted;\n  node-terminator is gone\n! node", "not seen: right"} {
+		"NODES: 3 with the label, 2 with the finalizer, 1 being deleted;\n  node-terminator is gone\n! node", "not seen: right",
+		"TEARDOWN: Stopped, Expired: message", "! torn", "not seen: policy"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}

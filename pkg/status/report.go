@@ -36,6 +36,8 @@ type Report struct {
 	Loops    Loops     `json:"loops"`
 	// Nodes is nil if no node has the label or the finalizer of node-terminator.
 	Nodes *Nodes `json:"nodes,omitempty"`
+	// Teardown is nil if there is no Alive, no freeze and no record of a teardown.
+	Teardown *Teardown `json:"teardown,omitempty"`
 	// BeforeSwitch is nil unless asked for.
 	BeforeSwitch *BeforeSwitch `json:"beforeSwitch,omitempty"`
 	// Incomplete names what could not be read, and which right would allow to read it.

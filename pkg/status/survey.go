@@ -76,6 +76,7 @@ func Read(ctx context.Context, options Options) Report {
 	s.addLeases()
 	s.addLoops(ctx)
 	s.addNodes(ctx)
+	s.addTeardown(ctx)
 	if options.BeforeSwitch {
 		s.addBeforeSwitch(ctx)
 	}

@@ -54,6 +54,9 @@ type connection struct {
 // the scope itself.
 func (r *Reader) Scope() *Reader { return &Reader{connection: r.connection, parent: r} }
 
+// Apart returns a Reader that shares what was read, and keeps to itself what could not be read.
+func (r *Reader) Apart() *Reader { return &Reader{connection: r.connection} }
+
 // NewReader returns a Reader for the cluster. It sends no request yet.
 func NewReader(config *rest.Config) (*Reader, error) { return NewReaderWithClock(config, time.Now) }
 
@@ -173,7 +176,7 @@ type remembered struct {
 // not be read for the answer.
 func remember[T any](r *Reader, key string, read func(r *Reader) T) T {
 	once, _ := r.memory.answers.LoadOrStore(key, sync.OnceValue(func() remembered {
-		scope := &Reader{connection: r.connection}
+		scope := r.Apart()
 		value := read(scope)
 		return remembered{value, scope.Incomplete()}
 	}))

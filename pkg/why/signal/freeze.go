@@ -57,6 +57,9 @@ func runningIn(policy *unstructured.Unstructured) (namespaces []string) {
 // InForce reports whether policy and binding are there.
 func (f Freeze) InForce() bool { return f.Policy == cluster.Present && f.Binding == cluster.Present }
 
+// Left reports whether policy or binding is there.
+func (f Freeze) Left() bool { return f.Policy == cluster.Present || f.Binding == cluster.Present }
+
 // Text says what the freeze refuses, "" if it was not seen, or is not in force.
 func (f Freeze) Text() string {
 	if !f.InForce() {

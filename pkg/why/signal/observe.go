@@ -62,13 +62,13 @@ func (o *Observation) Stop() string {
 	case o.State.Undefined:
 		return "the CRD of Alive is being deleted, which is no request for a teardown"
 	case !o.State.permitted():
-		return o.permission()
+		return o.Permission()
 	}
-	return fmt.Sprintf("%s, %s", o.Object.Status.Reason, o.Object.Status.Message)
+	return fmt.Sprintf("%s, %s", o.Object.Status.Reason, oneLine(o.Object.Status.Message))
 }
 
-// permission says what the spec permits.
-func (o *Observation) permission() string {
+// Permission says what the spec permits.
+func (o *Observation) Permission() string {
 	deadline := blocker.Time(o.Object.Deadline())
 	switch {
 	case o.State.Protected:
@@ -86,7 +86,7 @@ func (o *Observation) permission() string {
 // evidence is what Alive and the freeze say.
 func (o *Observation) evidence() []blocker.Evidence {
 	status := o.Object.Status
-	all := []blocker.Evidence{evidence(blocker.FromField, "%s", o.permission())}
+	all := []blocker.Evidence{evidence(blocker.FromField, "%s", o.Permission())}
 	if o.State.Undefined {
 		all = append(all, evidence(blocker.FromField, "CustomResourceDefinition %s is being deleted", alive.CRD))
 	}
