@@ -11,9 +11,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/plan"
 	"github.com/exeunt-io/exeunt/pkg/teardown/runner"
@@ -25,10 +27,14 @@ func (f *teardownFlags) carryOut(ctx context.Context, config *rest.Config, read 
 	if err := plan.Mark(ctx, options.Reader, options.Preserve); err != nil {
 		return err
 	}
-	work, err := f.newRunner(config, read, options)
+	clients, err := runner.Connect(config, nil)
 	if err != nil {
 		return err
 	}
+	recorder, stop := controller.Recorder(ctx, clients.Objects, agent)
+	defer stop()
+	work := f.newRunner(config, clients, read, options)
+	work.Recorder = recorder
 	outcome, err := work.Teardown(ctx, runner.Word{Timeout: time.Duration(f.timeout), Last: f.last})
 	if err != nil {
 		return err
@@ -36,15 +42,19 @@ func (f *teardownFlags) carryOut(ctx context.Context, config *rest.Config, read 
 	return f.report(ctx, config, read, options, outcome)
 }
 
+const (
+	// agent names the command in events and managed fields.
+	agent = "exeunt-teardown"
+	// watchdog is how long the Lease may go without a renewal before the process counts as hung.
+	watchdog = time.Minute
+)
+
 // newRunner returns the runner of the command.
-func (f *teardownFlags) newRunner(config *rest.Config, read *plan.Plan, options plan.Options) (*runner.Runner, error) {
-	clients, err := runner.Connect(config, nil)
-	if err != nil {
-		return nil, err
-	}
+func (f *teardownFlags) newRunner(config *rest.Config, clients *runner.Clients, read *plan.Plan,
+	options plan.Options) *runner.Runner {
 	return runner.New(runner.Config{
-		Clients: clients, Waits: runner.DefaultWaits(), Cluster: types.UID(read.Cluster.ID), Agent: "exeunt-teardown",
-		Shared: read.Shared, APIServer: read.APIServer, Command: true, Follow: (&progress{out: f.streams.ErrOut}).show,
+		Clients: clients, Waits: runner.DefaultWaits(), Cluster: types.UID(read.Cluster.ID), Agent: agent,
+		Watchdog: leaderelection.NewLeaderHealthzAdaptor(watchdog), Shared: read.Shared, APIServer: read.APIServer, Command: true, Follow: (&progress{out: f.streams.ErrOut}).show,
 		Check: func(ctx context.Context, _ *alive.Alive) ([]teardown.Problem, error) {
 			again, err := f.reread(ctx, config, options)
 			if err != nil {
@@ -52,7 +62,7 @@ func (f *teardownFlags) newRunner(config *rest.Config, read *plan.Plan, options 
 			}
 			return again.Problems, nil
 		},
-	}), nil
+	})
 }
 
 // reread reads the plan again.
