@@ -36,3 +36,11 @@ func TestOnlyCheckWithoutRefusalIsReady(t *testing.T) {
 		})
 	}
 }
+
+// The leader election writes to the watchdog without a look whether there is one.
+func TestRunnerOfCommandHasWatchdog(t *testing.T) {
+	runner := New(Config{Waits: DefaultWaits(), Command: true})
+	if runner.Watchdog == nil || runner.Watchdog.Check(nil) != nil {
+		t.Error("a runner without health checks cannot lead")
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/alive"
@@ -64,6 +65,9 @@ func New(config Config) *Runner {
 		config.Check = func(context.Context, *alive.Alive) ([]teardown.Problem, error) {
 			return []teardown.Problem{{Reason: "Unchecked", Text: "nothing checks whether this cluster may go", Refuses: true}}, nil
 		}
+	}
+	if config.Watchdog == nil { // a command has no health check
+		config.Watchdog = leaderelection.NewLeaderHealthzAdaptor(config.Waits.Lease)
 	}
 	return &Runner{Config: config, changed: make(chan struct{})}
 }
