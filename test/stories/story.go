@@ -92,8 +92,8 @@ func ownStories() []Story {
 		},
 		{
 			Name: "teardown",
-			What: "a cluster goes away: its machines are deleted, after its Services, or after a script that deletes all claims " +
-				"and waits until no PersistentVolume is left",
+			What: "a cluster goes away: its machines are deleted, after its Services, after a script that deletes all claims " +
+				"and waits until no PersistentVolume is left, or after exeunt teardown",
 			own:      (*runner).runTeardowns,
 			programs: checkTeardown,
 		},

@@ -26,22 +26,26 @@ type way struct {
 	end func(*ending, context.Context) error
 }
 
-// ways are those that people use.
+// ways are those that people use, and ours.
 func ways() []way {
 	return []way{
 		{name: "machines", end: func(*ending, context.Context) error { return nil }},
 		{name: "services", end: (*ending).deleteServices},
 		{name: "script", end: (*ending).deleteClaimsAndWait},
+		{name: demo.Ours, end: (*ending).tearDown},
 	}
 }
 
-// ending is a cluster that ends in one way. All its programs are upstream's, but for the storage and the machines.
+// ending is a cluster that ends in one way. All its programs are upstream's, but for the storage and the machines; with
+// our way a command is run, and nothing of ours is installed before.
 type ending struct {
 	*session
 	way       way
 	sandbox   *sandbox.Cluster
 	driver    *sandbox.Driver
 	balancers *sandbox.Balancers
+	// program is the path of exeunt.
+	program string
 	// kept is the handle of the volume with policy Retain.
 	kept string
 }
@@ -119,6 +123,9 @@ func (e *ending) start(ctx context.Context, r *runner) error {
 	})
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
+	}
+	if e.program, err = r.Binaries.Path("exeunt"); err != nil {
+		return err
 	}
 	e.client = e.sandbox.Plane.Client()
 	// The last of the volumes exists long before the answer.
@@ -225,5 +232,9 @@ func (e *ending) stop(keep bool, progress demo.Progress) error {
 // checkTeardown returns an error if a program of the story is missing.
 func checkTeardown(binaries sandbox.Binaries) error {
 	return inOrder(
-		func() error { return demo.CheckCloud(binaries) }, binaries.CheckUpstream, binaries.CheckBalancersAndSnapshots)
+		func() error { return demo.CheckCloud(binaries) }, binaries.CheckUpstream, binaries.CheckBalancersAndSnapshots,
+		func() error {
+			_, err := binaries.Path("exeunt")
+			return err
+		})
 }

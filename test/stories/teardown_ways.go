@@ -3,6 +3,7 @@ package stories
 import (
 	"context"
 	"fmt"
+	"os/exec"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -224,4 +225,24 @@ func (e *ending) deleteClaimsAndWait(ctx context.Context) error {
 			e.say("kubectl get pv  # none with policy Delete is left")
 			return nil
 		})
+}
+
+// idLength is how many characters of the ID of a cluster a person gives.
+const idLength = 8
+
+// tearDown runs our command, as its users do.
+func (e *ending) tearDown(ctx context.Context) error {
+	system, err := e.client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read the ID of the cluster: %w", err)
+	}
+	confirm := "--confirm=" + string(system.UID)[:idLength]
+	e.say("kubectl exeunt teardown " + confirm)
+	command := exec.CommandContext(ctx, e.program, "teardown", confirm, "--kubeconfig="+e.sandbox.Plane.AdminKubeconfig)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", command, err, output)
+	}
+	e.say("exit code 0")
+	return nil
 }

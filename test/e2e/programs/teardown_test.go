@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What the ways leave is what the story is about: a way that left nothing would need no program of ours.
-func TestEachWayToEndAClusterLeavesSomething(t *testing.T) {
+// What the ways leave is what the story is about: a way that left the kept disk only would need no program of ours.
+func TestOnlyTeardownLeavesExactlyTheKeptDisk(t *testing.T) {
 	t.Parallel()
 	temporary := shortTemp(t)
 	command := demo(t, temporary, "--story=teardown", "-o", "json")
@@ -30,6 +30,7 @@ func TestEachWayToEndAClusterLeavesSomething(t *testing.T) {
 		"machines": {"disk to keep": "there", "other disks left": "3", "snapshots left": "1", "load balancers left": "3"},
 		"services": {"disk to keep": "there", "other disks left": "3", "snapshots left": "1", "load balancers left": "0"},
 		"script":   {"disk to keep": "there", "other disks left": "1", "snapshots left": "1", "load balancers left": "3"},
+		"ours":     {"disk to keep": "there", "other disks left": "0", "snapshots left": "0", "load balancers left": "0"},
 	} {
 		if !maps.Equal(left[name], want) {
 			t.Errorf("%s: %v, want %v", name, left[name], want)
