@@ -42,11 +42,11 @@ help: ## Show this list
 .PHONY: build
 build: programs controlplane ## Build all programs into bin/ (the first time about 8 minutes on two cores)
 
-# bin/sandbox and bin/cloudmock are for a clone, and are not released.
+# bin/sandbox, bin/cloudmock and bin/bucket-operator are for a clone, and are not released.
 .PHONY: programs
 programs:
 	@echo "building $(PROGRAMS) sandbox $(VERSION) (the first time about a minute)"
-	@$(GO_BUILD) -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%) ./cmd/sandbox ./test/cloudmock
+	@$(GO_BUILD) -ldflags '$(OUR_FLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%) ./cmd/sandbox ./test/cloudmock ./examples/bucket-operator
 
 .PHONY: apiserver
 apiserver: ## Build bin/kube-apiserver: upstream's, with graceful deletion of custom resources (the first time 10 minutes or more); KUBE=1.34 or 1.35; apiserver-image packs it

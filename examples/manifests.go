@@ -7,3 +7,8 @@ import "embed"
 //
 //go:embed virtual-machine/deploy/*.yaml database/deploy/*.yaml
 var Manifests embed.FS
+
+// Buckets are the kind and rights of bucket-operator.
+//
+//go:embed bucket-operator/deploy/*.yaml
+var Buckets embed.FS
