@@ -16,5 +16,5 @@
 //	condition Started   True: the runner has refused new volumes, and made kept volumes safe
 //	time left           now is before spec.confirmedAt + spec.timeout: a restored etcd starts nothing
 //
-// ClusterRole exeunt-alive-participant has the rights that an operator needs.
+// ClusterRole exeunt-alive-participant has the rights that an operator needs; examples/bucket-operator is a whole one.
 package alive
