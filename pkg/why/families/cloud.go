@@ -189,7 +189,7 @@ var teardownRunner = Controller{
 	Name: "alive-controller", Images: []string{"alive-controller"}, Commands: []string{"alive-controller"},
 	Labels: map[string]string{"app.kubernetes.io/name": "alive-controller", "app.kubernetes.io/part-of": "exeunt"},
 	Leases: []string{"exeunt-teardown"}, Namespaces: []string{"exeunt-system"},
-	RunsIn: "the terminal of exeunt teardown",
+	RunsIn: "the terminal of whoever tears the cluster down",
 }
 
 var karpenter = Controller{

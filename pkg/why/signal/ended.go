@@ -29,10 +29,11 @@ func Ended(ctx context.Context, reader *cluster.Reader, commands cluster.Command
 		return nil
 	}
 	b := blocker.Blocker{Object: blocker.Object{Kind: alive.Kind, Group: alive.Group, Name: alive.Name}, Reason: blocker.TeardownEnded,
-		Verdict: blocker.Gone, Evidence: recorded(report)}
+		Verdict: blocker.Gone, Evidence: recorded(report), Next: cluster.Steps("the record names what was deleted and kept",
+			commands.Kubectl(teardown.Namespace, "get", "configmap", teardown.ReportName, "-o", "jsonpath={.data}"))}
 	if text := freeze.Text(); text != "" {
 		b.Evidence = append(b.Evidence, evidence(blocker.FromField, "%s", text))
-		b.Next = WayBack(commands)
+		b.Next += "\n" + WayBack(commands)
 	}
 	return []blocker.Blocker{b}
 }

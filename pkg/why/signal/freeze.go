@@ -108,7 +108,7 @@ func (f Freeze) refuses(commands cluster.Commands, object blocker.Object, verdic
 
 // WayBack says how a cluster lives on after a teardown.
 func WayBack(commands cluster.Commands) string {
-	return cluster.Comments("if the cluster is to live on, this takes the freeze and Alive away", commands.Exeunt("", "teardown", "remove"))
+	return cluster.Comments("a cluster that lives on needs this, which takes the freeze and Alive away", commands.Exeunt("", "teardown", "remove"))
 }
 
 // owners are the kinds that create pods and claims, and report what is refused.

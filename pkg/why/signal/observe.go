@@ -3,6 +3,7 @@ package signal
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -95,8 +96,8 @@ func (o *Observation) evidence() []blocker.Evidence {
 	}
 	for _, kind := range []string{alive.ConditionReady, alive.ConditionStarted, alive.ConditionComplete} {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
-			all = append(all, evidence(blocker.FromCondition, "condition %s is %s since %s: %s, %s", c.Type, c.Status,
-				blocker.Time(c.LastTransitionTime.Time), c.Reason, c.Message))
+			all = append(all, evidence(blocker.FromCondition, "condition %s is %s since %s: %s", c.Type, c.Status,
+				blocker.Time(c.LastTransitionTime.Time), strings.TrimSuffix(c.Reason+", "+oneLine(c.Message), ", ")))
 		}
 	}
 	if text := o.Freeze.Text(); text != "" {

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
@@ -95,7 +96,7 @@ var rights = []rbacv1.PolicyRule{
 var objectRights = []rbacv1.PolicyRule{{
 	APIGroups: []string{"keda.sh", "ray.io", "kueue.x-k8s.io", "kubevirt.io", "monitoring.coreos.com",
 		"acme.cert-manager.io", "elbv2.k8s.aws", "networking.k8s.io", "situations.example", "operator.victoriametrics.com",
-		"grafana.integreatly.org", "opentelemetry.io", "karpenter.sh"},
+		"grafana.integreatly.org", "opentelemetry.io", "karpenter.sh", alive.Group},
 	Resources: []string{"*"}, Verbs: []string{"get", "list"},
 }, {
 	APIGroups: []string{"pulumi.com", "rabbitmq.com", "infra.contrib.fluxcd.io", "argoproj.io",

@@ -48,7 +48,7 @@ func situations() []situation {
 		otherUses,
 		nodePods, operators(), healthyOperators(), mixed(),
 		foregroundDeletions(), namespaces(), refusals(), advised, reported,
-		inGrace, terminations,
+		inGrace, terminations, teardowns,
 	)
 }
 
