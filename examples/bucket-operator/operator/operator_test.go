@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,9 +186,10 @@ func TestDeletedBucketLosesDirectoryThenFinalizer(t *testing.T) {
 		w := start(t, living())
 		w.bucket(1, asMade)
 		w.bucket(2, asMade)
-		fail := true
+		var fail atomic.Bool
+		fail.Store(true)
 		w.client.PrependReactor("patch", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return fail, nil, errors.New("the answer is lost")
+			return fail.Load(), nil, errors.New("the answer is lost")
 		})
 		w.bucket(1, func(o *unstructured.Unstructured) {
 			now := metav1.Now()
@@ -198,7 +200,7 @@ func TestDeletedBucketLosesDirectoryThenFinalizer(t *testing.T) {
 		if w.count() != 1 || len(w.live(1).GetFinalizers()) != 2 {
 			t.Errorf("%d directories, finalizers %v", w.count(), w.live(1).GetFinalizers())
 		}
-		fail = false
+		fail.Store(false)
 		settle()
 		if w.count() != 1 || !slices.Equal(w.live(1).GetFinalizers(), []string{"of.others/x"}) {
 			t.Errorf("%d directories, finalizers %v", w.count(), w.live(1).GetFinalizers())
