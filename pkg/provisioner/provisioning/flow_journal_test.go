@@ -310,16 +310,7 @@ func (tooSmall) Write(context.Context, journal.Entry) error { return journal.Err
 // The namespace is being deleted, and its secrets are deleted already.
 func TestEntryWithDeletedSecretBecomesUnresolved(t *testing.T) {
 	f := newFlow(t)
-	class, err := f.client.StorageV1().StorageClasses().Get(t.Context(), "class", metav1.GetOptions{})
-	f.must(err)
-	class = class.DeepCopy()
-	class.Parameters = map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "s",
-		"csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}"}
-	f.must(f.Classes.GetStore().Update(class))
-	_, err = f.client.CoreV1().Secrets("ns").Create(t.Context(),
-		&v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "first"},
-			Data: map[string][]byte{"k": []byte("valuevalue")}}, metav1.CreateOptions{})
-	f.must(err)
+	f.createSecret()
 	f.injectFault(codes.DeadlineExceeded, true, 1)
 	f.reconcile(true)
 	f.must(f.client.CoreV1().Secrets("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}))
@@ -333,4 +324,35 @@ func TestEntryWithDeletedSecretBecomesUnresolved(t *testing.T) {
 		!strings.Contains(unresolved[0].Unresolved.Reason, "ns/s") {
 		t.Errorf("unresolved entries: %+v", unresolved)
 	}
+}
+
+// The driver answered that there is no volume. Then the namespace is deleted, with the secret and the claim.
+func TestFailedRequestNeedsNoSecretAnyMore(t *testing.T) {
+	f := newFlow(t)
+	f.createSecret()
+	f.injectFault(codes.ResourceExhausted, false, 1)
+	f.reconcile(true)
+	f.expect(0, 0, 1, 0)
+	f.must(f.client.CoreV1().Secrets("ns").Delete(t.Context(), "s", metav1.DeleteOptions{}))
+	f.deleteClaim()
+	f.reconcileDeleted(false)
+	f.expect(0, 0, 1, 0)
+	if unresolved := f.entries(journal.KindUnresolved); len(unresolved) > 0 {
+		t.Errorf("unresolved entries: %+v", unresolved)
+	}
+}
+
+// createSecret creates a secret in the namespace of the claim, which the class names.
+func (f *flow) createSecret() {
+	f.Helper()
+	class, err := f.client.StorageV1().StorageClasses().Get(f.Context(), "class", metav1.GetOptions{})
+	f.must(err)
+	class = class.DeepCopy()
+	class.Parameters = map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "s",
+		"csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}"}
+	f.must(f.Classes.GetStore().Update(class))
+	_, err = f.client.CoreV1().Secrets("ns").Create(f.Context(),
+		&v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "first"},
+			Data: map[string][]byte{"k": []byte("valuevalue")}}, metav1.CreateOptions{})
+	f.must(err)
 }
