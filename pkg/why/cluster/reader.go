@@ -221,22 +221,44 @@ func (r *Reader) Objects(ctx context.Context, resource schema.GroupVersionResour
 }
 
 func (r *Reader) objects(ctx context.Context, resource schema.GroupVersionResource,
-	namespace string) ([]unstructured.Unstructured, error) {
-	var all []unstructured.Unstructured
+	namespace string) (all []unstructured.Unstructured, err error) {
+	err = r.eachObject(ctx, resource, namespace, func() { all = nil },
+		func(page []unstructured.Unstructured) { all = append(all, page...) })
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// EachObject visits the pages of a list of any kind without keeping them, and reports whether all were seen. After an
+// expired token visit sees objects twice.
+func (r *Reader) EachObject(ctx context.Context, resource schema.GroupVersionResource, namespace string,
+	visit func([]unstructured.Unstructured)) bool {
+	err := r.eachObject(ctx, resource, namespace, func() {}, visit)
+	if err != nil {
+		r.noteFailure("list", resource.GroupResource(), namespace, err)
+	}
+	return err == nil
+}
+
+// eachObject calls restart before the list is read again.
+func (r *Reader) eachObject(ctx context.Context, resource schema.GroupVersionResource, namespace string, restart func(),
+	visit func([]unstructured.Unstructured)) error {
 	options := metav1.ListOptions{Limit: PageSize}
 	for restarted := false; ; {
 		page, err := r.dynamic.Resource(resource).Namespace(namespace).List(ctx, options)
 		switch {
 		case err == nil:
-			all = append(all, page.Items...)
+			visit(page.Items)
 		case apierrors.IsResourceExpired(err) && !restarted:
-			all, restarted, options.Continue = nil, true, ""
+			restarted, options.Continue = true, ""
+			restart()
 			continue
 		default:
-			return nil, err
+			return err
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return all, nil
+			return nil
 		}
 	}
 }
