@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -188,12 +189,15 @@ func (f *teardownFlags) run(ctx context.Context) error {
 	return f.carryOut(ctx, config, read, options)
 }
 
+// personal are the reasons of what the person of the command did wrong.
+var personal = []string{"RightsMissing", "PreserveMissing", "LastMissing", "SameCluster"}
+
 // refuses reports whether something refuses to begin, or to go on: what is missing only because of the teardown itself
 // refuses no more once it has started.
 func refuses(read *plan.Plan) bool {
 	started := read.Alive != nil && read.Alive.IsDeleted() && read.Alive.IsStarted()
 	for _, problem := range read.Problems {
-		ofPerson := problem.Reason == "RightsMissing" || problem.Reason == "PreserveMissing"
+		ofPerson := slices.Contains(personal, problem.Reason)
 		if problem.Refuses && (ofPerson || !started) {
 			return true
 		}

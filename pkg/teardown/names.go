@@ -1,5 +1,11 @@
 package teardown
 
+// The policies that guard Alive and its CRD; their bindings have the same names.
+const (
+	GuardName           = "exeunt-alive"
+	DefinitionGuardName = "exeunt-alive-definition"
+)
+
 // What a runner keeps in the cluster, beside Alive.
 const (
 	// Namespace has the Lease and the record.

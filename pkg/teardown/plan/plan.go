@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"net"
 	"slices"
 	"time"
 
@@ -26,6 +27,8 @@ type Options struct {
 	Last []string
 	// Others are other clusters, whose volumes are kept (#05).
 	Others []Other
+	// Lookup returns the addresses of a host name, by the resolver of this machine if it is nil.
+	Lookup func(ctx context.Context, host string) ([]string, error)
 }
 
 // Other is another cluster.
@@ -62,29 +65,39 @@ type survey struct {
 	inventory *inventory.Inventory
 	// found are the targets that exist.
 	found map[Target]bool
-	nodes []v1.Node
-	// ready is the number of nodes that are ready.
-	ready int
+	// ready is the number of nodes that are ready, platforms are those seen, groups the resource groups of machines.
+	ready     int
+	platforms map[string]bool
+	groups    map[string]bool
 	// names counts the objects with names for external-dns, clusterTag is what the EBS driver tags disks with.
 	names      int
 	clusterTag string
 	hostNames  []string
+	// balanced: something outside has an address that leads into the cluster.
+	balanced bool
+	// installed: the API server serves Alive. same are the other clusters that are this one.
+	installed bool
+	same      []string
 }
 
 // Read reads the cluster.
 func Read(ctx context.Context, options Options) *Plan {
 	s := &survey{Options: options, plan: &Plan{Shared: map[string]bool{}, APIServer: map[string]bool{}},
-		found: map[Target]bool{}}
+		found: map[Target]bool{}, platforms: map[string]bool{}, groups: map[string]bool{}}
+	if s.Lookup == nil {
+		s.Lookup = net.DefaultResolver.LookupHost
+	}
 	s.readCluster(ctx)
 	s.readOthers(ctx)
 	s.inventory = inventory.New(inventory.Options{Shared: s.plan.Shared, APIServer: s.plan.APIServer, Last: options.Last})
-	unread := s.fill(ctx)
-	s.readAlive(ctx)
-	s.resolve(ctx)
+	counts := options.Reader.Scope() // what it could not read refuses
+	s.fill(ctx, counts)
+	s.readAlive(ctx, counts)
+	s.resolve(ctx, counts)
 	now := options.Reader.Now()
 	s.plan.Items = s.inventory.Items(now)
 	s.plan.Count()
-	s.judge(ctx, now, unread)
+	s.judge(ctx, now, counts.Incomplete())
 	s.plan.Incomplete = append([]string{}, options.Reader.Incomplete()...)
 	for _, other := range options.Others {
 		for _, sentence := range other.Reader.Incomplete() {
@@ -129,18 +142,24 @@ func (s *survey) readCluster(ctx context.Context) {
 }
 
 // readAlive reads phase and participants, if the kind is there.
-func (s *survey) readAlive(ctx context.Context) {
-	served, _ := s.Reader.ServedIn(alive.Group)
+func (s *survey) readAlive(ctx context.Context, r *cluster.Reader) {
+	served, _ := r.ServedIn(alive.Group)
 	if len(served) == 0 {
 		return
 	}
-	object, presence, _ := s.Reader.Live(ctx, cluster.Ref{Resource: alive.Resource, Kind: alive.Kind, Name: alive.Name})
+	s.installed = true
+	ref, known := r.Find(alive.GroupVersion.String(), alive.Kind, "", alive.Name)
+	if !known {
+		r.Note("the kind %s is served, but not in the version %s", alive.Kind, alive.GroupVersion)
+		return
+	}
+	object, presence, _ := r.Live(ctx, ref)
 	if presence != cluster.Present {
 		return
 	}
 	read, err := alive.FromUnstructured(object)
 	if err != nil {
-		s.Reader.Note("%v", err)
+		r.Note("%v", err)
 		return
 	}
 	s.plan.Alive, s.plan.Phase, s.plan.Reason = read, teardown.Phase(read.Status.Phase), teardown.Reason(read.Status.Reason)
@@ -160,6 +179,11 @@ func (s *survey) readAlive(ctx context.Context) {
 // readOthers reads the disks of other clusters.
 func (s *survey) readOthers(ctx context.Context) {
 	for _, other := range s.Others {
+		// Who may not read the ID of the other cluster may still name its disks.
+		system, _ := cluster.Get(ctx, other.Reader.Apart(), cluster.Namespaces, "", metav1.NamespaceSystem)
+		if system != nil && string(system.UID) == s.plan.Cluster.ID {
+			s.same = append(s.same, other.Name)
+		}
 		cluster.Each(ctx, other.Reader, cluster.PersistentVolumes, cluster.Selection{}, func(page []v1.PersistentVolume) {
 			for i := range page {
 				for _, handle := range inventory.Handles(&page[i]) {

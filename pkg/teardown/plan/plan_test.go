@@ -1,10 +1,13 @@
 package plan_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,13 +37,17 @@ type world struct {
 	// refused are the resources whose lists are forbidden.
 	refused []string
 	writes  []string
+	// addresses are those of host names.
+	addresses map[string][]string
 }
 
 func newWorld() *world {
 	system := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: id}}
 	shop := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	return &world{objects: clustertest.Objects{"namespaces": {system, shop}},
-		served:  map[string][]metav1.APIResource{"v1": {{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: []string{"list"}}}},
+		served: map[string][]metav1.APIResource{"v1": {{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: []string{"list"}},
+			{Name: "namespaces", Kind: "Namespace", Verbs: []string{"list"}},
+			{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true, Verbs: []string{"list"}}}},
 		allowed: func(authorizationv1.ResourceAttributes) bool { return true }}
 }
 
@@ -80,6 +87,17 @@ func (w *world) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	}
 }
 
+func (w *world) lookup(_ context.Context, host string) ([]string, error) {
+	found, known := w.addresses[host]
+	if !known {
+		return nil, &net.DNSError{Name: host, Err: "i/o timeout", IsTimeout: true}
+	}
+	if len(found) == 0 {
+		return nil, &net.DNSError{Name: host, Err: "no such host", IsNotFound: true}
+	}
+	return found, nil
+}
+
 // custom answers lists of custom kinds.
 func (w *world) custom() http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
@@ -87,8 +105,8 @@ func (w *world) custom() http.Handler {
 		for version, resources := range w.served {
 			for _, resource := range resources {
 				if resource.Name == last && version != "v1" {
-					_ = json.NewEncoder(writer).Encode(map[string]any{"kind": resource.Kind + "List", "apiVersion": version,
-						"metadata": map[string]any{"resourceVersion": "7"}, "items": append([]metav1.Object{}, w.objects[last]...)})
+					first, _ := strconv.Atoi(request.URL.Query().Get("continue"))
+					_ = json.NewEncoder(writer).Encode(w.page(version, resource, first))
 					return
 				}
 			}
@@ -97,9 +115,19 @@ func (w *world) custom() http.Handler {
 	})
 }
 
+// page is a list of one object.
+func (w *world) page(version string, resource metav1.APIResource, first int) map[string]any {
+	items, more := append([]metav1.Object{}, w.objects[resource.Name]...), ""
+	if first+1 < len(items) {
+		more = strconv.Itoa(first + 1)
+	}
+	return map[string]any{"kind": resource.Kind + "List", "apiVersion": version,
+		"metadata": map[string]any{"resourceVersion": "7", "continue": more}, "items": items[first:min(first+1, len(items))]}
+}
+
 func (w *world) read(t *testing.T, change ...func(*plan.Options)) *plan.Plan {
 	t.Helper()
-	options := plan.Options{Reader: clustertest.NewReader(t, w.ServeHTTP), Server: "https://192.0.2.7:6443"}
+	options := plan.Options{Reader: clustertest.NewReader(t, w.ServeHTTP), Server: "https://192.0.2.7:6443", Lookup: w.lookup}
 	for _, c := range change {
 		c(&options)
 	}
@@ -225,6 +253,43 @@ func TestLoadBalancerOfAPIServerRefuses(t *testing.T) { // 33
 	}
 }
 
+// namedBalancer is a load balancer with a host name.
+func namedBalancer(host string) *v1.Service {
+	object := balancer("")
+	object.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{Hostname: host}}
+	return object
+}
+
+func TestHostNameOfAPIServerRefuses(t *testing.T) { // 33
+	w := newWorld().add("services", namedBalancer("lb.example.com"))
+	at := func(server string) func(*plan.Options) { return func(o *plan.Options) { o.Server = server } }
+	for name, tc := range map[string]struct {
+		server string
+		known  map[string][]string
+		want   []string
+	}{
+		"the same name":            {"https://lb.example.com", map[string][]string{"lb.example.com": {"192.0.2.1"}}, []string{"LeadsToAPI"}},
+		"its address":              {"https://192.0.2.1", map[string][]string{"lb.example.com": {"192.0.2.1"}}, []string{"LeadsToAPI"}},
+		"another address":          {"https://192.0.2.1", map[string][]string{"lb.example.com": {"192.0.2.2"}}, []string{}},
+		"a name without address":   {"https://192.0.2.1", map[string][]string{"lb.example.com": {}}, []string{}},
+		"a name that is not known": {"https://192.0.2.1", nil, []string{"Unreadable"}},
+		"an API server not known":  {"https://api.example.com", map[string][]string{"lb.example.com": {}}, []string{"Unreadable"}},
+	} {
+		w.addresses = tc.known
+		if got := refusals(w.read(t, at(tc.server))); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: refusals %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// Nobody asks for names where no load balancer could lead to the API server.
+func TestClusterWithoutLoadBalancersNeedsNoNames(t *testing.T) {
+	read := newWorld().read(t, func(o *plan.Options) { o.Server = "https://api.example.com" })
+	if read.Refuses() || len(read.Incomplete) != 0 {
+		t.Errorf("refusals %q, incomplete %q", refusals(read), read.Incomplete)
+	}
+}
+
 func TestProgramThatIsGoneRefuses(t *testing.T) { // 65
 	volumes := func() *world {
 		return newWorld().add("persistentvolumes", disk()).add("persistentvolumeclaims", data())
@@ -271,8 +336,58 @@ func TestListThatCannotBeReadRefuses(t *testing.T) { // 66
 	}
 }
 
+func aliveOf(version string, spec map[string]any) *unstructured.Unstructured {
+	object := custom(version, "Alive", "cluster", "example.com/buckets")
+	object.SetNamespace("")
+	object.Object["spec"] = spec
+	return object
+}
+
+// Its participants and its permission count: who does not know them knows nothing.
+func TestAliveThatCannotBeReadRefuses(t *testing.T) {
+	const version, later = "lifecycle.exeunt.io/v1alpha1", "lifecycle.exeunt.io/v1"
+	good := map[string]any{"protected": true}
+	if read := newWorld().serve(version, "alives", "Alive", aliveOf(version, good)).read(t); read.Refuses() || len(read.Items) != 1 {
+		t.Errorf("refusals %q, items %+v", refusals(read), read.Items)
+	}
+	forbidden := newWorld().serve(version, "alives", "Alive", aliveOf(version, good))
+	forbidden.refused = []string{"cluster"}
+	for name, w := range map[string]*world{
+		"no right":        forbidden,
+		"without spec":    newWorld().serve(version, "alives", "Alive", aliveOf(version, map[string]any{})),
+		"a later version": newWorld().serve(later, "alives", "Alive", aliveOf(later, good)),
+	} {
+		if read := w.read(t); !slices.Equal(refusals(read), []string{"Unreadable"}) || len(read.Incomplete) == 0 {
+			t.Errorf("%s: refusals %q, incomplete %q", name, refusals(read), read.Incomplete)
+		}
+	}
+}
+
+func TestAllPagesOfSnapshotsAreRead(t *testing.T) {
+	const version = "snapshot.storage.k8s.io/v1"
+	read := newWorld().serve(version, "volumesnapshots", "VolumeSnapshot", custom(version, "VolumeSnapshot", "a"),
+		custom(version, "VolumeSnapshot", "b"), custom(version, "VolumeSnapshot", "c")).read(t, func(o *plan.Options) {
+		o.Preserve = []plan.Target{{Kind: "VolumeSnapshot", Namespace: "shop", Name: "c"}}
+	})
+	if len(read.Items) != 3 || read.Items[2].Reason != "Preserved" || read.Refuses() {
+		t.Errorf("refusals %q, items %+v", refusals(read), read.Items)
+	}
+}
+
+// With the kubeconfig of the same cluster all disks would be shared, and kept.
+func TestSameClusterIsNoOtherCluster(t *testing.T) {
+	w := newWorld().add("persistentvolumes", disk()).add("persistentvolumeclaims", data())
+	read := w.read(t, func(o *plan.Options) {
+		o.Others = []plan.Other{{Name: "b", Reader: clustertest.NewReader(t, w.ServeHTTP)}}
+	})
+	if got := refusals(read); !slices.Equal(got, []string{"SameCluster"}) {
+		t.Errorf("refusals %q", got)
+	}
+}
+
 func TestOtherClusterThatCannotBeReadRefuses(t *testing.T) { // 05, 66
 	other := newWorld().add("persistentvolumes", disk())
+	other.objects["namespaces"] = nil // the other cluster's user need not read its ID
 	with := func(o *plan.Options) {
 		o.Others = []plan.Other{{Name: "b", Reader: clustertest.NewReader(t, other.ServeHTTP)}}
 	}
@@ -317,6 +432,39 @@ func TestMissingRightsArePrintedAsRules(t *testing.T) {
 	}
 }
 
+// Where the kind is not served, the command installs it; whoever keeps an object sets its label.
+func TestRightsOfPersonAreAskedFor(t *testing.T) {
+	const version = "lifecycle.exeunt.io/v1alpha1"
+	keep := func(o *plan.Options) {
+		o.Preserve = []plan.Target{{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, {Kind: "Namespace", Name: "shop"}}
+	}
+	asked := func(w *world, change ...func(*plan.Options)) string {
+		w.allowed = func(authorizationv1.ResourceAttributes) bool { return false }
+		return textOf(w.add("persistentvolumeclaims", data()).read(t, change...), "RightsMissing")
+	}
+	const install, keeps = `resources: ["customresourcedefinitions"], verbs: [get, create, patch], resourceNames: [alives.lifecycle.exeunt.io]`,
+		`{apiGroups: [""], resources: ["persistentvolumeclaims"], verbs: [patch], resourceNames: [data]} in namespace shop`
+	for name, tc := range map[string]struct {
+		text      string
+		has, lack []string
+	}{
+		"not installed": {asked(newWorld(), keep), []string{install, keeps, `resources: ["namespaces"], verbs: [patch], resourceNames: [shop]`}, nil},
+		"installed": {asked(newWorld().serve(version, "alives", "Alive", aliveOf(version, map[string]any{"protected": true}))),
+			[]string{`resources: ["alives"], verbs: [delete`}, []string{install, keeps, "hostedclusters", "gateways"}},
+	} {
+		for _, want := range tc.has {
+			if !strings.Contains(tc.text, want) {
+				t.Errorf("%s: %q is missing in:\n%s", name, want, tc.text)
+			}
+		}
+		for _, unwanted := range tc.lack {
+			if strings.Contains(tc.text, unwanted) {
+				t.Errorf("%s: %q is needless:\n%s", name, unwanted, tc.text)
+			}
+		}
+	}
+}
+
 func TestNameThatDoesNotExistRefuses(t *testing.T) {
 	w := newWorld().add("persistentvolumes", disk()).add("persistentvolumeclaims", data())
 	read := w.read(t, func(o *plan.Options) {
@@ -333,6 +481,16 @@ func TestNameThatDoesNotExistRefuses(t *testing.T) {
 	if read.Refuses() || read.Items[0].Reason != "Preserved" {
 		t.Errorf("refusals %q, items %+v", refusals(read), read.Items)
 	}
+	w.refused = []string{"namespaces", "persistentvolumeclaims"}
+	unread := w.read(t, func(o *plan.Options) {
+		o.Preserve = []plan.Target{{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}}
+		o.Last = []string{"shop"}
+	})
+	for _, reason := range []string{"PreserveMissing", "LastMissing"} {
+		if got := textOf(unread, reason); strings.Contains(got, "there is no") || !strings.Contains(got, "was not seen") {
+			t.Errorf("what was not read is said not to exist: %q", got)
+		}
+	}
 }
 
 func TestKeptVolumeThatPlatformTakesIsNamed(t *testing.T) {
@@ -340,6 +498,14 @@ func TestKeptVolumeThatPlatformTakesIsNamed(t *testing.T) {
 		retain(v)
 		v.Spec.CSI.Driver = "disk.csi.azure.com"
 		v.Spec.CSI.VolumeHandle = "/subscriptions/1/resourceGroups/MC_group/providers/Microsoft.Compute/disks/d"
+	}
+	renamed := func(v *v1.PersistentVolume) {
+		azure(v)
+		v.Spec.CSI.VolumeHandle = "/subscriptions/1/resourceGroups/Nodes/providers/Microsoft.Compute/disks/d"
+	}
+	elsewhere := func(v *v1.PersistentVolume) {
+		azure(v)
+		v.Spec.CSI.VolumeHandle = "/subscriptions/1/resourceGroups/data/providers/Microsoft.Compute/disks/d"
 	}
 	tagged := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "ebs"}}
 	tagged.Spec.Containers = []v1.Container{{Args: []string{"--k8s-tag-cluster-id=prod.example.com"}}}
@@ -350,9 +516,13 @@ func TestKeptVolumeThatPlatformTakesIsNamed(t *testing.T) {
 		"kOps":              {"kops.k8s.io/instancegroup", "aws ec2 delete-tags --resources vol-1 --tags Key=kubernetes.io/cluster/prod.example.com", disk(retain)},
 		"openshift-install": {"node.openshift.io/os_id", "aws ec2 delete-tags --resources vol-1", disk(retain)},
 		"AKS":               {"kubernetes.azure.com/cluster", "az resource move", disk(azure)},
+		"AKS, another name": {"kubernetes.azure.com/cluster", "az resource move", disk(renamed)},
+		"another group":     {"kubernetes.azure.com/cluster", "", disk(elsewhere)},
 	} {
-		w := newWorld().add("nodes", node("a", map[string]string{tc.label: "x"})).add("persistentvolumes", tc.volume).add("pods", tagged)
-		if got := textOf(w.read(t), "TakenByPlatform"); !strings.Contains(got, tc.want) {
+		machine := node("a", map[string]string{tc.label: "x"})
+		machine.Spec.ProviderID = "azure:///subscriptions/1/resourceGroups/nodes/providers/Microsoft.Compute/virtualMachines/a"
+		w := newWorld().add("nodes", machine).add("persistentvolumes", tc.volume).add("pods", tagged)
+		if got := textOf(w.read(t), "TakenByPlatform"); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

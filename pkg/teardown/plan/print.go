@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -12,26 +11,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"sigs.k8s.io/yaml"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/why/printer"
 )
 
 // Encode writes the document as JSON or YAML.
 func Encode(out io.Writer, document *teardown.Document, format string) error {
-	var text []byte
-	var err error
+	p := printer.Printer{Out: out, Format: printer.JSON}
 	if format == "yaml" {
-		text, err = yaml.Marshal(document)
-	} else if text, err = json.MarshalIndent(document, "", "  "); err == nil {
-		text = append(terminal.EscapeJSON(text), '\n')
+		p.Format = printer.YAML
 	}
-	if err != nil {
-		return fmt.Errorf("encode the document: %w", err)
-	}
-	_, err = out.Write(text)
-	return err
+	return p.Value(document)
 }
 
 // Print writes a plan or a report for a person: the items, then who deletes, then totals and problems, so that these are
@@ -221,6 +213,10 @@ func (p *page) phase(document *teardown.Document) {
 // totals writes a line for each fate.
 func (p *page) totals(document *teardown.Document) {
 	if len(document.Items) == 0 {
+		if len(document.Incomplete) > 0 {
+			p.line("No volume, snapshot or load balancer was found outside of the cluster, but not all was read")
+			return
+		}
 		p.line("Nothing exists outside of the cluster: no volume, snapshot or load balancer was found")
 		return
 	}

@@ -23,7 +23,7 @@ func document() *teardown.Document {
 				ExternalID: "vol-1", Driver: "ebs", Size: 10 << 30, Created: now.Add(-72 * time.Hour), Plan: teardown.PlanDelete,
 				Reason: "PolicyDelete", Fate: teardown.Planned, Evidence: teardown.ByFinalizer, Blockers: []teardown.Blocker{}},
 			{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "keep\x1b[2J\nme"}, Size: 3 << 29,
-				ExternalID: "vol\x07-2", Plan: teardown.PlanKeep, Reason: "PolicyRetain", Fate: teardown.Kept},
+				ExternalID: "vol\x07-2", Driver: "d\u202e", Plan: teardown.PlanKeep, Reason: "PolicyRetain", Fate: teardown.Kept},
 			{Kind: teardown.LoadBalancer, Object: teardown.Object{Kind: "Service", Namespace: "shop", Name: "web"},
 				ExternalID: "192.0.2.1", Plan: teardown.PlanDelete, Reason: "ServesBalancer", Fate: teardown.Remains,
 				Evidence: teardown.NoEvidence, Blockers: []teardown.Blocker{{Reason: "ControllerGone", Message: "nobody", Next: "kubectl x"}}},
@@ -48,7 +48,7 @@ func TestTotalsAndProblemsArePrintedLast(t *testing.T) {
 	}
 	rest := out.String()
 	for _, want := range []string{"VOLUME", "delete   shop/data (pvc-1)", "10Gi", "3d", "ebs vol-1, PolicyDelete",
-		"keep     keep [2J me", "1.5Gi", "vol -2", "remains  shop/web", "its end cannot be seen", "ControllerGone: nobody",
+		"keep     keep [2J me", "1.5Gi", "d  vol -2", "remains  shop/web", "its end cannot be seen", "ControllerGone: nobody",
 		"kubectl x", "example.com/buckets", "buckets: buckets of dev", "WHO DELETES",
 		"unseen   ebs, volumes: 1, not visible in the cluster", "Cluster " + id + " at https://a:6443, Kubernetes v1.36.3, 3 nodes",
 		"DELETE   1 volume, 1 Ingress; 10Gi of volumes", "GONE     1 participant", "KEEP     1 volume; 1.5Gi of volumes",
@@ -84,8 +84,8 @@ func TestDocumentIsEncodedWithoutControlCharacters(t *testing.T) {
 				t.Errorf("%s: no field %s", format, name)
 			}
 		}
-		if strings.ContainsAny(out.String(), "\x1b\x07") {
-			t.Errorf("%s: control characters reach the terminal", format)
+		if strings.ContainsAny(out.String(), "\x1b\x07\u202e") {
+			t.Errorf("%s: control characters reach the terminal: %q", format, out.String())
 		}
 	}
 }
@@ -93,6 +93,14 @@ func TestDocumentIsEncodedWithoutControlCharacters(t *testing.T) {
 func TestEmptyPlanSaysThatNothingExists(t *testing.T) {
 	var out bytes.Buffer
 	if err := plan.Print(&out, &teardown.Document{}, now); err != nil || !strings.Contains(out.String(), "Nothing exists outside") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+func TestPartlyReadClusterIsNotCalledEmpty(t *testing.T) {
+	var out bytes.Buffer
+	err := plan.Print(&out, &teardown.Document{Incomplete: []string{"no right to list services"}}, now)
+	if err != nil || strings.Contains(out.String(), "Nothing exists") || !strings.Contains(out.String(), "not all was read") {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }

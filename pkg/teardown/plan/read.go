@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -22,10 +26,9 @@ const (
 	gatewayGroup  = "gateway.networking.k8s.io"
 )
 
-// fill fills the inventory from paged lists, and returns what could not be read.
-func (s *survey) fill(ctx context.Context) []string {
-	lists := s.Reader.Scope()
-	set(ctx, s, lists, cluster.Namespaces, "Namespace", nil)
+// fill fills the inventory from paged lists.
+func (s *survey) fill(ctx context.Context, lists *cluster.Reader) {
+	set(ctx, s, lists, cluster.Namespaces, "Namespace", s.seeNamespace)
 	set(ctx, s, lists, cluster.PersistentVolumeClaims, "PersistentVolumeClaim", nil)
 	set(ctx, s, lists, cluster.PersistentVolumes, "PersistentVolume", nil)
 	set(ctx, s, lists, cluster.Pods, "", s.seePod)
@@ -46,14 +49,7 @@ func (s *survey) fill(ctx context.Context) []string {
 		})
 	}
 	s.setCustom(ctx, lists)
-	s.nodes, _ = cluster.List(ctx, lists, cluster.Nodes, cluster.Selection{})
-	s.plan.Cluster.Nodes = len(s.nodes)
-	for i := range s.nodes {
-		if isReady(&s.nodes[i]) {
-			s.ready++
-		}
-	}
-	return lists.Incomplete()
+	set(ctx, s, lists, cluster.Nodes, "", s.seeNode)
 }
 
 // set lists a kind into the inventory. kind is that of targets to preserve, "" if there are none.
@@ -80,11 +76,12 @@ func (s *survey) setCustom(ctx context.Context, r *cluster.Reader) {
 		default:
 			continue
 		}
-		objects, _ := r.Objects(ctx, resource.GroupVersionResource, "")
-		for i := range objects {
-			s.preserve(resource.Kind, &objects[i])
-			s.inventory.Set(&objects[i])
-		}
+		r.EachObject(ctx, resource.GroupVersionResource, "", func(page []unstructured.Unstructured) {
+			for i := range page {
+				s.preserve(resource.Kind, &page[i])
+				s.inventory.Set(&page[i])
+			}
+		})
 	}
 }
 
@@ -103,6 +100,29 @@ func (s *survey) preserve(kind string, object metav1.Object) {
 	}
 }
 
+// seeNamespace finds the namespaces that go last.
+func (s *survey) seeNamespace(n *v1.Namespace) {
+	if slices.Contains(s.Last, n.Name) {
+		s.found[Target{Kind: "Namespace", Name: n.Name}] = true
+	}
+}
+
+// seeNode counts the nodes, and finds who made their machines.
+func (s *survey) seeNode(node *v1.Node) {
+	s.plan.Cluster.Nodes++
+	if isReady(node) {
+		s.ready++
+	}
+	for _, p := range platforms {
+		if node.Labels[p.label] != "" {
+			s.platforms[p.label] = true
+		}
+	}
+	if group := groupOf(node.Spec.ProviderID); group != "" {
+		s.groups[group] = true
+	}
+}
+
 // seePod finds the name with which the EBS driver tags its disks.
 func (s *survey) seePod(p *v1.Pod) {
 	for i := range p.Spec.Containers {
@@ -117,14 +137,14 @@ func (s *survey) seePod(p *v1.Pod) {
 func (s *survey) seeService(o *v1.Service) {
 	s.seeNames(o)
 	for _, ingress := range o.Status.LoadBalancer.Ingress {
-		s.seeHost(ingress.Hostname)
+		s.seeAddress(ingress.Hostname)
 	}
 }
 
 func (s *survey) seeIngress(o *networkingv1.Ingress) {
 	s.seeNames(o)
 	for _, ingress := range o.Status.LoadBalancer.Ingress {
-		s.seeHost(ingress.Hostname)
+		s.seeAddress(ingress.Hostname)
 	}
 }
 
@@ -138,9 +158,11 @@ func (s *survey) seeNames(object metav1.Object) {
 	}
 }
 
-func (s *survey) seeHost(name string) {
-	if name != "" {
-		s.hostNames = append(s.hostNames, name)
+// seeAddress keeps the host name, "" for an IP address, of something outside that leads into the cluster.
+func (s *survey) seeAddress(host string) {
+	s.balanced = true
+	if host != "" && !slices.Contains(s.hostNames, host) {
+		s.hostNames = append(s.hostNames, host)
 	}
 }
 
@@ -154,54 +176,69 @@ func isReady(node *v1.Node) bool {
 }
 
 const (
-	// lookups is how many host names of load balancers are resolved at most, resolving for how long.
-	lookups   = 200
-	resolving = 5 * time.Second
+	// lookups is how many host names are resolved at once, resolving for how long all are.
+	lookups   = 16
+	resolving = 30 * time.Second
 )
 
-// resolve finds the addresses of the API server (#33), and the host names of load balancers that lead to them.
-func (s *survey) resolve(ctx context.Context) {
+// resolve finds the addresses of the API server (#33), and the host names of load balancers that lead to them. A name
+// that does not exist leads nowhere; one whose addresses are not known may lead to the API server.
+func (s *survey) resolve(ctx context.Context, r *cluster.Reader) {
 	server, err := url.Parse(s.Server)
 	if err != nil || server.Hostname() == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, resolving)
-	defer cancel()
 	host := server.Hostname()
 	s.plan.APIServer[host] = true
+	if !s.balanced {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolving)
+	defer cancel()
 	if net.ParseIP(host) == nil {
-		if name, err := net.DefaultResolver.LookupCNAME(ctx, host); err == nil {
-			s.plan.APIServer[strings.TrimSuffix(name, ".")] = true
+		addresses, err := s.lookup(ctx, host)
+		if err != nil {
+			r.Note("which load balancers lead to the API server is not known: %v", err)
 		}
-		addresses, _ := net.DefaultResolver.LookupHost(ctx, host)
 		for _, address := range addresses {
 			s.plan.APIServer[address] = true
 		}
 	}
-	s.resolveBalancers(ctx)
+	s.resolveBalancers(ctx, r)
+}
+
+// lookup returns the addresses of a host name, none if it does not exist.
+func (s *survey) lookup(ctx context.Context, host string) ([]string, error) {
+	addresses, err := s.Lookup(ctx, host)
+	if absent, is := errors.AsType[*net.DNSError](err); is && absent.IsNotFound {
+		return nil, nil
+	}
+	return addresses, err
 }
 
 // resolveBalancers adds the host names of load balancers that lead to the API server.
-func (s *survey) resolveBalancers(ctx context.Context) {
+func (s *survey) resolveBalancers(ctx context.Context, r *cluster.Reader) {
 	var group errgroup.Group
 	var mu sync.Mutex
 	var same []string
-	group.SetLimit(16)
-	for _, name := range s.hostNames[:min(lookups, len(s.hostNames))] {
+	var failed error
+	group.SetLimit(lookups)
+	for _, name := range s.hostNames {
 		group.Go(func() error {
-			addresses, _ := net.DefaultResolver.LookupHost(ctx, name)
-			for _, address := range addresses {
-				if s.plan.APIServer[address] {
-					mu.Lock()
-					defer mu.Unlock()
-					same = append(same, name)
-					return nil
-				}
+			addresses, err := s.lookup(ctx, name)
+			mu.Lock()
+			defer mu.Unlock()
+			failed = cmp.Or(failed, err)
+			if slices.ContainsFunc(addresses, func(address string) bool { return s.plan.APIServer[address] }) {
+				same = append(same, name)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait()
+	if failed != nil {
+		r.Note("which load balancers lead to the API server is not known: %v", failed)
+	}
 	for _, name := range same {
 		s.plan.APIServer[name] = true
 	}

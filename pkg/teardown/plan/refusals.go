@@ -11,7 +11,6 @@ import (
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/balancer"
-	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
 // addRefusals adds what refuses.
@@ -24,13 +23,17 @@ func (s *survey) addRefusals(ctx context.Context, unread []string) {
 			unread = append(unread, other.Name+": "+sentence)
 		}
 	}
+	for _, name := range s.same {
+		s.problem(teardown.Problem{Reason: "SameCluster", Refuses: true, Text: fmt.Sprintf("--other-kubeconfig %s leads to this "+
+			"cluster: all its volumes would be kept", name)})
+	}
 	for _, sentence := range unread { // #66
 		s.problem(teardown.Problem{Reason: "Unreadable", Refuses: true, Text: "not all was read: " + sentence})
 	}
 	s.addServed(ctx)
 	s.addLeading()
-	s.addMissing(ctx)
-	missing, err := MissingRights(ctx, s.Reader)
+	s.addMissing(len(unread) == 0)
+	missing, err := missingOf(ctx, s.Reader, s.ofPerson())
 	if err != nil {
 		s.problem(teardown.Problem{Reason: "Unreadable", Refuses: true, Text: fmt.Sprintf("could not ask for your rights: %v", err)})
 	}
@@ -92,32 +95,24 @@ func (s *survey) addLeading() {
 }
 
 // addMissing refuses names that do not exist: a typo would cost a disk.
-func (s *survey) addMissing(ctx context.Context) {
+func (s *survey) addMissing(complete bool) {
+	missing := func(reason, flag string, target Target) {
+		text := fmt.Sprintf("%s: there is no %s", flag, target)
+		if !complete {
+			text = fmt.Sprintf("%s: %s was not seen, as not all was read", flag, target)
+		}
+		s.problem(teardown.Problem{Reason: reason, Refuses: true, Text: text})
+	}
 	for _, target := range s.Preserve {
 		if !s.found[target] {
-			s.problem(teardown.Problem{Reason: "PreserveMissing", Refuses: true,
-				Text: fmt.Sprintf("--preserve: there is no %s", target)})
+			missing("PreserveMissing", "--preserve", target)
 		}
 	}
-	namespaces, seen := map[string]bool{}, false
 	for _, name := range s.Last {
-		if !seen {
-			namespaces, seen = s.namespaces(ctx), true
-		}
-		if !namespaces[name] {
-			s.problem(teardown.Problem{Reason: "LastMissing", Refuses: true,
-				Text: fmt.Sprintf("--last: there is no namespace %q", name)})
+		if target := (Target{Kind: "Namespace", Name: name}); !s.found[target] {
+			missing("LastMissing", "--last", target)
 		}
 	}
-}
-
-func (s *survey) namespaces(ctx context.Context) map[string]bool {
-	found := map[string]bool{}
-	all, _ := cluster.List(ctx, s.Reader, cluster.Namespaces, cluster.Selection{})
-	for i := range all {
-		found[all[i].Name] = true
-	}
-	return found
 }
 
 // String returns the target as a person would name it.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -23,8 +24,36 @@ const role = "exeunt-teardown"
 // right is one request that a teardown sends.
 type right struct{ group, resource, verb, name, namespace string }
 
+// ofPerson returns the rights of a person who gives the word, beside those of a runner: what the command installs, and
+// the labels that --preserve sets.
+func (s *survey) ofPerson() []right {
+	var rights []right
+	if !s.installed {
+		const group = "admissionregistration.k8s.io"
+		for _, verb := range []string{"get", "create", "patch"} {
+			rights = append(rights, right{"apiextensions.k8s.io", "customresourcedefinitions", verb, alive.CRD, ""},
+				right{"", "namespaces", verb, teardown.Namespace, ""})
+			for _, name := range []string{teardown.GuardName, teardown.DefinitionGuardName} {
+				rights = append(rights, right{group, "validatingadmissionpolicies", verb, name, ""},
+					right{group, "validatingadmissionpolicybindings", verb, name, ""})
+			}
+		}
+	}
+	for _, target := range s.Preserve {
+		if ref, known := s.Reader.Find(versions[target.Kind], target.Kind, target.Namespace, target.Name); known {
+			rights = append(rights, right{ref.Resource.Group, ref.Resource.Resource, "patch", ref.Name, ref.Namespace})
+		}
+	}
+	return rights
+}
+
 // MissingRights returns the rights that the user of the reader lacks for a teardown, as rules.
 func MissingRights(ctx context.Context, reader *cluster.Reader) ([]string, error) {
+	return missingOf(ctx, reader, nil)
+}
+
+// missingOf is MissingRights with further rights.
+func missingOf(ctx context.Context, reader *cluster.Reader, further []right) ([]string, error) {
 	all, err := isAllowed(ctx, reader, right{group: "*", resource: "*", verb: "*"})
 	if err != nil || all {
 		return nil, err
@@ -33,6 +62,7 @@ func MissingRights(ctx context.Context, reader *cluster.Reader) ([]string, error
 	if err != nil {
 		return nil, err
 	}
+	rights = append(ofServed(reader, rights), further...)
 	allowed := make([]bool, len(rights))
 	var group errgroup.Group
 	group.SetLimit(8)
@@ -46,6 +76,24 @@ func MissingRights(ctx context.Context, reader *cluster.Reader) ([]string, error
 		return nil, err
 	}
 	return rules(rights, allowed), nil
+}
+
+// ofServed drops the rights on kinds that a cluster may lack, and that this one does not serve.
+func ofServed(reader *cluster.Reader, rights []right) []right {
+	optional := []string{snapshotGroup, "groupsnapshot.storage.k8s.io", gatewayGroup}
+	for name := range serving {
+		_, group, _ := strings.Cut(name, ".")
+		optional = append(optional, group)
+	}
+	served, complete := reader.Apart().ServedIn(optional...)
+	if !complete {
+		return rights
+	}
+	return slices.DeleteFunc(rights, func(r right) bool {
+		return slices.Contains(optional, r.group) && !slices.ContainsFunc(served, func(s cluster.Resource) bool {
+			return s.Group == r.group && (r.resource == "*" || s.Resource == r.resource)
+		})
+	})
 }
 
 // documented returns the rights of the runner, as deploy grants them, and those of a person who gives the word.

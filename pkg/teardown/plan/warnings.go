@@ -2,11 +2,8 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
-
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
@@ -32,7 +29,7 @@ func (s *survey) addWarnings(now time.Time) {
 			". Each is on the disk of one node, and goes with that machine: copy the data first"})
 	}
 	for _, p := range platforms {
-		if slices.ContainsFunc(s.nodes, func(node v1.Node) bool { return p.has(&node) }) {
+		if s.platforms[p.label] {
 			s.addTaken(p)
 		}
 	}
@@ -41,9 +38,10 @@ func (s *survey) addWarnings(now time.Time) {
 // platform is a program whose own deletion of a cluster takes disks that a teardown keeps.
 type platform struct {
 	name string
-	has  func(*v1.Node) bool
+	// label is on each node.
+	label string
 	// takes reports whether the deletion takes the kept item.
-	takes func(*teardown.Item) bool
+	takes func(*survey, *teardown.Item) bool
 	// why says how it finds them, next is the command that takes a disk out of its reach.
 	why  string
 	next func(s *survey, item *teardown.Item) string
@@ -51,33 +49,38 @@ type platform struct {
 
 var platforms = []platform{
 	{
-		name: "kops delete cluster", has: hasLabel("kops.k8s.io/instancegroup"), takes: isOf("ebs.csi.aws.com"),
+		name: "kops delete cluster", label: "kops.k8s.io/instancegroup", takes: isOf("ebs.csi.aws.com"),
 		why: "it deletes EBS volumes by their tags", next: untag,
 	},
 	{
-		name: "openshift-install destroy cluster", has: hasLabel("node.openshift.io/os_id"), takes: isOf("ebs.csi.aws.com"),
+		name: "openshift-install destroy cluster", label: "node.openshift.io/os_id", takes: isOf("ebs.csi.aws.com"),
 		why: "it deletes whatever has the tag of the cluster", next: untag,
 	},
 	{
-		name: "openshift-install destroy cluster", has: hasLabel("node.openshift.io/os_id"), takes: isOf("disk.csi.azure.com"),
+		name: "openshift-install destroy cluster", label: "node.openshift.io/os_id", takes: isOf("disk.csi.azure.com"),
 		why: "it deletes the resource group of the cluster", next: moveDisk,
 	},
 	{
-		name: "az aks delete", has: hasLabel("kubernetes.azure.com/cluster"), takes: inNodeGroup,
-		why: "it deletes the resource group of the nodes, MC_..., with all disks in it", next: moveDisk,
+		name: "az aks delete", label: "kubernetes.azure.com/cluster", takes: inNodeGroup,
+		why: "it deletes the resource group of the nodes with all disks in it", next: moveDisk,
 	},
 }
 
-func hasLabel(name string) func(*v1.Node) bool {
-	return func(node *v1.Node) bool { return node.Labels[name] != "" }
+func isOf(driver string) func(*survey, *teardown.Item) bool {
+	return func(_ *survey, item *teardown.Item) bool { return item.Driver == driver }
 }
 
-func isOf(driver string) func(*teardown.Item) bool {
-	return func(item *teardown.Item) bool { return item.Driver == driver }
+// inNodeGroup reports whether the disk is in the resource group of the nodes, whatever its name.
+func inNodeGroup(s *survey, item *teardown.Item) bool {
+	group := groupOf(item.ExternalID)
+	return item.Driver == "disk.csi.azure.com" && (s.groups[group] || strings.HasPrefix(group, "mc_"))
 }
 
-func inNodeGroup(item *teardown.Item) bool {
-	return item.Driver == "disk.csi.azure.com" && strings.Contains(strings.ToLower(item.ExternalID), "/resourcegroups/mc_")
+// groupOf returns the resource group of a machine or disk of Azure, "" for another ID.
+func groupOf(id string) string {
+	_, rest, _ := strings.Cut(strings.ToLower(id), "/resourcegroups/")
+	group, _, _ := strings.Cut(rest, "/")
+	return group
 }
 
 // untag removes the tag by which the platform finds a disk.
@@ -87,12 +90,15 @@ func untag(s *survey, item *teardown.Item) string {
 		name = "CLUSTER"
 	}
 	volume := item.ExternalID[strings.LastIndex(item.ExternalID, "/")+1:]
-	return strings.Join([]string{"aws", "ec2", "delete-tags", "--resources", cluster.Quote(volume), "--tags",
-		cluster.Quote("Key=kubernetes.io/cluster/" + name), cluster.Quote("Key=KubernetesCluster")}, " ")
+	return strings.Join([]string{"aws", "ec2", "delete-tags", "--resources", pasted(volume), "--tags",
+		pasted("Key=kubernetes.io/cluster/" + name), pasted("Key=KubernetesCluster")}, " ")
 }
 
+// pasted returns a text of the cluster as one word of a command: a line end in it would begin another command.
+func pasted(text string) string { return cluster.Quote(terminal.Printable(text)) }
+
 func moveDisk(_ *survey, item *teardown.Item) string {
-	return "az resource move --destination-group RESOURCE_GROUP --ids " + cluster.Quote(item.ExternalID)
+	return "az resource move --destination-group RESOURCE_GROUP --ids " + pasted(item.ExternalID)
 }
 
 // addTaken warns of kept disks that the platform takes.
@@ -100,7 +106,7 @@ func (s *survey) addTaken(p platform) {
 	var names, commands []string
 	for i := range s.plan.Items {
 		item := &s.plan.Items[i]
-		if item.Kind != teardown.Volume || item.Plan != teardown.PlanKeep || !p.takes(item) {
+		if item.Kind != teardown.Volume || item.Plan != teardown.PlanKeep || !p.takes(s, item) {
 			continue
 		}
 		names = append(names, item.Object.Name)

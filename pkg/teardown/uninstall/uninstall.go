@@ -23,6 +23,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/pkg/patch"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/holder"
 )
@@ -39,7 +40,7 @@ var (
 )
 
 // names are the policies and their bindings: the freeze, and the guards of Alive and of its CRD.
-var names = []string{"exeunt-teardown-freeze", "exeunt-alive", "exeunt-alive-definition"}
+var names = []string{teardown.FreezeName, teardown.GuardName, teardown.DefinitionGuardName}
 
 const (
 	// settling is how long a policy whose binding is gone may still deny.
