@@ -1,0 +1,67 @@
+package teardown
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
+	"github.com/exeunt-io/exeunt/test/sandbox"
+)
+
+const requestedBy = "volume.kubernetes.io/storage-provisioner"
+
+// eachPair runs a test with the stock pair and with ours.
+func eachPair(t *testing.T, flags string, run func(*testing.T, *rig)) {
+	t.Helper()
+	theirs := stock
+	theirs.DriverFlags = flags
+	for name, setup := range map[string]harness.Setup{"ours": {Teardown: true, DriverFlags: flags}, "stock": theirs} {
+		t.Run(name, func(t *testing.T) { run(t, newRig(t, setup)) })
+	}
+}
+
+func (r *rig) expectNothingStored() {
+	r.T.Helper()
+	handles, err := sandbox.StoredVolumes(r.Ctx, r.Driver.Socket)
+	r.Must(err, "list volumes of the storage system")
+	if len(handles) != 0 {
+		r.T.Errorf("the storage system has %q", handles)
+	}
+}
+
+// Rows 10 and 21: the disk exists, and nobody in the cluster knows it yet.
+func TestDiskOfCallInFlightIsDeleted(t *testing.T) {
+	eachPair(t, "--faults=../testdata/late-answer.yaml", func(_ *testing.T, r *rig) {
+		r.waits.Request = time.Minute
+		r.CreateClaim("late", harness.DeleteClass)
+		r.AwaitClaim("late", "is requested", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[requestedBy] != "" })
+		r.Until("the disk is stored", func() bool {
+			handles, err := sandbox.StoredVolumes(r.Ctx, r.Driver.Socket)
+			return err == nil && len(handles) == 1
+		})
+		r.mustComplete()
+		r.expectNothingStored()
+	})
+}
+
+// Row 21: the driver said that it made nothing.
+func TestRefusedClaimIsDeletedWithoutDisk(t *testing.T) {
+	eachPair(t, "--faults=../testdata/refused-creation.yaml", func(t *testing.T, r *rig) {
+		r.waits.Request = time.Minute
+		claim := r.CreateClaim("refused", harness.DeleteClass)
+		r.AwaitEvent(claim, "ProvisioningFailed")
+		began := time.Now()
+		r.mustComplete()
+		if took := time.Since(began); took >= r.waits.Request {
+			t.Errorf("the answer was awaited for %s", took)
+		}
+		if _, err := r.Client.CoreV1().PersistentVolumeClaims(r.Namespace).Get(r.Ctx, "refused",
+			metav1.GetOptions{}); err == nil {
+			t.Error("the claim is left")
+		}
+		r.expectNothingStored()
+	})
+}
