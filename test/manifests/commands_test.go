@@ -44,6 +44,7 @@ func TestDocumentedKubectlFlagsExist(t *testing.T) {
 			continue // only the name of a command
 		}
 		before, _, _ := strings.Cut(line, " | ")
+		before, _, _ = strings.Cut(before, " > ")
 		before, command, _ := strings.Cut(before, " -- ")
 		if command != "" {
 			command = " -- " + command

@@ -17,7 +17,7 @@ import (
 
 // guides are the documents with commands for administrators.
 var guides = []string{"README.md", filepath.Join("docs", "install.md"), filepath.Join("docs", "flags.md"),
-	platformsPage, filepath.Join("docs", "operate.md"), filepath.Join("docs", "node-termination.md")}
+	platformsPage, filepath.Join("docs", "operate.md"), filepath.Join("docs", "node-termination.md"), teardownPage}
 
 var (
 	command     = regexp.MustCompile("(?:kubectl (?:apply|delete) -[fk]|helm install) [^`\n]*")
