@@ -152,7 +152,7 @@ var refusedPlans = map[string]struct {
 	"a typo in the plan": {[]string{"--preserve=pv/pv-oders"}, true, []string{`there is no PersistentVolume "pv-oders"`}},
 	"a kind that is not served": {[]string{"--preserve=volumesnapshot/shop/a"}, true,
 		[]string{`there is no VolumeSnapshot "shop/a"`}},
-	"a typo of a namespace":    {[]string{"--confirm=f81d4fae", "--last=shoop"}, true, []string{`there is no namespace "shoop"`}},
+	"a typo of a namespace":    {[]string{"--confirm=f81d4fae", "--last=shoop"}, true, []string{`there is no Namespace "shoop"`}},
 	"a namespace that is kept": {[]string{"--preserve=namespace/shoop"}, true, []string{`there is no Namespace "shoop"`}},
 }
 
@@ -241,6 +241,7 @@ func TestPreserveTakesNamespaceOfContext(t *testing.T) {
 
 func TestOtherClusterKeepsSharedDisks(t *testing.T) {
 	other := newDoomed(t, "orders")
+	other.objects["namespaces"] = nil // another ID, which its user may not read
 	out, err, _ := newDoomed(t, "orders").teardown(t, "--other-kubeconfig", writeKubeconfig(t, other.URL))
 	if err != nil || !strings.Contains(out, "HandleShared") {
 		t.Errorf("error %v:\n%s", err, out)
