@@ -21,6 +21,7 @@ var generators = map[string]func(t *testing.T) string{
 	"schemas/audit.schema.json":            auditSchema,
 	"schemas/forecast.schema.json":         forecastSchema,
 	"schemas/node-termination.schema.json": terminationSchema,
+	"schemas/teardown.schema.json":         teardownSchema,
 	"schemas/why.schema.json":              whySchema,
 }
 

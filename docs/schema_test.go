@@ -12,6 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/forecast"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
 )
 
 // node is a JSON schema, or a part of one.
@@ -64,6 +65,30 @@ func forecastSchema(t *testing.T) string {
 	return s.text("exeunt forecast -o json", s.of(reflect.TypeFor[forecast.Report]()))
 }
 
+// teardownSchema returns docs/schemas/teardown.schema.json.
+func teardownSchema(t *testing.T) string {
+	s := schema{t: t, definitions: node{}, enums: map[reflect.Type][]string{
+		reflect.TypeFor[teardown.Phase](): words(teardown.NoPhase, teardown.Protected, teardown.Armed, teardown.Preparing,
+			teardown.TearingDown, teardown.Stopped, teardown.Complete),
+		reflect.TypeFor[teardown.Kind](): words(teardown.Volume, teardown.Snapshot, teardown.LoadBalancer, teardown.Ingress,
+			teardown.Gateway, teardown.Participant),
+		reflect.TypeFor[teardown.Plan](): words(teardown.PlanDelete, teardown.PlanKeep),
+		reflect.TypeFor[teardown.Fate](): words(teardown.Planned, teardown.Gone, teardown.Kept, teardown.Remains,
+			teardown.Unknown),
+		reflect.TypeFor[teardown.Evidence](): words(teardown.ByFinalizer, teardown.NoEvidence),
+	}}
+	return s.text("exeunt teardown -o json: the plan, or the report", s.of(reflect.TypeFor[teardown.Document]()))
+}
+
+// words returns the values of an enum.
+func words[T ~string](values ...T) []string {
+	var all []string
+	for _, value := range values {
+		all = append(all, string(value))
+	}
+	return all
+}
+
 // text returns the schema of a document.
 func (s schema) text(title string, root node) string {
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -97,6 +122,8 @@ func (s schema) of(typ reflect.Type) node {
 		return node{"anyOf": []any{node{"type": "null"}, s.of(typ.Elem())}}
 	case reflect.Slice:
 		return node{"type": "array", "items": s.of(typ.Elem())}
+	case reflect.Map:
+		return node{"type": "object", "additionalProperties": s.of(typ.Elem()), "propertyNames": s.of(typ.Key())}
 	case reflect.Struct:
 		if _, known := s.definitions[name]; !known {
 			s.definitions[name] = node{} // a type may contain itself

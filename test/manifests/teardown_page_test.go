@@ -161,9 +161,12 @@ func testReport(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var report struct{ Phase string }
-	if err := json.Unmarshal(text, &report); err != nil || report.Phase != "Complete" {
-		t.Errorf("the report says %q, %v:\n%s", report.Phase, err, text)
+	var report map[string]any
+	if err := json.Unmarshal(text, &report); err != nil || report["phase"] != "Complete" {
+		t.Errorf("the report says %v, %v:\n%s", report["phase"], err, text)
+	}
+	if err := outputSchema(t, "teardown.schema.json").Validate(report); err != nil {
+		t.Errorf("the report does not have the schema: %v\n%s", err, text)
 	}
 }
 
