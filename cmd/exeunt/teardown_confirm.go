@@ -3,15 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/alive"
@@ -31,30 +27,28 @@ func (f *teardownFlags) carryOut(ctx context.Context, config *rest.Config, read 
 	if err != nil {
 		return err
 	}
+	shown := newProgress(f.streams.ErrOut)
 	recorder, stop := controller.Recorder(ctx, clients.Objects, agent)
 	defer stop()
 	work := f.newRunner(config, clients, read, options)
-	work.Recorder = recorder
+	work.Recorder, work.Follow = recorder, shown.show
 	outcome, err := work.Teardown(ctx, runner.Word{Timeout: time.Duration(f.timeout), Last: f.last})
+	shown.end()
 	if err != nil {
 		return err
 	}
 	return f.report(ctx, config, read, options, outcome)
 }
 
-const (
-	// agent names the command in events and managed fields.
-	agent = "exeunt-teardown"
-	// watchdog is how long the Lease may go without a renewal before the process counts as hung.
-	watchdog = time.Minute
-)
+// agent names the command in events and managed fields.
+const agent = "exeunt-teardown"
 
 // newRunner returns the runner of the command.
 func (f *teardownFlags) newRunner(config *rest.Config, clients *runner.Clients, read *plan.Plan,
 	options plan.Options) *runner.Runner {
 	return runner.New(runner.Config{
 		Clients: clients, Waits: runner.DefaultWaits(), Cluster: types.UID(read.Cluster.ID), Agent: agent,
-		Watchdog: leaderelection.NewLeaderHealthzAdaptor(watchdog), Shared: read.Shared, APIServer: read.APIServer, Command: true, Follow: (&progress{out: f.streams.ErrOut}).show,
+		Shared: read.Shared, APIServer: read.APIServer, Command: true,
 		Check: func(ctx context.Context, _ *alive.Alive) ([]teardown.Problem, error) {
 			again, err := f.reread(ctx, config, options)
 			if err != nil {
@@ -138,36 +132,4 @@ func (f *teardownFlags) command(id string) string {
 		}
 	}
 	return commandsOf(f.config).Exeunt("", words...)
-}
-
-// progress shows how far the teardown is: a line for each change.
-type progress struct {
-	out  interface{ Write([]byte) (int, error) }
-	mu   sync.Mutex
-	last string
-}
-
-func (p *progress) show(now runner.Progress) {
-	text := string(now.Phase)
-	if now.Message != "" {
-		text += ": " + now.Message
-	}
-	if !now.Leading {
-		text += " (another runner leads)"
-	}
-	var left []string
-	for _, kind := range slices.Sorted(maps.Keys(now.Left)) {
-		if now.Left[kind] > 0 {
-			left = append(left, fmt.Sprintf("%d %s", now.Left[kind], kind))
-		}
-	}
-	if len(left) > 0 {
-		text += "; left: " + strings.Join(left, ", ")
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if text != p.last {
-		p.last = text
-		_, _ = fmt.Fprintln(p.out, terminal.Printable(text))
-	}
 }

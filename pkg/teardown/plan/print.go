@@ -76,13 +76,13 @@ var names = map[teardown.Kind]string{teardown.Volume: "volume", teardown.Snapsho
 	teardown.LoadBalancer: "load balancer", teardown.Ingress: "Ingress", teardown.Gateway: "Gateway",
 	teardown.Participant: "participant"}
 
-// kinds are the kinds in the order of the text.
-var kinds = []teardown.Kind{teardown.Volume, teardown.Snapshot, teardown.LoadBalancer, teardown.Gateway, teardown.Ingress,
+// Kinds are the kinds in the order of the text.
+var Kinds = []teardown.Kind{teardown.Volume, teardown.Snapshot, teardown.LoadBalancer, teardown.Gateway, teardown.Ingress,
 	teardown.Participant}
 
 // items writes one line for each item, by kind.
 func (p *page) items(document *teardown.Document) {
-	for _, kind := range kinds {
+	for _, kind := range Kinds {
 		header := false
 		for i := range document.Items {
 			item := &document.Items[i]
@@ -235,9 +235,9 @@ func (p *page) totals(document *teardown.Document) {
 	}
 	for _, fate := range []string{"delete", "gone", "keep", "remains", "unknown"} {
 		var words []string
-		for _, kind := range kinds {
+		for _, kind := range Kinds {
 			if count := sums[fate][kind]; count > 0 {
-				words = append(words, plural(count, names[kind]))
+				words = append(words, Counted(kind, count))
 			}
 		}
 		if len(words) == 0 {
@@ -251,7 +251,9 @@ func (p *page) totals(document *teardown.Document) {
 	}
 }
 
-func plural(count int, name string) string {
+// Counted returns the count with the word for items of the kind.
+func Counted(kind teardown.Kind, count int) string {
+	name := names[kind]
 	if count > 1 && strings.HasSuffix(name, "s") {
 		return fmt.Sprintf("%d %ses", count, name)
 	}
