@@ -104,8 +104,11 @@ func (w *World) losses(o *outlook) []Loss {
 	if o.state.Kind == pod.Mirror || o.state.Kind == pod.Daemon || o.state.End == pod.Finished {
 		return found
 	}
-	if metav1.GetControllerOf(o.pod) == nil {
+	switch {
+	case metav1.GetControllerOf(o.pod) == nil:
 		found = append(found, Loss{"noOwner", "no controller owns the pod: nothing creates it again"})
+	case w.Frozen[o.pod.Namespace] && usesClaim(o.pod):
+		found = append(found, Loss{"frozen", "the freeze of a teardown refuses pods that use claims: the pod does not return"})
 	}
 	var empty, local []string
 	for i := range o.pod.Spec.Volumes {
@@ -149,6 +152,10 @@ func (w *World) volumeOf(p *v1.Pod, volume *v1.Volume) string {
 		return claim.Spec.VolumeName
 	}
 	return ""
+}
+
+func usesClaim(p *v1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(volume v1.Volume) bool { return claimName(p, &volume) != "" })
 }
 
 // claimName returns the name of the PersistentVolumeClaim of a volume of the pod, "" if it has none.

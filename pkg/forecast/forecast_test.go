@@ -327,6 +327,8 @@ func TestLossesOfPod(t *testing.T) {
 	empty := func(p *v1.Pod) {
 		p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "cache", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
 	}
+	w.Frozen = map[string]bool{"torn": true}
+	frozen := func(p *v1.Pod) { p.Namespace = "torn" }
 	bare := func(p *v1.Pod) { p.OwnerReferences = nil }
 	for name, tc := range map[string]struct {
 		pod  v1.Pod
@@ -339,6 +341,9 @@ func TestLossesOfPod(t *testing.T) {
 		"hostPath":           {newPod("a", w.mounting("host")), []string{"localVolume"}},
 		"volume of one node": {newPod("a", w.mounting("bound")), []string{"localVolume"}},
 		"DaemonSet":          {newPod("a", daemon, empty), nil},
+		"frozen":             {newPod("a", w.mounting("cloud"), frozen), []string{"frozen"}},
+		"frozen, no claim":   {newPod("a", empty, frozen), []string{"emptyDir"}},
+		"frozen, no owner":   {newPod("a", bare, w.mounting("cloud"), frozen), []string{"noOwner"}},
 	} {
 		w.Pods = []v1.Pod{tc.pod}
 		report, err := w.Of()

@@ -13,6 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/signal"
 )
 
 // Read returns the forecast for the node. period is the value of --grace-period, "" if it is not given. What could not
@@ -37,7 +38,7 @@ func observe(ctx context.Context, reader *cluster.Reader, name string) (*World, 
 		return nil, fmt.Errorf("read node %s: %w", name, reader.Failure("get", cluster.Nodes.Resource, ""))
 	case cluster.Present:
 	}
-	w := &World{Node: node, Ending: map[string]bool{}, Claims: map[string]*v1.PersistentVolumeClaim{},
+	w := &World{Node: node, Ending: map[string]bool{}, Frozen: map[string]bool{}, Claims: map[string]*v1.PersistentVolumeClaim{},
 		Volumes: map[string]*v1.PersistentVolume{}}
 	w.Now = cluster.GotAt(ctx, reader, cluster.Nodes, "", name).Truncate(time.Second)
 	w.Pods, _ = cluster.List(ctx, reader, cluster.Pods, cluster.Selection{Fields: "spec.nodeName=" + name})
@@ -46,6 +47,7 @@ func observe(ctx context.Context, reader *cluster.Reader, name string) (*World, 
 	w.readAttachments(ctx, reader)
 	w.readVolumes(ctx, reader)
 	w.readNamespaces(ctx, reader)
+	w.readFreeze(ctx, reader)
 	lease, leased := cluster.Get(ctx, reader, cluster.Leases, v1.NamespaceNodeLease, name)
 	at := cluster.GotAt(ctx, reader, cluster.Leases, v1.NamespaceNodeLease, name)
 	w.Silent = leased == cluster.Present && blocker.JudgeLease(lease, at) != blocker.LeaseHeld
@@ -103,6 +105,15 @@ func (w *World) readNamespaces(ctx context.Context, reader *cluster.Reader) {
 		}
 		namespace, _ := cluster.Get(ctx, reader, cluster.Namespaces, "", w.Pods[i].Namespace)
 		w.Ending[w.Pods[i].Namespace] = namespace != nil && namespace.DeletionTimestamp != nil
+	}
+}
+
+// readFreeze finds out where the freeze of a teardown refuses new pods. Without a pod that uses a claim nothing is read.
+func (w *World) readFreeze(ctx context.Context, reader *cluster.Reader) {
+	for i := range w.Pods {
+		if usesClaim(&w.Pods[i]) {
+			w.Frozen[w.Pods[i].Namespace] = signal.ReadFreeze(ctx, reader).RefusesPodsIn(w.Pods[i].Namespace)
+		}
 	}
 }
 

@@ -93,7 +93,7 @@ func (m Misses) any() bool { return m.GraceSeconds > 0 || len(m.Against) > 0 }
 
 // Loss is something that does not come back.
 type Loss struct {
-	// Kind is "noOwner", "emptyDir" or "localVolume".
+	// Kind is "noOwner", "frozen", "emptyDir" or "localVolume".
 	Kind string `json:"kind"`
 	Text string `json:"text"`
 }

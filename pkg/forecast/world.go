@@ -18,6 +18,8 @@ type World struct {
 	Attachments []storagev1.VolumeAttachment
 	// Ending are the namespaces that are being deleted.
 	Ending map[string]bool
+	// Frozen are the namespaces where the freeze of a teardown refuses pods that use claims.
+	Frozen map[string]bool
 	// Claims are the PersistentVolumeClaims of the pods by namespace/name, Volumes the PersistentVolumes by name.
 	Claims  map[string]*v1.PersistentVolumeClaim
 	Volumes map[string]*v1.PersistentVolume

@@ -59,7 +59,7 @@ func Living(ctx context.Context, e chain.Explorer, content *unstructured.Unstruc
 	for _, p := range alive.ParticipantsOf(content) {
 		b.Evidence = append(b.Evidence, evidence(blocker.FromField, "participant %s", describe(p)))
 	}
-	b.Next = cluster.Steps("nothing waits", e.Commands().Show("", alive.Resource.GroupResource().String(), alive.Name))
+	b.Next = cluster.Steps("nothing waits. The plan says what a teardown would delete", e.Commands().Exeunt("", "teardown"))
 	switch {
 	case b.Reason == blocker.TeardownArmed:
 		b.Next += "\n" + cluster.Comments("this begins the teardown", o.goOn(e.Commands())) + "\n" +

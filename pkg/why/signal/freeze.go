@@ -57,6 +57,11 @@ func runningIn(policy *unstructured.Unstructured) (namespaces []string) {
 // InForce reports whether policy and binding are there.
 func (f Freeze) InForce() bool { return f.Policy == cluster.Present && f.Binding == cluster.Present }
 
+// RefusesPodsIn reports whether new pods of the namespace that use claims are refused.
+func (f Freeze) RefusesPodsIn(namespace string) bool {
+	return f.InForce() && !slices.Contains(f.running, namespace)
+}
+
 // Left reports whether policy or binding is there.
 func (f Freeze) Left() bool { return f.Policy == cluster.Present || f.Binding == cluster.Present }
 
@@ -90,7 +95,7 @@ func Frozen(ctx context.Context, reader *cluster.Reader, commands cluster.Comman
 		return nil
 	}
 	freeze := ReadFreeze(ctx, reader)
-	if !freeze.InForce() || ref.Kind == "Pod" && slices.Contains(freeze.running, ref.Namespace) {
+	if !freeze.InForce() || ref.Kind == "Pod" && !freeze.RefusesPodsIn(ref.Namespace) {
 		return nil
 	}
 	object := blocker.Object{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Group: ref.Resource.Group}
