@@ -38,6 +38,9 @@ func (r *Runner) Teardown(ctx context.Context, said Word) (*Outcome, error) {
 	if object == nil {
 		return r.lastOutcome(ctx)
 	}
+	if err := r.preserveShared(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.arm(ctx, object, said); err != nil {
 		return nil, err
 	}

@@ -20,15 +20,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller/leader"
 	"github.com/exeunt-io/exeunt/pkg/controller/servertime"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
 const (
-	// Namespace has the Lease and the record.
-	Namespace = "exeunt-system"
-	// LeaseName is the Lease of the runners.
-	LeaseName = "exeunt-teardown"
-	// FreezeName is the policy that refuses new disks and load balancers, and its binding.
-	FreezeName = "exeunt-teardown-freeze"
+	// Namespace, LeaseName and FreezeName are the names of what a runner writes.
+	Namespace, LeaseName, FreezeName = teardown.Namespace, teardown.LeaseName, teardown.FreezeName
 	// maxBatch is how many objects are deleted after one live read of Alive.
 	maxBatch = 100
 )
@@ -116,8 +113,8 @@ type Config struct {
 	Check func(context.Context, *alive.Alive) ([]teardown.Problem, error)
 	// Permitted returns the rights that this process lacks, as rules.
 	Permitted func(context.Context) ([]string, error)
-	// Explain returns why objects remain, by UID: at most 20 at a time.
-	Explain func(context.Context, []teardown.Object) map[string][]teardown.Blocker
+	// Commands writes the commands in texts.
+	Commands cluster.Commands
 	// Shared are handles of volumes of other clusters, APIServer the addresses of our own.
 	Shared, APIServer map[string]bool
 	// Command: Run returns once the teardown has ended or is stopped.

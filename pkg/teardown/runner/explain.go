@@ -1,32 +1,255 @@
 package runner
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/why"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
+
+// maxExplained is how many objects are explained at a time.
+const maxExplained = 20
 
 // explanations are why objects remain, as read from time to time.
 type explanations struct {
-	// participants are the finalizers of participants with evidence that they will not go.
+	// reports are by the key of the item.
+	reports map[string]explanation
+	// participants are the finalizers of participants with evidence that they will not go, stuck the UIDs of objects.
 	participants map[string]bool
+	stuck        map[types.UID]bool
+	// at is when objects were last explained; running: it happens now.
+	at      time.Time
+	running bool
+}
+
+// explanation is why one item remains.
+type explanation struct {
+	at    time.Time
+	roots []blocker.Blocker
+	// objects are those that the item waits for, itself included.
+	objects []types.UID
+	since   string
+}
+
+// stuckByEvidence reports whether something shows that the item will not go.
+func (e *explanation) stuckByEvidence() bool { return blocker.Worst(e.roots) == blocker.Stuck }
+
+// explain explains what waits, the oldest and never explained first, beside the rounds.
+func (s *session) explain(ctx context.Context, v view) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !v.listed || s.why.running {
+		return
+	}
+	due := cmp.Or(s.why.at, s.took).Add(s.Waits.Explain)
+	remain := remainingOf(v.items)
+	if len(remain) == 0 {
+		return
+	}
+	if v.now.Before(due) {
+		s.wakeAt(due)
+		return
+	}
+	s.why.running, s.why.at = true, v.now
+	slices.SortStableFunc(remain, func(a, b teardown.Item) int {
+		return s.why.reports[keyOf(&a)].at.Compare(s.why.reports[keyOf(&b)].at)
+	})
+	asked := remain[:min(maxExplained, len(remain))]
+	s.background.Go(func() {
+		found := s.explainAll(ctx, asked)
+		s.update(func() { s.learn(v, found) })
+	})
+}
+
+// learn takes explanations. It is called under the lock.
+func (s *session) learn(v view, found map[string]explanation) {
+	w := &s.why
+	w.running = false
+	current := map[string]explanation{}
+	for i := range v.items {
+		key := keyOf(&v.items[i])
+		if known, is := w.reports[key]; is {
+			current[key] = known
+		}
+		if fresh, is := found[key]; is {
+			current[key] = fresh
+		}
+	}
+	w.reports, w.stuck, w.participants = current, map[types.UID]bool{}, map[string]bool{}
+	for i := range v.items {
+		known, is := current[keyOf(&v.items[i])]
+		if !is || !known.stuckByEvidence() {
+			continue
+		}
+		for _, uid := range known.objects {
+			w.stuck[uid] = true
+		}
+		if v.items[i].Kind == teardown.Participant {
+			w.participants[v.items[i].ExternalID] = true
+		}
+	}
+	s.inventory.SetStuck(w.stuck)
+}
+
+// explainAll explains items. Those that could not be explained are missing.
+func (r *Runner) explainAll(ctx context.Context, items []teardown.Item) map[string]explanation {
+	found := map[string]explanation{}
+	reader, err := cluster.NewReader(r.Clients.Config)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "What remains is not explained")
+		return found
+	}
+	explorer := why.NewExplorer(reader, r.Commands, false)
+	for i := range items {
+		if ctx.Err() != nil {
+			break
+		}
+		explained := r.explainOne(ctx, explorer, &items[i])
+		explained.at = r.Clock.Now()
+		found[keyOf(&items[i])] = explained
+	}
+	return found
+}
+
+// kinds are the resources of items.
+var kinds = map[string]schema.GroupVersionResource{
+	"PersistentVolume":      v1.SchemeGroupVersion.WithResource("persistentvolumes"),
+	"PersistentVolumeClaim": v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
+	"Pod":                   v1.SchemeGroupVersion.WithResource("pods"),
+	"Service":               v1.SchemeGroupVersion.WithResource("services"),
+	"Ingress":               {Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
+	"Gateway":               {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gateways"},
+	"VolumeSnapshot":        {Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"},
+	"VolumeSnapshotContent": {Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"},
+	alive.Kind:              alive.Resource,
+}
+
+// explainOne explains the object of the item; of a volume that nobody deletes yet, its claim, then the pods that use it.
+func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *teardown.Item) explanation {
+	e := explanation{objects: []types.UID{types.UID(item.Object.UID)}}
+	if item.Kind == teardown.Participant {
+		report, err := explorer.Explain(ctx, cluster.Ref{Resource: alive.Resource, Kind: alive.Kind, Name: alive.Name})
+		if err == nil {
+			e.take(report, func(b blocker.Blocker) bool { return b.Finalizer == item.ExternalID })
+		}
+		return e
+	}
+	refs := []cluster.Ref{{Resource: kinds[item.Object.Kind], Kind: item.Object.Kind, Namespace: item.Object.Namespace,
+		Name: item.Object.Name}}
+	if namespace, name, is := strings.Cut(item.Claim, "/"); is {
+		refs = append(refs, cluster.Ref{Resource: kinds["PersistentVolumeClaim"], Kind: "PersistentVolumeClaim",
+			Namespace: namespace, Name: name})
+		refs = append(refs, r.usersOf(ctx, namespace, name)...)
+	}
+	for _, ref := range refs {
+		report, err := explorer.Explain(ctx, ref)
+		if err != nil || len(report.Blockers) == 0 {
+			continue
+		}
+		e.objects = append(e.objects, types.UID(report.Object.UID))
+		e.take(report, func(blocker.Blocker) bool { return true })
+		return e
+	}
+	return e
+}
+
+// usersOf returns the pods that use a claim.
+func (r *Runner) usersOf(ctx context.Context, namespace, claim string) (refs []cluster.Ref) {
+	pods, err := r.Objects.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		uses := slices.ContainsFunc(pod.Spec.Volumes, func(volume v1.Volume) bool {
+			return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim ||
+				volume.Ephemeral != nil && pod.Name+"-"+volume.Name == claim
+		})
+		if uses && pod.DeletionTimestamp != nil {
+			refs = append(refs, cluster.Ref{Resource: kinds["Pod"], Kind: "Pod", Namespace: namespace, Name: pod.Name})
+		}
+	}
+	return refs
+}
+
+// take takes the roots of the blockers that count.
+func (e *explanation) take(report blocker.Report, counts func(blocker.Blocker) bool) {
+	e.since = why.Since(report)
+	for _, found := range report.Blockers {
+		if !counts(found) {
+			continue
+		}
+		e.objects = append(e.objects, types.UID(found.Object.UID))
+		for root := range blocker.Roots([]blocker.Blocker{found}) {
+			e.objects = append(e.objects, types.UID(root.Object.UID))
+			e.roots = append(e.roots, root)
+		}
+	}
 }
 
 // explained returns the first items as the status names them.
-func (s *session) explained(items []teardown.Item, _ time.Time) []alive.Remaining {
+func (s *session) explained(items []teardown.Item) []alive.Remaining {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var remaining []alive.Remaining
-	for _, item := range items[:min(alive.MaxRemaining, len(items))] {
+	for i := range items[:min(alive.MaxRemaining, len(items))] {
+		item := &items[i]
 		one := alive.Remaining{ExternalID: cut(item.ExternalID), Object: alive.Object{Kind: item.Object.Kind,
-			Namespace: item.Object.Namespace, Name: item.Object.Name, UID: types.UID(item.Object.UID)}, Reason: item.Reason}
-		if !item.Created.IsZero() {
-			since := metav1.NewTime(item.Created.Truncate(time.Second))
-			one.Since = &since
+			Namespace: item.Object.Namespace, Name: item.Object.Name, UID: types.UID(item.Object.UID)},
+			Reason: cut(item.Reason), Since: timeOf(item.Created)}
+		if known := s.why.reports[keyOf(item)]; len(known.roots) > 0 {
+			root := worst(known.roots)
+			one.Finalizer, one.Holder, one.Reason = root.Finalizer, cut(root.Holder), root.Reason.String()
+			one.Verdict, one.Next = root.Verdict.String(), cut(root.Next)
+			if since, err := time.Parse(time.RFC3339, known.since); err == nil {
+				one.Since = timeOf(since)
+			}
 		}
 		remaining = append(remaining, one)
 	}
 	return remaining
+}
+
+func timeOf(at time.Time) *metav1.Time {
+	if at.IsZero() {
+		return nil
+	}
+	rounded := metav1.NewTime(at.Truncate(time.Second))
+	return &rounded
+}
+
+// worst returns the first of the roots with the worst verdict.
+func worst(roots []blocker.Blocker) blocker.Blocker {
+	return slices.MaxFunc(roots, func(a, b blocker.Blocker) int { return cmp.Compare(a.Verdict, b.Verdict) })
+}
+
+// blockersOf are the roots as a report has them.
+func blockersOf(roots []blocker.Blocker) []teardown.Blocker {
+	all := []teardown.Blocker{}
+	for _, root := range roots {
+		message := root.Object.String()
+		if root.Holder != "" {
+			message += ", " + root.Holder
+		}
+		if len(root.Evidence) > 0 {
+			message = fmt.Sprintf("%s: %s", message, root.Evidence[0].Text)
+		}
+		all = append(all, teardown.Blocker{Reason: root.Reason.String(), Verdict: root.Verdict.String(), Message: message,
+			Next: root.Next})
+	}
+	return all
 }

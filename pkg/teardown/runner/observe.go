@@ -53,7 +53,7 @@ func (s *session) look() view {
 		return v
 	}
 	if object, _, _ := s.view(); object != nil {
-		s.inventory.SetParticipants(s.participants(object))
+		s.inventory.SetParticipants(participantsOf(object, s.why.participants))
 	}
 	v.steps, v.work = s.inventory.Steps(v.now), s.inventory.Work(v.now)
 	v.unmarked, v.running = s.inventory.Unmarked(v.now), s.inventory.Unopened(v.now)
@@ -61,12 +61,12 @@ func (s *session) look() view {
 	return v
 }
 
-// participants are the foreign finalizers of Alive.
-func (s *session) participants(object *alive.Alive) []inventory.Participant {
+// participantsOf returns the foreign finalizers of Alive.
+func participantsOf(object *alive.Alive, stuck map[string]bool) []inventory.Participant {
 	var all []inventory.Participant
 	for _, one := range alive.ParticipantsOf(object) {
 		all = append(all, inventory.Participant{Finalizer: one.Finalizer, Namespace: one.Namespace, Text: one.Text,
-			Stuck: s.why.participants[one.Finalizer]})
+			Stuck: stuck[one.Finalizer]})
 	}
 	return all
 }

@@ -46,7 +46,7 @@ func (s *session) recheck(ctx context.Context, v view) error {
 		return err
 	}
 	now := s.Clock.Now()
-	found.SetParticipants(s.participants(object))
+	found.SetParticipants(participantsOf(object, nil))
 	found.Restore(s.record.unknown())
 	s.end.at = now
 	if found.Work(now) == teardown.Quiet && found.Unmarked(now) == 0 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applyv1 "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -24,15 +25,15 @@ const (
 	// planName and a number are the names of ConfigMaps with the items that were to be deleted or kept.
 	planName = "exeunt-teardown-plan-"
 	// reportName is the ConfigMap that says how the teardown ended; with a number it has items.
-	reportName = "exeunt-teardown-report"
+	reportName = teardown.ReportName
 	// recordLabel selects the ConfigMaps of the record.
 	recordLabel = alive.Group + "/record"
 	// ofAlive is the annotation with the UID of the Alive that the record is of, inPhase that with its phase.
-	ofAlive, inPhase = alive.Group + "/alive", alive.Group + "/phase"
+	ofAlive, inPhase = alive.Group + "/alive", teardown.PhaseAnnotation
 	// maxItems is how many items one ConfigMap has: compressed, 2,000 of them are far below 1 MiB.
 	maxItems = 2000
 
-	itemsKey, documentKey = "items.json.gz", "document.json"
+	itemsKey, documentKey = "items.json.gz", teardown.DocumentKey
 )
 
 // recording is what was saved of the teardown. It is for reports: no decision about an object reads it.
@@ -69,12 +70,11 @@ func (r *recording) unknown() []teardown.Item {
 // loadRecord reads the record of the Alive with the UID.
 func (r *Runner) loadRecord(ctx context.Context, uid string) (recording, error) {
 	found := recording{saved: map[string]teardown.Fate{}}
-	maps, err := answer.CheckedList(r.Objects.CoreV1().ConfigMaps(Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: recordLabel}))
+	maps, err := r.recordMaps(ctx)
 	if err != nil {
-		return found, fmt.Errorf("read the record of the teardown: %w", err)
+		return found, err
 	}
-	for _, one := range maps.Items {
+	for _, one := range maps {
 		if one.Annotations[ofAlive] != uid {
 			continue
 		}
@@ -94,6 +94,16 @@ func (r *Runner) loadRecord(ctx context.Context, uid string) (recording, error) 
 		found.add(items)
 	}
 	return found, nil
+}
+
+// recordMaps returns the ConfigMaps of all records.
+func (r *Runner) recordMaps(ctx context.Context) ([]v1.ConfigMap, error) {
+	maps, err := answer.CheckedList(r.Objects.CoreV1().ConfigMaps(Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: recordLabel}))
+	if err != nil {
+		return nil, fmt.Errorf("read the record of the teardown: %w", err)
+	}
+	return maps.Items, nil
 }
 
 // add takes items that are saved. A later one of an object replaces an earlier one if its outcome is unknown.

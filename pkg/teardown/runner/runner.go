@@ -118,8 +118,11 @@ func (r *Runner) turn(ctx context.Context) (*Outcome, error) {
 	})
 	var end *followed
 	switch {
-	case outcome != nil:
+	case outcome != nil && (r.Command || errors.Is(ended, ErrOtherCluster)):
 		return outcome, ended
+	case outcome != nil: // alive-controller goes on with the next Alive
+		klog.FromContext(ctx).Info("The teardown has ended", "phase", outcome.Phase, "reason", outcome.Reason)
+		return nil, nil
 	case errors.As(context.Cause(competing), &end):
 		return r.endOf(ctx, permitted, end)
 	case errors.Is(context.Cause(competing), errNotPermitted):

@@ -45,6 +45,8 @@ type session struct {
 	// tries are deletions in flight and after errors, by UID.
 	tries map[types.UID]try
 	why   explanations
+	// background are explanations in progress.
+	background sync.WaitGroup
 	// confirmed is Alive as it was read live in this round, nil if it was not.
 	confirmed *alive.Alive
 	// otherCluster: a live read found another kube-system.
@@ -75,6 +77,7 @@ func (s *session) run(ctx context.Context) (*Outcome, error) {
 	watching, stop := context.WithCancel(ctx)
 	var watches sync.WaitGroup
 	defer watches.Wait()
+	defer s.background.Wait()
 	defer stop()
 	s.watchGuards(watching, &watches)
 	watches.Go(func() { s.forward(watching) })
@@ -184,6 +187,9 @@ func (s *session) round(ctx, watching context.Context, watches *sync.WaitGroup) 
 	}
 	if err := s.execute(ctx, decision, view); err != nil {
 		return nil, err
+	}
+	if decision.Phase == teardown.TearingDown && decision.Action == teardown.Wait {
+		s.explain(watching, view)
 	}
 	if err := s.writeStatus(ctx, decision, view); err != nil {
 		return nil, err

@@ -144,7 +144,7 @@ func (s *session) statusOf(object *alive.Alive, decision teardown.Decision, v vi
 	if v.listed {
 		remains := remainingOf(v.items)
 		status.RemainingCount = int64(len(remains))
-		status.Remaining = s.explained(remains, v.now)
+		status.Remaining = s.explained(remains)
 	}
 	switch {
 	case decision.Phase == teardown.Protected:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -60,11 +61,36 @@ func (s source) only(fields string) source {
 }
 
 // servedElsewhere are kinds that not every cluster serves.
-var servedElsewhere = []schema.GroupVersionResource{
-	{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gateways"},
-	{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"},
-	{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"},
-	{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+var servedElsewhere = []schema.GroupResource{
+	{Group: "gateway.networking.k8s.io", Resource: "gateways"},
+	{Group: "snapshot.storage.k8s.io", Resource: "volumesnapshots"},
+	{Group: "snapshot.storage.k8s.io", Resource: "volumesnapshotcontents"},
+	{Group: "apiregistration.k8s.io", Resource: "apiservices"},
+}
+
+// custom returns the kinds of servedElsewhere that the API server serves, in their preferred versions.
+func (c *Config) custom() ([]source, error) {
+	groups, err := c.Objects.Discovery().ServerGroups()
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server for its groups: %w", err)
+	}
+	var all []source
+	for _, wanted := range servedElsewhere {
+		i := slices.IndexFunc(groups.Groups, func(group metav1.APIGroup) bool { return group.Name == wanted.Group })
+		if i < 0 {
+			continue
+		}
+		resource := wanted.WithVersion(groups.Groups[i].PreferredVersion.Version)
+		served, err := controller.Serves(c.Objects.Discovery(), resource)
+		if err != nil {
+			return nil, err
+		}
+		if served {
+			objects := c.Dynamic.Resource(resource)
+			all = append(all, kind(resource.Resource, &unstructured.Unstructured{}, objects.List, objects.Watch))
+		}
+	}
+	return all, nil
 }
 
 // sources returns the kinds that an inventory needs, as far as the API server serves them.
@@ -79,6 +105,8 @@ func (c *Config) sources() ([]source, error) {
 		kind("services", &v1.Service{}, core.Services("").List, core.Services("").Watch),
 		kind("events", &v1.Event{}, core.Events("").List, core.Events("").Watch).
 			only("reason=ProvisioningFailed,involvedObject.kind=PersistentVolumeClaim"),
+		kind("events", &v1.Event{}, core.Events("").List, core.Events("").Watch).
+			only("reason=Provisioning,involvedObject.kind=PersistentVolumeClaim"),
 		kind("ingresses", &networkingv1.Ingress{}, c.Objects.NetworkingV1().Ingresses("").List,
 			c.Objects.NetworkingV1().Ingresses("").Watch),
 		kind("volumeattachments", &storagev1.VolumeAttachment{}, c.Objects.StorageV1().VolumeAttachments().List,
@@ -94,17 +122,8 @@ func (c *Config) sources() ([]source, error) {
 		kind("mutatingwebhookconfigurations", &admissionv1.MutatingWebhookConfiguration{},
 			admission.MutatingWebhookConfigurations().List, admission.MutatingWebhookConfigurations().Watch),
 	}
-	for _, resource := range servedElsewhere {
-		served, err := controller.Serves(c.Objects.Discovery(), resource)
-		if err != nil {
-			return nil, err
-		}
-		if served {
-			objects := c.Dynamic.Resource(resource)
-			all = append(all, kind(resource.Resource, &unstructured.Unstructured{}, objects.List, objects.Watch))
-		}
-	}
-	return all, nil
+	custom, err := c.custom()
+	return append(all, custom...), err
 }
 
 // eachListed reads all objects of the source in pages.

@@ -1,0 +1,121 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
+)
+
+// Report says what became of everything: what the record says of a complete teardown, else what is read now. It works
+// after a crash, and for a teardown that another runner carries out.
+func (r *Runner) Report(ctx context.Context) (*teardown.Document, error) {
+	object, err := r.readAlive(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if object == nil {
+		return r.recordedReport(ctx)
+	}
+	recorded, err := r.loadRecord(ctx, string(object.UID))
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.list(ctx, r.options(object))
+	if err != nil {
+		return nil, err
+	}
+	now := r.Clock.Now()
+	found.SetParticipants(participantsOf(object, nil))
+	found.Restore(recorded.unknown())
+	items := merged(recorded.items, found.Items(now))
+	r.explainItems(ctx, items)
+	return r.document(object, teardown.Decision{Phase: teardown.Phase(object.Status.Phase),
+		Reason: teardown.Reason(object.Status.Reason)}, items), nil
+}
+
+// explainItems says of what is left why it remains.
+func (r *Runner) explainItems(ctx context.Context, items []teardown.Item) {
+	left := remainingOf(items)
+	explained := r.explainAll(ctx, left[:min(alive.MaxRemaining, len(left))])
+	for i := range items {
+		item := &items[i]
+		if item.Plan != teardown.PlanDelete || item.Fate != teardown.Planned {
+			continue
+		}
+		item.Fate = teardown.Remains
+		if known, is := explained[keyOf(item)]; is {
+			item.Blockers = blockersOf(known.roots)
+		}
+	}
+}
+
+// recordedReport returns the report of the record, whatever Alive it is of.
+func (r *Runner) recordedReport(ctx context.Context) (*teardown.Document, error) {
+	report, exists, err := answer.Get(ctx, reportName, r.Objects.CoreV1().ConfigMaps(Namespace).Get)
+	if err != nil {
+		return nil, fmt.Errorf("read the report: %w", err)
+	}
+	document := &teardown.Document{Problems: []teardown.Problem{}, Incomplete: []string{}, Items: []teardown.Item{}}
+	if !exists {
+		document.Incomplete = append(document.Incomplete, "there is no record of the teardown")
+		document.Count()
+		return document, nil
+	}
+	if err := json.Unmarshal([]byte(report.Data[documentKey]), document); err != nil {
+		document.Incomplete = append(document.Incomplete, "the record of the teardown was edited: "+err.Error())
+	}
+	items, lacking, err := r.recordedItems(ctx, report.Annotations[ofAlive])
+	if err != nil {
+		return nil, err
+	}
+	document.Items, document.Incomplete = items, append(document.Incomplete, lacking...)
+	document.Count()
+	return document, nil
+}
+
+// recordedItems returns the items of the report, and what it lacks.
+func (r *Runner) recordedItems(ctx context.Context, uid string) (items []teardown.Item, lacking []string, err error) {
+	maps, err := r.recordMaps(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	items = []teardown.Item{}
+	for _, one := range maps {
+		number, isItems := strings.CutPrefix(one.Name, reportName+"-")
+		if _, err := strconv.Atoi(number); !isItems || err != nil || one.Annotations[ofAlive] != uid {
+			continue
+		}
+		chunk, err := unpack(one.BinaryData[itemsKey])
+		if err != nil {
+			lacking = append(lacking, fmt.Sprintf("ConfigMap %s was edited: %v", one.Name, err))
+		}
+		items = append(items, chunk...)
+	}
+	return items, lacking, nil
+}
+
+// Stuck reports whether all that remains is stuck by evidence: waiting longer does not help.
+func Stuck(document *teardown.Document) bool {
+	stuck := false
+	for i := range document.Items {
+		item := &document.Items[i]
+		if item.Plan != teardown.PlanDelete || item.Fate == teardown.Gone {
+			continue
+		}
+		if item.Fate != teardown.Remains || !slices.ContainsFunc(item.Blockers, func(b teardown.Blocker) bool {
+			return b.Verdict == blocker.Stuck.String()
+		}) {
+			return false
+		}
+		stuck = true
+	}
+	return stuck && len(document.Incomplete) == 0
+}
