@@ -131,6 +131,7 @@ func (d *Drainer) watchBudgets() func() {
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, budgetsTimeout)
 	defer cancel()
+	d.budgetsKnown = registration.HasSynced
 	cache.WaitFor(ctx, "", registration.HasSyncedChecker())
 	return func() { _ = informer.RemoveEventHandler(registration) }
 }
@@ -143,6 +144,7 @@ func (d *Drainer) budgetChanged(budget *policyv1.PodDisruptionBudget) {
 	if d.matcher.set(budget) {
 		d.regroup(budget.Namespace)
 	}
+	d.notifyLooking()
 	d.send()
 }
 
@@ -152,6 +154,7 @@ func (d *Drainer) budgetGone(budget *policyv1.PodDisruptionBudget) {
 	d.queue.dropBudget(cache.MetaObjectToName(budget).String())
 	d.matcher.remove(budget)
 	d.regroup(budget.Namespace)
+	d.notifyLooking()
 	d.send()
 }
 

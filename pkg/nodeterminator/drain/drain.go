@@ -92,6 +92,8 @@ type Drainer struct {
 	running sync.WaitGroup
 	// deletions counts pods that were deleted by force.
 	deletions *prometheus.CounterVec
+	// budgetsKnown reports whether all budgets were taken.
+	budgetsKnown func() bool
 
 	// mu guards everything below, and all nodes.
 	mu      sync.Mutex
@@ -115,7 +117,7 @@ func New(ctx context.Context, config Config) *Drainer {
 	d := &Drainer{config: config, ctx: ctx, clock: config.Clock, nodes: map[string]*Node{}, records: map[types.UID]*tracked{},
 		matcher: matcher{}, queue: newQueue(evictionSlots), deletions: newDeletions(),
 		forced: lane{slots: forcedSlots}, repeated: lane{slots: repeatedSlots}, noEvictions: map[string]time.Time{},
-		noMarks: map[string]time.Time{}}
+		noMarks: map[string]time.Time{}, budgetsKnown: func() bool { return false }}
 	if d.clock == nil {
 		d.clock = clock.RealClock{}
 	}

@@ -28,6 +28,8 @@ type Node struct {
 	// view is that of the last Reconcile, which was at the time viewed of our clock.
 	view   View
 	viewed time.Time
+	// looking: the node is only looked at.
+	looking bool
 
 	// counted: pods that end are counted, because the first action was written. early has pods that ended before the first
 	// Reconcile, and when.
@@ -54,7 +56,7 @@ func (n *Node) Reconcile(_ context.Context, view View) (Result, error) {
 	if d.nodes[n.name] != n {
 		return Result{}, errForgotten
 	}
-	n.view, n.viewed = view, d.clock.Now()
+	n.view, n.viewed, n.looking = view, d.clock.Now(), false
 	if n.synced.IsZero() {
 		return Result{}, nil
 	}
