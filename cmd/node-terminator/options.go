@@ -38,6 +38,8 @@ type options struct {
 	instances string
 	socket    string
 	namespace string
+	// maxDisrupted is --max-disrupted.
+	maxDisrupted int
 }
 
 func newOptions() (program.Runner, error) {
@@ -61,7 +63,7 @@ func newOptions() (program.Runner, error) {
 		},
 		workers:   500,
 		instances: "none",
-		namespace: ownNamespace(),
+		namespace: ownNamespace(), maxDisrupted: 1,
 	}, nil
 }
 
@@ -86,6 +88,9 @@ func (o *options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.socket, "instances-socket", o.socket,
 		"unix socket of the program that turns machines off; it must belong to root or to the user of this process, "+
 			"with mode 0600")
+	flags.IntVar(&o.maxDisrupted, "max-disrupted", o.maxDisrupted,
+		"a NodeClaim of the group lifecycle.exeunt.io that has drifted or expired is deleted, with its Node, while fewer "+
+			"nodes than these are being terminated; 0 deletes none")
 	flags.StringVar(&o.namespace, "report-namespace", o.namespace,
 		"namespace of the ConfigMaps with the reports; the default is that of the pod, outside of a pod "+defaultNamespace)
 }
@@ -109,6 +114,8 @@ func (o *options) check() error {
 		return errors.New("--instances-socket has an effect only together with --instances=socket")
 	case o.workers < 1:
 		return errors.New("--concurrent-node-syncs must be at least 1")
+	case o.maxDisrupted < 0:
+		return errors.New("--max-disrupted must not be negative")
 	case o.namespace == "":
 		return errors.New("--report-namespace must not be empty")
 	}

@@ -200,7 +200,7 @@ func (t *terminator) lead(ctx context.Context, term controller.Term) error {
 	defer drainer.Wait()
 	c = nodeterminator.New(nodeterminator.Config{Client: t.clients.Objects, Caches: t.caches, Drainer: pods{drainer},
 		Provider: providers[t.instances], Instances: t.machines, Recorder: t.recorder, Clock: t.clock,
-		Namespace: t.namespace, Claims: t.claims, Leading: term.Leading})
+		Namespace: t.namespace, Claims: t.claims, MaxDisrupted: t.maxDisrupted, Leading: term.Leading})
 	if err := c.Register(legacyregistry.Registerer()); err != nil {
 		return err
 	}

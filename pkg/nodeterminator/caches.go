@@ -17,6 +17,9 @@ import (
 const (
 	byNode       = "node"
 	byProviderID = "providerID"
+	// byTerminating has the nodes with our finalizer that are being deleted, under the one value hasIt.
+	byTerminating = "terminating"
+	hasIt         = "true"
 )
 
 // Rules say what is decoded of nodes and volumes.
@@ -45,7 +48,7 @@ func NewCaches(factory informers.SharedInformerFactory) (*Caches, error) {
 	}
 	err := errors.Join(
 		c.Nodes.SetTransform(trimNode), c.Attachments.SetTransform(trimAttachment), c.Volumes.SetTransform(trimVolume),
-		c.Nodes.AddIndexers(cache.Indexers{byProviderID: indexProviderID}),
+		c.Nodes.AddIndexers(cache.Indexers{byProviderID: indexProviderID, byTerminating: indexTerminating}),
 		c.Attachments.AddIndexers(cache.Indexers{byNode: indexNode}))
 	if err != nil {
 		return nil, fmt.Errorf("set up caches: %w", err)
@@ -116,6 +119,18 @@ func indexProviderID(object any) ([]string, error) {
 		return []string{n.Spec.ProviderID}, nil
 	}
 	return nil, nil
+}
+
+func indexTerminating(object any) ([]string, error) {
+	if n, ok := object.(*v1.Node); ok && isTerminating(n) {
+		return []string{hasIt}, nil
+	}
+	return nil, nil
+}
+
+// isTerminating reports whether the node is being deleted and has our finalizer.
+func isTerminating(n *v1.Node) bool {
+	return n != nil && n.DeletionTimestamp != nil && termination.Protected(n)
 }
 
 func indexNode(object any) ([]string, error) {

@@ -33,6 +33,9 @@ type write func(ctx context.Context) error
 // none: who deletes either deletes both, and the claim goes after the Node.
 func (c *Controller) claimWrite(name string, n *v1.Node) write {
 	one := c.Claims.named(name)
+	if one == nil || n == nil || n.DeletionTimestamp != nil {
+		c.endDisruption(name)
+	}
 	if one == nil || c.Claims.unreadable() {
 		return nil
 	}
@@ -63,6 +66,11 @@ func (c *Controller) liveClaimWrite(one *claim, n *v1.Node) write {
 		return func(ctx context.Context) error {
 			return c.patchClaim(ctx, one, patch.ForVersion(one).Set("/metadata/finalizers",
 				append(slices.Clone(one.GetFinalizers()), termination.Finalizer)))
+		}
+	}
+	if c.MaxDisrupted > 0 {
+		if write := c.disruptionWrite(n, one); write != nil {
+			return write
 		}
 	}
 	return c.describeClaim(n, &observation{})

@@ -2,6 +2,7 @@ package nodeterminator
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -236,6 +238,38 @@ func (c *Claims) of(n *v1.Node) (own *claim, others bool) {
 		return one, false
 	}
 	return nil, false
+}
+
+// liveTerminating reads which nodes of ours are being terminated, by Nodes and claims.
+func (c *Claims) liveTerminating(ctx context.Context) (sets.Set[string], error) {
+	found := sets.New[string]()
+	options := metav1.ListOptions{LabelSelector: termination.Label, Limit: 500}
+	for more := true; more; more = options.Continue != "" {
+		list, err := c.definitions.Resource(v1.SchemeGroupVersion.WithResource("nodes")).List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("list nodes: %w", err)
+		}
+		for i := range list.Items {
+			if n := &list.Items[i]; n.DeletionTimestamp != nil && termination.Protected(n) {
+				found.Insert(n.Name)
+			}
+		}
+		options.Continue = list.Continue
+	}
+	options = metav1.ListOptions{Limit: 500}
+	for more := true; more; more = options.Continue != "" {
+		list, err := c.client.List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("list NodeClaims: %w", err)
+		}
+		for i := range list.Items {
+			if one := (&claim{&list.Items[i]}); one.isTerminating() {
+				found.Insert(one.GetName())
+			}
+		}
+		options.Continue = list.GetContinue()
+	}
+	return found, nil
 }
 
 // claim is a NodeClaim.

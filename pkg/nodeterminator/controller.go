@@ -30,6 +30,8 @@ const liveWrites = 20
 type Pods interface {
 	Restore(report termination.Report)
 	Reconcile(ctx context.Context, view drain.View) (drain.Result, error)
+	// Look returns which pods cannot be evicted now, of a node that is not being terminated.
+	Look(now time.Time) drain.Sight
 }
 
 // Drainer ends the pods of nodes.
@@ -54,6 +56,9 @@ type Config struct {
 	Namespace string
 	// Claims are NodeClaims; nil for none.
 	Claims *Claims
+	// MaxDisrupted is how many nodes may be being terminated for a claim that has drifted or expired to be deleted: fewer
+	// than these. 0 deletes none.
+	MaxDisrupted int
 	// Leading reports whether this process still leads; nil is always.
 	Leading func() bool
 }
@@ -67,6 +72,8 @@ type Controller struct {
 	reports  *reports
 	metrics  *metrics
 	attached attachedNodes
+	// disruptions are the nodes that are replaced because of their claims.
+	disruptions *disruptions
 
 	// slots are taken by writes of nodes that are not being terminated.
 	slots chan struct{}
@@ -83,7 +90,7 @@ type Controller struct {
 func New(config Config) *Controller {
 	c := &Controller{Config: config, caches: config.Caches, reporter: controller.NewReporter(config.Recorder),
 		terminations: map[string]*nodeTermination{}, probes: map[string]*probe{}, ctx: context.Background(),
-		slots: make(chan struct{}, liveWrites)}
+		slots: make(chan struct{}, liveWrites), disruptions: newDisruptions()}
 	c.metrics = newMetrics(c)
 	c.reports = newReports(config.Client, config.Namespace, func(report termination.Report) bool {
 		n := c.caches.node(report.Node)
@@ -113,9 +120,13 @@ func (c *Controller) watch(ctx context.Context) error {
 	nodes := controller.OnChange(func(old, now *v1.Node) {
 		c.loop.Enqueue(now.Name)
 		c.enqueueSharers(old, now)
+		if isTerminating(old) && !isTerminating(now) {
+			c.enqueueWaiting()
+		}
 	}, func(gone *v1.Node) {
 		c.loop.Enqueue(gone.Name)
 		c.enqueueSharers(nil, gone)
+		c.enqueueWaiting()
 	})
 	enqueueNodeOf := func(a *storagev1.VolumeAttachment) {
 		if c.termination(a.Spec.NodeName) != nil {
@@ -135,6 +146,7 @@ func (c *Controller) watch(ctx context.Context) error {
 
 // enqueueClaimed enqueues the node that a claim concerns, or all that may be ours.
 func (c *Controller) enqueueClaimed(name string) {
+	c.enqueueWaiting()
 	if name != "" {
 		c.loop.Enqueue(name)
 		return

@@ -33,6 +33,18 @@ type scriptedPods struct {
 	views  []drain.View
 	// earlier is the report that was restored.
 	earlier termination.Report
+	// sight is what is seen of a node that lives, and looks is how often it was looked at.
+	sight drain.Sight
+	looks int
+	// forgotten are the nodes whose pods are not watched any more.
+	forgotten []string
+}
+
+func (p *scriptedPods) Look(time.Time) drain.Sight {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.looks++
+	return p.sight
 }
 
 func (p *scriptedPods) Restore(report termination.Report) { p.earlier = report }
@@ -45,7 +57,16 @@ func (p *scriptedPods) Reconcile(_ context.Context, view drain.View) (drain.Resu
 }
 
 func (p *scriptedPods) Pods(string, types.UID) Pods { return p }
-func (*scriptedPods) Forget(string)                 {}
+
+// Forget notes that the pods of the node are not watched any more.
+func (p *scriptedPods) Forget(node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forgotten = append(p.forgotten, node)
+}
+
+// recorder returns a recorder that sends each event to the channel.
+func recorder(told chan string) *record.FakeRecorder { return &record.FakeRecorder{Events: told} }
 
 // seen returns all views.
 func (p *scriptedPods) seen() []drain.View {

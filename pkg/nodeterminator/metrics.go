@@ -17,6 +17,9 @@ var (
 		"How long after its deadline the machine of a node still runs, in seconds: the longest of all nodes.", nil, nil)
 	invalidMetric = prometheus.NewDesc("node_terminator_invalid_deadlines",
 		"Nodes that are not served, because the period of their label or their claim cannot be read.", nil, nil)
+	waitingMetric = prometheus.NewDesc("node_terminator_disruptions_waiting",
+		"Nodes that wait to be replaced because their claims have drifted or expired, by what they wait for.",
+		[]string{"reason"}, nil)
 	skewMetric = prometheus.NewDesc("node_terminator_clock_skew_seconds",
 		"How far the clock of this process is ahead of the API server, in seconds.", nil, nil)
 )
@@ -60,7 +63,8 @@ func (m *metrics) count(t *nodeTermination, o *observation) {
 
 // Describe sends the descriptions of the metrics that are computed.
 func (*metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{terminationsMetric, overdueMetric, invalidMetric, skewMetric} {
+	for _, desc := range []*prometheus.Desc{terminationsMetric, overdueMetric, invalidMetric, waitingMetric,
+		skewMetric} {
 		ch <- desc
 	}
 }
@@ -73,6 +77,9 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(overdueMetric, prometheus.GaugeValue, float64(longest))
 	ch <- prometheus.MustNewConstMetric(invalidMetric, prometheus.GaugeValue, float64(m.controller.invalidDeadlines()))
+	for reason, count := range m.controller.disruptions.counts() {
+		ch <- prometheus.MustNewConstMetric(waitingMetric, prometheus.GaugeValue, float64(count), string(reason))
+	}
 	ch <- prometheus.MustNewConstMetric(skewMetric, prometheus.GaugeValue, m.controller.Clock.Skew().Seconds())
 }
 
