@@ -27,6 +27,16 @@ func (e *ending) claims() dynamic.ResourceInterface {
 // claim creates a NodeClaim of the group.
 func (e *ending) claim(name, group, period string) {
 	e.T.Helper()
+	more := ""
+	if period != "" {
+		more = "  terminationGracePeriod: " + period + "\n"
+	}
+	e.claimWith(name, group, more)
+}
+
+// claimWith creates a NodeClaim of the group with more lines of its spec.
+func (e *ending) claimWith(name, group, more string) {
+	e.T.Helper()
 	text := fmt.Sprintf(`
 apiVersion: karpenter.sh/v1
 kind: NodeClaim
@@ -34,10 +44,7 @@ metadata: {name: %s}
 spec:
   nodeClassRef: {group: %s, kind: NodeClass, name: x}
   requirements: []
-`, name, group)
-	if period != "" {
-		text += "  terminationGracePeriod: " + period + "\n"
-	}
+`, name, group) + more
 	e.Must(sandbox.ApplyYAML(e.Ctx, e.Plane.RESTConfig(), []byte(text)), "create NodeClaim")
 }
 
