@@ -137,7 +137,10 @@ func TestLostAnswerHidesNoPod(t *testing.T) {
 		} {
 			t.Run(request+", "+name, func(t *testing.T) {
 				inWorld(t, 100, func(w *world) {
-					w.lose(tc.method, lost)
+					w.lose(tc.method, func() *answer {
+						<-time.After(time.Millisecond) // the watch shows first what the request did
+						return lost()
+					})
 					tc.pod(w)
 					w.at(tc.until)
 					tc.want.Pod, tc.want.UID = "default/app", "uid-of-app"
