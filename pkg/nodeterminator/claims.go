@@ -240,10 +240,11 @@ func (c *Claims) of(n *v1.Node) (own *claim, others bool) {
 	return nil, false
 }
 
-// liveTerminating reads which nodes of ours are being terminated, by Nodes and claims.
+// liveTerminating reads which nodes of ours are being terminated, by Nodes and claims. A Node whose label was removed after
+// its deletion is among them.
 func (c *Claims) liveTerminating(ctx context.Context) (sets.Set[string], error) {
 	found := sets.New[string]()
-	options := metav1.ListOptions{LabelSelector: termination.Label, Limit: 500}
+	options := metav1.ListOptions{Limit: 500}
 	for more := true; more; more = options.Continue != "" {
 		list, err := c.definitions.Resource(v1.SchemeGroupVersion.WithResource("nodes")).List(ctx, options)
 		if err != nil {

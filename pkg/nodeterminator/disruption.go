@@ -224,7 +224,10 @@ func (c *Controller) reserve(one *claim) bool {
 	d := c.disruptions
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(c.terminatingLocked(one.GetName())) >= c.MaxDisrupted || d.begun[one.GetName()] != "" {
+	switch {
+	case d.begun[one.GetName()] != "": // deleted already
+		return false
+	case len(c.terminatingLocked(one.GetName())) >= c.MaxDisrupted:
 		d.waits[one.GetName()] = disruption.OthersTerminate
 		return false
 	}

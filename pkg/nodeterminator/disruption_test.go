@@ -188,6 +188,12 @@ func TestStaleCacheReplacesNoSecondNode(t *testing.T) {
 			return w.nodes.Tracker().Add(&metav1.PartialObjectMetadata{
 				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: n.ObjectMeta})
 		},
+		"a Node that lost its label": func(w *disrupted) error {
+			n := deletedNode("z", "30m", time.Now())
+			n.Labels = nil
+			return w.nodes.Tracker().Add(&metav1.PartialObjectMetadata{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: n.ObjectMeta})
+		},
 		"the claim": func(w *disrupted) error {
 			one, now := w.Claims.named("b").DeepCopy(), metav1.Now()
 			one.SetDeletionTimestamp(&now)
