@@ -41,6 +41,6 @@ var targets = []target{
 // have to kill every mutant.
 var (
 	gracefulTargets  = []target{{folder: "."}, {folder: "deadline"}}
-	nodesTargets     = []target{{folder: "pkg/deadline"}, {folder: "pkg/termination", leaveOut: []string{"report.go"}}, {folder: "pkg/termination/node"}, {folder: "pkg/termination/pod"}}
+	nodesTargets     = []target{{folder: "pkg/deadline"}, {folder: "pkg/termination", leaveOut: []string{"report.go"}}, {folder: "pkg/termination/disruption"}, {folder: "pkg/termination/node"}, {folder: "pkg/termination/pod"}}
 	apiserverTargets = []target{{folder: "internal/gracestorage"}, {folder: "internal/window"}}
 )
