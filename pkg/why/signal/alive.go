@@ -161,8 +161,13 @@ func (o *Observation) remains(ctx context.Context, e chain.Explorer, one alive.R
 	if one.ExternalID != "" {
 		b.Evidence = append(b.Evidence, evidence(blocker.FromField, "the external resource is %s", one.ExternalID))
 	}
+	if one.Reason != "" {
+		b.Evidence = append(b.Evidence, evidence(blocker.FromField, "status.remaining says %s", one.Reason))
+	}
 	object, presence := live(ctx, e, one.Object)
 	switch {
+	case presence == cluster.Absent && one.Object.Kind == claimKind && one.ExternalID != "":
+		return o.unanswered(e, b, one), true
 	case presence == cluster.Absent, object != nil && one.Object.UID != "" && object.GetUID() != one.Object.UID:
 		return b, false
 	case presence == cluster.Unseen:
@@ -184,6 +189,15 @@ func (o *Observation) remains(ctx context.Context, e chain.Explorer, one alive.R
 	return b, true
 }
 
+// unanswered is a claim that is gone, and whose CreateVolume call has no known answer: no other object shows its disk.
+func (o *Observation) unanswered(e chain.Explorer, b blocker.Blocker, one alive.Remaining) blocker.Blocker {
+	b.Verdict = blocker.Unknown
+	b.Evidence = append(b.Evidence, evidence(blocker.FromList, "the claim is gone; its volume was requested, and may be in storage as %s",
+		one.ExternalID))
+	b.Next = cluster.Steps("see whether the journal has an entry, and look for the volume in storage", e.Commands().Exeunt("", "journal", "list"))
+	return b
+}
+
 // describe names a participant.
 func describe(p alive.Participant) string {
 	switch {
@@ -194,6 +208,8 @@ func describe(p alive.Participant) string {
 	}
 	return p.Finalizer + ", which has no annotation that says what it cleans up"
 }
+
+const claimKind = "PersistentVolumeClaim"
 
 // groups are the groups of the kinds that a teardown deletes.
 var groups = map[string]string{"Ingress": "networking.k8s.io", "Gateway": "gateway.networking.k8s.io",
@@ -218,7 +234,7 @@ func claimOf(ctx context.Context, e chain.Explorer, volume *unstructured.Unstruc
 	}
 	namespace, _ := ref["namespace"].(string)
 	name, _ := ref["name"].(string)
-	claim, _ := live(ctx, e, alive.Object{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: name})
+	claim, _ := live(ctx, e, alive.Object{Kind: claimKind, Namespace: namespace, Name: name})
 	if uid, _ := ref["uid"].(string); claim == nil || string(claim.GetUID()) != uid {
 		return nil
 	}

@@ -268,6 +268,7 @@ func TestRemainingObjectsAreExplained(t *testing.T) {
 			{Object: alive.Object{Kind: "PersistentVolume", Name: "gone", UID: "g"}},
 			{Object: alive.Object{Kind: "Alive", Namespace: "buckets", Name: "cluster"}, ExternalID: bucketFinalizer},
 			{Object: alive.Object{Kind: "Strange", Name: "x"}},
+			{Object: alive.Object{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "asked", UID: "a"}, ExternalID: "pvc-a", Reason: "OutcomeUnknown"},
 		}
 	})
 	report := w.explainAlive()
@@ -280,12 +281,13 @@ func TestRemainingObjectsAreExplained(t *testing.T) {
 		got = append(got, b.Object.String()+" "+b.Verdict.String()+below)
 	}
 	want := []string{"Service shop/web unknown below: service.kubernetes.io/load-balancer-cleanup",
-		"PersistentVolume pv unknown below: kubernetes.io/pvc-protection", "PersistentVolume later waiting", "Strange x unknown"}
+		"PersistentVolume pv unknown below: kubernetes.io/pvc-protection", "PersistentVolume later waiting", "Strange x unknown",
+		"PersistentVolumeClaim shop/asked unknown"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for _, want := range []string{"status.remainingCount is 7", "Service 1, PersistentVolume 3", "the external resource is 10.0.0.1",
-		"PersistentVolume later is not being deleted yet", "exeunt why persistentvolumeclaim/data -n shop"} {
+		"PersistentVolume later is not being deleted yet", "may be in storage as pvc-a", "exeunt journal list", "status.remaining says OutcomeUnknown", "exeunt why persistentvolumeclaim/data -n shop"} {
 		if all := text(report.Blockers); !strings.Contains(all, want) {
 			t.Errorf("%q is not said in %s", want, all)
 		}
