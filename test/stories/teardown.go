@@ -44,8 +44,7 @@ type ending struct {
 	sandbox   *sandbox.Cluster
 	driver    *sandbox.Driver
 	balancers *sandbox.Balancers
-	// program is the path of exeunt.
-	program string
+	binaries  sandbox.Binaries
 	// kept is the handle of the volume with policy Retain.
 	kept string
 }
@@ -91,7 +90,7 @@ func (r *runner) newEndings(story Story) []*ending {
 	var endings []*ending
 	for _, way := range ways() {
 		begun := sync.OnceValue(time.Now)
-		endings = append(endings, &ending{way: way, session: &session{pair: way.name, namespace: teardownNamespace,
+		endings = append(endings, &ending{way: way, binaries: r.Binaries, session: &session{pair: way.name, namespace: teardownNamespace,
 			say: func(what string) {
 				printing.Lock()
 				defer printing.Unlock()
@@ -123,9 +122,6 @@ func (e *ending) start(ctx context.Context, r *runner) error {
 	})
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
-	}
-	if e.program, err = r.Binaries.Path("exeunt"); err != nil {
-		return err
 	}
 	e.client = e.sandbox.Plane.Client()
 	// The last of the volumes exists long before the answer.

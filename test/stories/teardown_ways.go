@@ -232,13 +232,17 @@ const idLength = 8
 
 // tearDown runs our command, as its users do.
 func (e *ending) tearDown(ctx context.Context) error {
+	program, err := e.binaries.Path("exeunt")
+	if err != nil {
+		return err
+	}
 	system, err := e.client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read the ID of the cluster: %w", err)
 	}
 	confirm := "--confirm=" + string(system.UID)[:idLength]
 	e.say("kubectl exeunt teardown " + confirm)
-	command := exec.CommandContext(ctx, e.program, "teardown", confirm, "--kubeconfig="+e.sandbox.Plane.AdminKubeconfig)
+	command := exec.CommandContext(ctx, program, "teardown", confirm, "--kubeconfig="+e.sandbox.Plane.AdminKubeconfig)
 	output, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", command, err, output)
