@@ -81,6 +81,19 @@ func expectNarrow(t *testing.T, text string) {
 	}
 }
 
+func TestNarrowTerminalBreaksNoWord(t *testing.T) {
+	words := func(columns int) []string {
+		var out strings.Builder
+		if err := (printer.Printer{Out: &out, Columns: columns}).Report(volume, now); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(strings.NewReplacer("├─", "", "└─", "", "│", "").Replace(out.String()))
+	}
+	if diff := cmp.Diff(words(1000), words(60)); diff != "" {
+		t.Errorf("the words of 60 columns differ:\n%s", diff)
+	}
+}
+
 func TestReportsWithoutBlockersAreSentences(t *testing.T) {
 	for verdict, want := range map[blocker.Verdict]string{
 		blocker.Gone:    "gone: Pod a/p is gone, or never was\n",
@@ -195,6 +208,9 @@ func TestEmptySurveyTellsWhatWasUnseen(t *testing.T) {
 	for want, survey := range map[string]why.Survey{
 		"nothing waits for its deletion\n":                                 {},
 		"nothing that was seen waits for its deletion\nincomplete: late\n": {Incomplete: []string{"late"}},
+		"nothing that was seen has waited for 60s or longer\n" +
+			"3 objects wait for less than 60s: --older-than=0 shows what they wait for\n": {Younger: 3,
+			OlderThan: time.Minute},
 	} {
 		var out strings.Builder
 		if err := (printer.Printer{Out: &out}).Survey(survey, now); err != nil || out.String() != want {
