@@ -70,51 +70,59 @@ func readServing(t *testing.T, objects clustertest.Objects, forbidden string) Re
 	})})
 }
 
-func TestTeardownOfCluster(t *testing.T) {
-	protected := func(a *alive.Alive, o clustertest.Objects) {
-		a.DeletionTimestamp, a.Spec, a.Status = nil, alive.Spec{Protected: ptr.To(true)}, alive.Status{Phase: alive.Protected, Reason: "Protected"}
-		delete(o, "leases")
-	}
-	unfrozen := func(o clustertest.Objects) {
-		for resource := range o {
-			if strings.HasPrefix(resource, "validating") {
-				o[resource] = o[resource][:2]
-			}
+// protect makes the Alive one that nobody has deleted, without a runner.
+func protect(a *alive.Alive, o clustertest.Objects) {
+	a.DeletionTimestamp, a.Spec, a.Status = nil, alive.Spec{Protected: ptr.To(true)}, alive.Status{Phase: alive.Protected, Reason: "Protected"}
+	delete(o, "leases")
+}
+
+// unfreeze removes the freeze.
+func unfreeze(o clustertest.Objects) {
+	for resource := range o {
+		if strings.HasPrefix(resource, "validating") {
+			o[resource] = o[resource][:2]
 		}
 	}
-	armed := func(o clustertest.Objects) {
-		o["clusterrolebindings"] = []metav1.Object{named("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", deploy.ArmedBinding)}
-	}
-	for name, tc := range map[string]struct {
-		change func(a *alive.Alive, objects clustertest.Objects)
-		line   []string // parts of the line
-		want   []string // parts of the findings
-	}{
-		"protected": {func(a *alive.Alive, o clustertest.Objects) { protected(a, o); unfrozen(o) },
-			[]string{"Protected, Protected; spec.protected is true; participants buckets.example.com/teardown; freeze absent"}, nil},
-		"under way": {func(_ *alive.Alive, o clustertest.Objects) { armed(o) },
-			[]string{"TearingDown, Remaining: awaited; spec permits the teardown until 20", "; 3 to delete are left; ", "freeze in force; carried out by ", "laptop_1", "; alive-controller may delete"}, nil},
-		"nobody leads": {func(_ *alive.Alive, o clustertest.Objects) { delete(o, "leases") }, nil,
-			[]string{"nobody was seen to carry the teardown out: the Lease exeunt-system/exeunt-teardown is not held\nexeunt why alive/cluster"}},
-		"#56 stopped": {func(a *alive.Alive, _ clustertest.Objects) { a.Spec.Protected = ptr.To(true) }, nil,
-			[]string{"the teardown is stopped, and nothing new is deleted: spec.protected is true\nexeunt why alive/cluster"}},
-		"#68 freeze is gone": {func(_ *alive.Alive, o clustertest.Objects) { unfrozen(o) }, []string{"freeze absent"},
-			[]string{"the teardown has started, and the freeze exeunt-teardown-freeze is absent"}},
-		"#68 freeze is unbound": {func(_ *alive.Alive, o clustertest.Objects) {
-			o["validatingadmissionpolicybindings"] = o["validatingadmissionpolicybindings"][:2]
-		}, []string{"freeze incomplete"}, []string{"the freeze exeunt-teardown-freeze is incomplete"}},
-		"freeze is left behind": {protected, nil, []string{"No teardown is under way. If the cluster is to live on, this takes the freeze and Alive away:\nexeunt teardown remove"}},
-		"right is left behind": {func(a *alive.Alive, o clustertest.Objects) { protected(a, o); unfrozen(o); armed(o) }, nil,
-			[]string{"no teardown is permitted: spec.protected is true. This takes the right back:\nkubectl delete clusterrolebinding exeunt-teardown"}},
-		"guard is unbound": {func(a *alive.Alive, o clustertest.Objects) {
-			o["validatingadmissionpolicybindings"] = o["validatingadmissionpolicybindings"][1:]
-		}, nil, []string{"ValidatingAdmissionPolicyBinding exeunt-alive does not exist: it guards Alive"}},
-		"armed, not ready": {func(a *alive.Alive, o clustertest.Objects) {
-			unfrozen(o)
-			a.DeletionTimestamp, a.Status = nil, alive.Status{Phase: alive.Armed, Reason: "NotReady", Conditions: []metav1.Condition{
-				{Type: alive.ConditionReady, Status: metav1.ConditionFalse, Reason: "RightsMissing", Message: "it may not delete"}}}
-		}, nil, []string{"a deletion of Alive would not begin it: RightsMissing, it may not delete"}},
-	} {
+}
+
+// arm gives alive-controller the right to tear down.
+func arm(o clustertest.Objects) {
+	o["clusterrolebindings"] = []metav1.Object{named("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", deploy.ArmedBinding)}
+}
+
+var teardowns = map[string]struct {
+	change func(a *alive.Alive, objects clustertest.Objects)
+	line   []string // parts of the line
+	want   []string // parts of the findings
+}{
+	"protected": {func(a *alive.Alive, o clustertest.Objects) { protect(a, o); unfreeze(o) },
+		[]string{"Protected, Protected; spec.protected is true; participants buckets.example.com/teardown; freeze absent"}, nil},
+	"under way": {func(_ *alive.Alive, o clustertest.Objects) { arm(o) },
+		[]string{"TearingDown, Remaining: awaited; spec permits the teardown until 20", "; 3 to delete are left; ", "freeze in force; carried out by ", "laptop_1", "; alive-controller may delete"}, nil},
+	"nobody leads": {func(_ *alive.Alive, o clustertest.Objects) { delete(o, "leases") }, nil,
+		[]string{"nobody was seen to carry the teardown out: the Lease exeunt-system/exeunt-teardown is not held\nexeunt why alive/cluster"}},
+	"#56 stopped": {func(a *alive.Alive, _ clustertest.Objects) { a.Spec.Protected = ptr.To(true) }, nil,
+		[]string{"the teardown is stopped, and nothing new is deleted: spec.protected is true\nexeunt why alive/cluster"}},
+	"#68 freeze is gone": {func(_ *alive.Alive, o clustertest.Objects) { unfreeze(o) }, []string{"freeze absent"},
+		[]string{"the teardown has started, and the freeze exeunt-teardown-freeze is absent"}},
+	"#68 freeze is unbound": {func(_ *alive.Alive, o clustertest.Objects) {
+		o["validatingadmissionpolicybindings"] = o["validatingadmissionpolicybindings"][:2]
+	}, []string{"freeze incomplete"}, []string{"the freeze exeunt-teardown-freeze is incomplete"}},
+	"freeze is left behind": {protect, nil, []string{"No teardown is under way. If the cluster is to live on, this takes the freeze and Alive away:\nexeunt teardown remove"}},
+	"right is left behind": {func(a *alive.Alive, o clustertest.Objects) { protect(a, o); unfreeze(o); arm(o) }, nil,
+		[]string{"no teardown is permitted: spec.protected is true. This takes the right back:\nkubectl delete clusterrolebinding exeunt-teardown"}},
+	"guard is unbound": {func(_ *alive.Alive, o clustertest.Objects) {
+		o["validatingadmissionpolicybindings"] = o["validatingadmissionpolicybindings"][1:]
+	}, nil, []string{"ValidatingAdmissionPolicyBinding exeunt-alive does not exist: it guards Alive"}},
+	"armed, not ready": {func(a *alive.Alive, o clustertest.Objects) {
+		unfreeze(o)
+		a.DeletionTimestamp, a.Status = nil, alive.Status{Phase: alive.Armed, Reason: "NotReady", Conditions: []metav1.Condition{
+			{Type: alive.ConditionReady, Status: metav1.ConditionFalse, Reason: "RightsMissing", Message: "it may not delete"}}}
+	}, nil, []string{"a deletion of Alive would not begin it: RightsMissing, it may not delete"}},
+}
+
+func TestTeardownOfCluster(t *testing.T) {
+	for name, tc := range teardowns {
 		t.Run(name, func(t *testing.T) {
 			report := readServing(t, tornDown(t, tc.change), "")
 			got := report.Teardown

@@ -33,7 +33,7 @@ type world struct {
 }
 
 // newWorld returns a cluster with namespaces, and the objects.
-func newWorld(t *testing.T, objects ...metav1.Object) world {
+func newWorld(t *testing.T) world {
 	w := world{clustertest.Objects{}, t}
 	w.add("namespaces", &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "id"}})
@@ -144,70 +144,75 @@ func text(blockers []blocker.Blocker) string {
 	return all.String()
 }
 
-func TestAliveIsExplained(t *testing.T) {
-	stopped := func(reason string) func(*alive.Alive) {
-		return func(a *alive.Alive) {
-			a.Status.Phase, a.Status.Reason, a.Status.Message = alive.Stopped, reason, "the message"
-		}
+// stopped makes the status say that the teardown is stopped.
+func stopped(reason string) func(*alive.Alive) {
+	return func(a *alive.Alive) {
+		a.Status.Phase, a.Status.Reason, a.Status.Message = alive.Stopped, reason, "the message"
 	}
-	for name, tc := range map[string]struct {
-		build   func(w world) world
-		reasons []blocker.Reason // of the runner and of the participant
-		verdict blocker.Verdict
-		says    []string
-	}{
-		"protected": {func(w world) world { return w.torn(living(true)) }, []blocker.Reason{blocker.ClusterProtected}, blocker.None,
-			[]string{"spec.protected is true", "participant " + bucketFinalizer + " of namespace buckets cleans up buckets of the account dev"}},
-		"a freeze is left behind": {func(w world) world { return w.torn(living(true)).freeze() }, []blocker.Reason{blocker.ClusterProtected}, blocker.None,
-			[]string{"the freeze exeunt-teardown-freeze refuses new claims", "# exeunt teardown remove"}},
-		"armed": {func(w world) world { return w.torn(living(false)) }, []blocker.Reason{blocker.TeardownArmed}, blocker.None,
-			[]string{"# exeunt teardown --confirm=id", "# exeunt teardown --abort", "spec permits the teardown until 20"}},
-		"a runner leads": {func(w world) world { return w.torn(nil).lead(0).workload(1, 1) },
-			[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerActs}, blocker.Waiting,
-			[]string{"status: phase TearingDown, reason Remaining: what was deleted is awaited", "condition Started is True", "laptop_1",
-				"1 workloads want 1 pods, of which 1 are ready"}},
-		"no runner leads": {func(w world) world { return w.torn(nil).workload(1, 1) },
-			[]blocker.Reason{blocker.ControllerUnseen, blocker.ControllerActs}, blocker.Unknown, []string{"# exeunt teardown --confirm=id"}},
-		"#56 protected again": {func(w world) world {
-			return w.torn(func(a *alive.Alive) { a.Spec.Protected = ptr.To(true) }).lead(0)
-		}, []blocker.Reason{blocker.TeardownStopped, blocker.TeardownStopped}, blocker.Stuck,
-			[]string{"the teardown is stopped: spec.protected is true", "# exeunt teardown --abort", "--show-managed-fields"}},
-		"#52 expired": {func(w world) world {
-			return w.torn(func(a *alive.Alive) { a.Spec.Timeout = &metav1.Duration{Duration: time.Second} }).lead(0)
-		}, []blocker.Reason{blocker.TeardownStopped, blocker.TeardownStopped}, blocker.Stuck, []string{"the permission ended at 20"}},
-		"#64 paused": {func(w world) world { return w.torn(stopped(alive.ReasonPaused)).lead(0).workload(1, 1) },
-			[]blocker.Reason{blocker.TeardownStopped, blocker.ControllerActs}, blocker.Stuck, []string{"the teardown is stopped: Paused, the message"}},
-		"an old stop": {func(w world) world { return w.torn(stopped(alive.ReasonExpired)).lead(0).workload(1, 1) },
-			[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerActs}, blocker.Waiting, nil},
-		"not started yet": {func(w world) world {
-			return w.torn(func(a *alive.Alive) { a.Status.Conditions = nil }).lead(0)
-		}, []blocker.Reason{blocker.TeardownRuns, blocker.TeardownRuns}, blocker.Waiting,
-			[]string{"a participant cleans up once the teardown is started"}},
-		"#55 participant is switched off": {func(w world) world { return w.torn(nil).lead(0).workload(0, 0) },
-			[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerGone}, blocker.Stuck,
-			[]string{"# last resort, buckets of the account dev stays behind", bucketFinalizer + `"`}},
-		"#55 namespace of the participant is gone": {func(w world) world {
-			return w.torn(func(a *alive.Alive) { a.Annotations[bucketFinalizer] = "away: buckets" }).lead(0)
-		}, []blocker.Reason{blocker.TeardownRuns, blocker.ControllerGone}, blocker.Stuck, []string{"there is no namespace away"}},
-		"#55 participant fails": {func(w world) world {
-			return w.torn(nil).lead(0).workload(1, 1).event("Warning", "bucket-operator", time.Second)
-		},
-			[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerFails}, blocker.Stuck, []string{"BucketFailed of bucket-operator"}},
-		"participant failed before": {func(w world) world {
-			return w.torn(nil).lead(0).workload(1, 1).event("Warning", "bucket-operator", time.Hour)
-		},
-			[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerActs}, blocker.Waiting, nil},
-		"warning of the runner": {func(w world) world { return w.torn(nil).lead(0).workload(1, 1).event("Warning", "exeunt-teardown", 0) },
-			[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerActs}, blocker.Waiting, nil},
-		"participant is unseen": {func(w world) world { return w.torn(nil).lead(0) },
-			[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerUnseen}, blocker.Unknown, nil},
-		"participant without an annotation": {func(w world) world {
-			return w.torn(func(a *alive.Alive) { a.Annotations = nil }).lead(0)
-		}, []blocker.Reason{blocker.TeardownRuns, blocker.UnknownFinalizer}, blocker.Unknown, nil},
-		"foreground deletion": {func(w world) world {
-			return w.torn(func(a *alive.Alive) { a.Finalizers[1] = metav1.FinalizerDeleteDependents }).lead(0)
-		}, []blocker.Reason{blocker.TeardownRuns, blocker.ControllerUnseen}, blocker.Unknown, nil},
-	} {
+}
+
+// explanations are Alive, and what is said about it.
+var explanations = map[string]struct {
+	build   func(w world) world
+	reasons []blocker.Reason // of the runner and of the participant
+	verdict blocker.Verdict
+	says    []string
+}{
+	"protected": {func(w world) world { return w.torn(living(true)) }, []blocker.Reason{blocker.ClusterProtected}, blocker.None,
+		[]string{"spec.protected is true", "participant " + bucketFinalizer + " of namespace buckets cleans up buckets of the account dev"}},
+	"a freeze is left behind": {func(w world) world { return w.torn(living(true)).freeze() }, []blocker.Reason{blocker.ClusterProtected}, blocker.None,
+		[]string{"the freeze exeunt-teardown-freeze refuses new claims", "# exeunt teardown remove"}},
+	"armed": {func(w world) world { return w.torn(living(false)) }, []blocker.Reason{blocker.TeardownArmed}, blocker.None,
+		[]string{"# exeunt teardown --confirm=id", "# exeunt teardown --abort", "spec permits the teardown until 20"}},
+	"a runner leads": {func(w world) world { return w.torn(nil).lead(0).workload(1, 1) },
+		[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerActs}, blocker.Waiting,
+		[]string{"status: phase TearingDown, reason Remaining: what was deleted is awaited", "condition Started is True", "laptop_1",
+			"1 workloads want 1 pods, of which 1 are ready"}},
+	"no runner leads": {func(w world) world { return w.torn(nil).workload(1, 1) },
+		[]blocker.Reason{blocker.ControllerUnseen, blocker.ControllerActs}, blocker.Unknown, []string{"# exeunt teardown --confirm=id"}},
+	"#56 protected again": {func(w world) world {
+		return w.torn(func(a *alive.Alive) { a.Spec.Protected = ptr.To(true) }).lead(0)
+	}, []blocker.Reason{blocker.TeardownStopped, blocker.TeardownStopped}, blocker.Stuck,
+		[]string{"the teardown is stopped: spec.protected is true", "# exeunt teardown --abort", "--show-managed-fields"}},
+	"#52 expired": {func(w world) world {
+		return w.torn(func(a *alive.Alive) { a.Spec.Timeout = &metav1.Duration{Duration: time.Second} }).lead(0)
+	}, []blocker.Reason{blocker.TeardownStopped, blocker.TeardownStopped}, blocker.Stuck, []string{"the permission ended at 20"}},
+	"#64 paused": {func(w world) world { return w.torn(stopped(alive.ReasonPaused)).lead(0).workload(1, 1) },
+		[]blocker.Reason{blocker.TeardownStopped, blocker.ControllerActs}, blocker.Stuck, []string{"the teardown is stopped: Paused, the message"}},
+	"an old stop": {func(w world) world { return w.torn(stopped(alive.ReasonExpired)).lead(0).workload(1, 1) },
+		[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerActs}, blocker.Waiting, nil},
+	"not started yet": {func(w world) world {
+		return w.torn(func(a *alive.Alive) { a.Status.Conditions = nil }).lead(0)
+	}, []blocker.Reason{blocker.TeardownRuns, blocker.TeardownRuns}, blocker.Waiting,
+		[]string{"a participant cleans up once the teardown is started"}},
+	"#55 participant is switched off": {func(w world) world { return w.torn(nil).lead(0).workload(0, 0) },
+		[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerGone}, blocker.Stuck,
+		[]string{"# last resort, buckets of the account dev stays behind", bucketFinalizer + `"`}},
+	"#55 namespace of the participant is gone": {func(w world) world {
+		return w.torn(func(a *alive.Alive) { a.Annotations[bucketFinalizer] = "away: buckets" }).lead(0)
+	}, []blocker.Reason{blocker.TeardownRuns, blocker.ControllerGone}, blocker.Stuck, []string{"there is no namespace away"}},
+	"#55 participant fails": {func(w world) world {
+		return w.torn(nil).lead(0).workload(1, 1).event("Warning", "bucket-operator", time.Second)
+	},
+		[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerFails}, blocker.Stuck, []string{"BucketFailed of bucket-operator"}},
+	"participant failed before": {func(w world) world {
+		return w.torn(nil).lead(0).workload(1, 1).event("Warning", "bucket-operator", time.Hour)
+	},
+		[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerActs}, blocker.Waiting, nil},
+	"warning of the runner": {func(w world) world { return w.torn(nil).lead(0).workload(1, 1).event("Warning", "exeunt-teardown", 0) },
+		[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerActs}, blocker.Waiting, nil},
+	"participant is unseen": {func(w world) world { return w.torn(nil).lead(0) },
+		[]blocker.Reason{blocker.TeardownRuns, blocker.ControllerUnseen}, blocker.Unknown, nil},
+	"participant without an annotation": {func(w world) world {
+		return w.torn(func(a *alive.Alive) { a.Annotations = nil }).lead(0)
+	}, []blocker.Reason{blocker.TeardownRuns, blocker.UnknownFinalizer}, blocker.Unknown, nil},
+	"foreground deletion": {func(w world) world {
+		return w.torn(func(a *alive.Alive) { a.Finalizers[1] = metav1.FinalizerDeleteDependents }).lead(0)
+	}, []blocker.Reason{blocker.TeardownRuns, blocker.ControllerUnseen}, blocker.Unknown, nil},
+}
+
+func TestAliveIsExplained(t *testing.T) {
+	for name, tc := range explanations {
 		t.Run(name, func(t *testing.T) {
 			report := tc.build(newWorld(t)).explainAlive()
 			var reasons []blocker.Reason
@@ -247,7 +252,8 @@ func TestDeletedDefinitionStopsTeardown(t *testing.T) {
 	}
 }
 
-func TestRemainingObjectsAreExplained(t *testing.T) {
+// withRemaining is a teardown with objects that are left.
+func withRemaining(t *testing.T) world {
 	deleted := metav1.NewTime(time.Now().Add(-time.Minute))
 	service := &corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web", UID: "s", DeletionTimestamp: &deleted, Finalizers: []string{"service.kubernetes.io/load-balancer-cleanup"}}}
@@ -258,7 +264,7 @@ func TestRemainingObjectsAreExplained(t *testing.T) {
 		Namespace: "shop", Name: "data", UID: "c", DeletionTimestamp: &deleted, Finalizers: []string{"kubernetes.io/pvc-protection"}}}
 	later := &corev1.PersistentVolume{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{
 		Name: "later", UID: "l"}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}
-	w := newWorld(t).lead(0).workload(1, 1).add("services", service).add("persistentvolumes", volume, later).
+	return newWorld(t).lead(0).workload(1, 1).add("services", service).add("persistentvolumes", volume, later).
 		add("persistentvolumeclaims", claim).torn(func(a *alive.Alive) {
 		a.Status.RemainingCount = 7
 		a.Status.Remaining = []alive.Remaining{
@@ -271,7 +277,10 @@ func TestRemainingObjectsAreExplained(t *testing.T) {
 			{Object: alive.Object{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "asked", UID: "a"}, ExternalID: "pvc-a", Reason: "OutcomeUnknown"},
 		}
 	})
-	report := w.explainAlive()
+}
+
+func TestRemainingObjectsAreExplained(t *testing.T) {
+	report := withRemaining(t).explainAlive()
 	var got []string
 	for _, b := range report.Blockers[0].Blockers {
 		below := ""
