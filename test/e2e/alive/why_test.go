@@ -114,16 +114,21 @@ func TestWhyAndStatusFollowTeardown(t *testing.T) {
 	if got := r.status(); got == nil || got.Alive != "absent" || len(got.Findings) != 1 || !strings.Contains(got.Findings[0], "\nexeunt teardown remove") {
 		t.Errorf("over: %+v", got)
 	}
+	r.liveOn()
+}
 
+// liveOn takes the way back that the next steps name.
+func (r *rig) liveOn() {
+	r.Helper()
 	r.exeunt(admin, "teardown", "remove")
 	if got := r.status(); got != nil {
-		t.Errorf("removed: %+v", got)
+		r.Errorf("removed: %+v", got)
 	}
 	r.until("claims are admitted again", func() bool {
 		err := r.dryCreate("ordinary", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: `+claimSpec+`}`)
 		return !apierrors.IsForbidden(err)
 	})
 	if report := r.why("pvc/data", "-n", "ordinary"); report.Verdict != blocker.Gone || len(report.Blockers) > 0 {
-		t.Errorf("removed: %+v", report)
+		r.Errorf("removed: %+v", report)
 	}
 }
