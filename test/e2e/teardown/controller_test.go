@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"testing"
 	"time"
@@ -22,6 +23,8 @@ type controlled struct {
 	*harness.Session
 	alives  dynamic.ResourceInterface
 	process *sandbox.Process
+	// begun counts the processes, which have logs of their own.
+	begun int
 }
 
 // newControlled starts a cluster with the manifests and alive-controller.
@@ -44,12 +47,21 @@ func (c *controlled) apply(files fs.FS) {
 }
 
 // begin starts alive-controller.
-func (c *controlled) begin() {
+func (c *controlled) begin(args ...string) {
 	c.T.Helper()
+	c.begun++
 	var err error
-	c.process, err = c.Plane.StartAliveController(c.Ctx, sandbox.Controller{Args: []string{"--v=2"}})
+	c.process, err = c.Plane.StartAliveController(c.Ctx, sandbox.Controller{
+		Name: fmt.Sprintf("alive-controller-%d", c.begun), Args: args})
 	c.Must(err, "start alive-controller")
 	c.Add(c.process)
+}
+
+// stopController ends alive-controller as a kubelet does.
+func (c *controlled) stopController() {
+	c.T.Helper()
+	c.ExpectEnd(c.process)
+	c.Must(c.process.Stop(c.Ctx), "stop alive-controller")
 }
 
 // get returns Alive, nil if there is none.
