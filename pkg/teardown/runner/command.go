@@ -164,7 +164,8 @@ func (r *Runner) create(ctx context.Context) error {
 		return err
 	}
 	_, err = r.Dynamic.Resource(alive.Resource).Create(ctx, content, metav1.CreateOptions{FieldManager: r.Agent})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	// Without the kind nothing is created: the watch shows when it is back.
+	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("create Alive: %w", err)
 	}
 	return nil
@@ -209,8 +210,8 @@ func (r *Runner) deleteWhenReady(ctx context.Context, armed *alive.Alive, ended 
 			return nil, nil
 		default:
 			ready := meta.FindStatusCondition(object.Status.Conditions, alive.ConditionReady)
-			if ready == nil || ready.ObservedGeneration != object.Generation {
-				break
+			if ready == nil || ready.ObservedGeneration != object.Generation || ready.Reason == alive.ReasonRightsMissing {
+				break // not checked yet; the rights are those of an alive-controller
 			}
 			if ready.Status == metav1.ConditionTrue {
 				return nil, r.deleteAlive(ctx, object)

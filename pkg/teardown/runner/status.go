@@ -228,21 +228,40 @@ func (r *Runner) reportIdle(ctx context.Context, object *alive.Alive) error {
 		}
 		return r.create(ctx)
 	}
-	reason := teardown.IsProtected
-	if !object.IsProtected() {
-		reason = teardown.NotConfirmed
-		if r.wordOf(object) == teardown.ExpiredWord {
-			reason = teardown.Expired
-		}
-	}
+	reason := r.unpermitted(object)
 	return r.report(ctx, object, alive.Protected, string(reason), texts[reason])
 }
 
-// reportRights says which rights this process lacks.
+// unpermitted returns why the spec permits nothing, "" if it does.
+func (r *Runner) unpermitted(object *alive.Alive) teardown.Reason {
+	word := r.wordOf(object)
+	switch {
+	case object.IsProtected():
+		return teardown.IsProtected
+	case word == teardown.ExpiredWord:
+		return teardown.Expired
+	case word != teardown.ValidWord:
+		return teardown.NotConfirmed
+	}
+	return ""
+}
+
+// reportRights says which rights this process lacks, once for each change of Alive. Where another runner has found the
+// cluster ready, or works, the status is that runner's: without this, both would write it again and again.
 func (r *Runner) reportRights(ctx context.Context, object *alive.Alive, lacking []string) error {
-	phase := alive.Armed
+	ready := meta.FindStatusCondition(object.Status.Conditions, alive.ConditionReady)
+	told := ready != nil && (ready.Status == metav1.ConditionTrue || ready.ObservedGeneration == object.Generation)
+	phase := object.Status.Phase
+	if told || phase == alive.Preparing || phase == alive.TearingDown || phase == alive.Complete {
+		r.Follow(progressOf(&object.Status, false, leftIn(&object.Status)))
+		return nil
+	}
+	phase = alive.Armed
 	if object.IsDeleted() {
 		phase = alive.Stopped
+	}
+	if reason := r.unpermitted(object); reason != "" {
+		return r.report(ctx, object, phase, string(reason), texts[reason])
 	}
 	return r.report(ctx, object, phase, alive.ReasonRightsMissing, fmt.Sprintf(
 		"%s may not delete: kubectl apply -k deploy/alive/armed gives it the right; it lacks %s", r.Agent, lacking[0]))
@@ -253,6 +272,7 @@ func (r *Runner) report(ctx context.Context, object *alive.Alive, phase alive.Ph
 	status := object.Status.DeepCopy()
 	status.Phase, status.Reason, status.Message = phase, reason, cut(message)
 	r.setCondition(&status, object, alive.ConditionReady, metav1.ConditionFalse, reason)
+	r.Follow(progressOf(&status, false, nil))
 	if equality.Semantic.DeepEqual(status, object.Status) {
 		return nil
 	}

@@ -145,3 +145,19 @@ func TestArmedControllerTearsTheClusterDown(t *testing.T) {
 		t.Errorf("a right is missing: %v", err)
 	}
 }
+
+// A program that is not armed leaves the work, and the status, to the command.
+func TestCommandWorksBesideUnarmedController(t *testing.T) {
+	c := newControlled(t, stock, deploy.Alive, deploy.AliveRights)
+	c.CreateClaim("data", harness.DeleteClass)
+	deleted := c.AwaitBound("data")
+	c.await("is protected", phaseIs(alive.Protected, alive.ReasonProtected))
+	since := len(c.audited())
+	rigOf(c.Session).mustComplete()
+	if c.IsStored(harness.Handle(deleted)) {
+		t.Error("the disk is left")
+	}
+	if writes := c.requests(since)["patch alives/cluster"]; writes > 1 {
+		t.Errorf("the program wrote the status %d times", writes)
+	}
+}
