@@ -25,7 +25,7 @@ func (w *World) Of() (Report, error) {
 		Requested: rfc3339(w.requested()),
 		Period:    short(p.period.String()), PeriodFrom: p.from, Deadline: rfc3339(p.deadline.End),
 		GraceEnds: rfc3339(p.times.GraceEnds), Stop: rfc3339(p.times.Stop), Late: p.times.Late,
-		Pods: []Pod{}, Disks: w.disks(pod.View{Now: w.Now, Times: p.times, Tainted: p.tainted, Silent: w.Silent}),
+		Pods: []Pod{}, Disks: w.disks(w.view(p)),
 		Notes: append([]string{}, p.notes...), Incomplete: []string{},
 	}
 	for _, o := range w.outlooks(p) {

@@ -1,8 +1,10 @@
 package forecast_test
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -353,6 +355,43 @@ func TestLossesOfPod(t *testing.T) {
 		}
 		if err != nil || !slices.Equal(kinds, tc.want) {
 			t.Errorf("%s: the losses are %v, %v, want %v", name, kinds, err, tc.want)
+		}
+	}
+}
+
+// A kubelet that was away sends SIGTERM once it is back: until a minute after that grace period the pod is no stuck one.
+func TestPodOfReturnedKubeletIsAwaited(t *testing.T) {
+	for back, want := range map[time.Duration]First{time.Minute: Ending, 3 * time.Minute: Stays} {
+		w := world("15m", newPod("a", terminating(now.Add(-2*time.Minute), 60)))
+		w.Node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(now.Add(-back))}}
+		report, err := w.Of()
+		if err != nil || report.Pods[0].First != want {
+			t.Errorf("back since %s: %v, %v", back, report.Pods, err)
+		}
+	}
+}
+
+func TestForecastSaysWhenClaimEndsItsNode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claim Claim
+		want  string
+	}{
+		"drifted":      {Claim{Ours: true, Drifted: true, Period: "15m"}, "NodeClaim c has drifted: node-terminator deletes the node"},
+		"without T":    {Claim{Ours: true, Drifted: true}, "node-terminator deletes the node, once no pod of it is kept"},
+		"expired":      {Claim{Ours: true, Expires: now, Period: "15m"}, "NodeClaim c has expired"},
+		"not yet":      {Claim{Ours: true, Expires: now.Add(time.Hour), Period: "15m"}, "NodeClaim c expires at 2026-11-29T13:00:00Z"},
+		"never":        {Claim{Ours: true, Period: "15m"}, ""},
+		"Karpenter's":  {Claim{Drifted: true, Period: "15m"}, ""},
+		"being ended ": {Claim{Ours: true, Drifted: true, Period: "15m", Requested: now}, ""},
+	} {
+		w := world("")
+		w.Claim = &tc.claim
+		w.Claim.Name = "c"
+		report, err := w.Of()
+		found := slices.ContainsFunc(report.Notes, func(note string) bool { return strings.Contains(note, cmp.Or(tc.want, "NodeClaim c ")) })
+		if err != nil || found != (tc.want != "") {
+			t.Errorf("%s: %q, %v", name, report.Notes, err)
 		}
 	}
 }

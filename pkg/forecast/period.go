@@ -102,7 +102,29 @@ func (w *World) describe(p *plan) {
 	if p.deadline.None() {
 		p.note("There is no deadline: pods that cannot be evicted are awaited without end, and nothing is cut short")
 	}
+	w.describeClaim(p)
 	if w.Silent {
 		p.note("The kubelet is silent: nobody ends the containers, and pods stay until the machine is proven to be off")
+	}
+}
+
+// describeClaim says when a claim of ours has its node deleted.
+func (w *World) describeClaim(p *plan) {
+	if w.Claim == nil || !w.Claim.Ours || w.terminating() {
+		return
+	}
+	unless := ""
+	if p.deadline.None() {
+		unless = ", once no pod of it is kept from being evicted"
+	}
+	switch {
+	case w.Claim.Drifted:
+		p.note("NodeClaim %s has drifted: node-terminator deletes the node%s", w.Claim.Name, unless)
+	case w.Claim.Expires.IsZero():
+	case w.Now.Before(w.Claim.Expires):
+		p.note("NodeClaim %s expires at %s: then node-terminator deletes the node%s", w.Claim.Name,
+			rfc3339(w.Claim.Expires), unless)
+	default:
+		p.note("NodeClaim %s has expired: node-terminator deletes the node%s", w.Claim.Name, unless)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/exeunt-io/exeunt/pkg/deadline"
+	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/pod"
 )
 
@@ -23,9 +24,15 @@ type outlook struct {
 	decision pod.Decision
 }
 
+// view is what the plan says of all pods. A kubelet that came back a moment ago sends SIGTERM only then.
+func (w *World) view(p plan) pod.View {
+	return pod.View{Now: w.Now, Times: p.times, Tainted: p.tainted, Silent: w.Silent,
+		Back: termination.ReadySince(w.Node, w.Now)}
+}
+
 // outlooks decides about all pods.
 func (w *World) outlooks(p plan) []*outlook {
-	view := pod.View{Now: w.Now, Times: p.times, Tainted: p.tainted, Silent: w.Silent}
+	view := w.view(p)
 	tiers := w.tiers(view)
 	var all []*outlook
 	for i := range w.Pods {

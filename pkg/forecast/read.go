@@ -77,25 +77,47 @@ func (w *World) readAttachments(ctx context.Context, reader *cluster.Reader) {
 	})
 }
 
-// readVolumes reads the claims of the pods and their volumes.
+// readVolumes reads the claims of the pods and their volumes. It lists them: a read of each would take a node with a
+// hundred pods seconds.
 func (w *World) readVolumes(ctx context.Context, reader *cluster.Reader) {
+	bound := map[string]bool{}
+	for namespace, names := range w.claimNames() {
+		cluster.Each(ctx, reader, cluster.PersistentVolumeClaims, cluster.Selection{Namespace: namespace},
+			func(page []v1.PersistentVolumeClaim) {
+				for i := range page {
+					if volume := page[i].Spec.VolumeName; names[page[i].Name] && volume != "" {
+						w.Claims[namespace+"/"+page[i].Name], bound[volume] = page[i].DeepCopy(), true
+					}
+				}
+			})
+	}
+	if len(bound) == 0 {
+		return
+	}
+	cluster.Each(ctx, reader, cluster.PersistentVolumes, cluster.Selection{}, func(page []v1.PersistentVolume) {
+		for i := range page {
+			if bound[page[i].Name] {
+				w.Volumes[page[i].Name] = page[i].DeepCopy()
+			}
+		}
+	})
+}
+
+// claimNames returns the names of the claims of the pods, by namespace.
+func (w *World) claimNames() map[string]map[string]bool {
+	all := map[string]map[string]bool{}
 	for i := range w.Pods {
 		p := &w.Pods[i]
 		for j := range p.Spec.Volumes {
-			name := claimName(p, &p.Spec.Volumes[j])
-			if name == "" {
-				continue
-			}
-			claim, _ := cluster.Get(ctx, reader, cluster.PersistentVolumeClaims, p.Namespace, name)
-			if claim == nil || claim.Spec.VolumeName == "" {
-				continue
-			}
-			w.Claims[p.Namespace+"/"+name] = claim
-			if volume, _ := cluster.Get(ctx, reader, cluster.PersistentVolumes, "", claim.Spec.VolumeName); volume != nil {
-				w.Volumes[volume.Name] = volume
+			if name := claimName(p, &p.Spec.Volumes[j]); name != "" {
+				if all[p.Namespace] == nil {
+					all[p.Namespace] = map[string]bool{}
+				}
+				all[p.Namespace][name] = true
 			}
 		}
 	}
+	return all
 }
 
 func (w *World) readNamespaces(ctx context.Context, reader *cluster.Reader) {
@@ -132,8 +154,10 @@ func claimOf(ctx context.Context, reader *cluster.Reader, node *v1.Node) *Claim 
 			continue
 		}
 		period, _, _ := unstructured.NestedString(claims[i].Object, "spec", "terminationGracePeriod")
+		expires, _ := termination.Expires(&claims[i]) // node-terminator ignores what cannot be read
 		return &Claim{Name: claims[i].GetName(), Ours: ours, Period: period, Requested: termination.Requested(&claims[i]),
-			Annotation: claims[i].GetAnnotations()[termination.ClaimTimestampAnnotation]}
+			Annotation: claims[i].GetAnnotations()[termination.ClaimTimestampAnnotation],
+			Drifted:    termination.Drifted(&claims[i]), Expires: expires}
 	}
 	return nil
 }

@@ -40,4 +40,7 @@ type Claim struct {
 	Requested time.Time
 	// Annotation is the deadline that the claim names.
 	Annotation string
+	// Drifted: the claim has the condition. Expires is when it expires, the zero time for never.
+	Drifted bool
+	Expires time.Time
 }

@@ -12,11 +12,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/controller"
-	"github.com/exeunt-io/exeunt/pkg/deadline"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/disruption"
@@ -104,7 +102,7 @@ func (c *Controller) observeDisruption(n *v1.Node, one *claim) disruption.State 
 	now := c.Clock.Now()
 	cause, expires, err := one.cause(now)
 	if err != nil {
-		c.reporter.Report(one, controller.WarningEvent(expireAfterInvalid, "spec.expireAfter is ignored: "+err.Error()))
+		c.reporter.Report(one, controller.WarningEvent(expireAfterInvalid, "Ignored: "+err.Error()))
 	}
 	if !expires.IsZero() {
 		c.loop.EnqueueAfter(n.Name, expires.Sub(now))
@@ -127,28 +125,16 @@ func isKept(object metav1.Object) bool {
 
 // cause returns why the node of the claim is to be replaced, or when the claim expires.
 func (c *claim) cause(now time.Time) (cause disruption.Cause, expires time.Time, err error) {
-	conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "conditions") // another type is no condition
-	for _, one := range conditions {
-		fields, _ := one.(map[string]any)
-		if fields["type"] == "Drifted" && fields["status"] == string(metav1.ConditionTrue) {
-			cause = disruption.Drifted
-		}
-	}
-	text := c.text("spec", "expireAfter")
-	if text == "" {
-		return cause, time.Time{}, nil
-	}
-	age, err := deadline.ParsePeriod(text)
-	if length, limited := age.Length(); err == nil && limited {
-		expires = c.GetCreationTimestamp().Add(length)
-	}
+	expires, err = termination.Expires(c.Unstructured)
 	switch {
-	case cause != disruption.NoCause, err != nil, expires.IsZero():
-		return cause, time.Time{}, err
+	case termination.Drifted(c.Unstructured):
+		return disruption.Drifted, time.Time{}, err
+	case err != nil, expires.IsZero():
+		return disruption.NoCause, time.Time{}, err
 	case !now.Before(expires):
 		return disruption.Expired, time.Time{}, nil
 	}
-	return cause, expires, nil
+	return disruption.NoCause, expires, nil
 }
 
 // look returns what the pods of the node say, and watches them from now on.

@@ -195,11 +195,8 @@ func backSince(n *v1.Node, e evidence, now time.Time) time.Time {
 	if e.lease.Returned > 0 {
 		back = now.Add(-e.lease.Returned)
 	}
-	for _, c := range n.Status.Conditions {
-		ready := c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
-		if at := c.LastTransitionTime.Time; ready && at.After(back) && !at.After(now) { // a kubelet may write any time
-			back = at
-		}
+	if at := termination.ReadySince(n, now); at.After(back) {
+		return at
 	}
 	return back
 }

@@ -63,7 +63,7 @@ func (e *ending) expectRollbackWaits(nodes map[string]types.UID) {
 			e.T.Fatalf("the rollback released the terminating node %s", name)
 		}
 		if !strings.Contains(text, name) {
-			e.T.Errorf("the rollback does not name the terminating node %s", name)
+			e.T.Errorf("the rollback does not name the terminating node %s: %s", name, text)
 		}
 	}
 	if code == 0 {
