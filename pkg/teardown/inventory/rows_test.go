@@ -227,6 +227,32 @@ var rowsOfClaims = map[string]row{
 		items: []string{}, steps: []string{"Delete Pod pod-of-data"}, work: teardown.Ready},
 }
 
+// A volume may be there by now, with the label of a user, and its watch may be late.
+func TestVolumeThatIsUnseenIsReadFirst(t *testing.T) { // 06, 21
+	refused := failed("rpc error: code = InvalidArgument desc = no", now)
+	for name, tc := range map[string]struct {
+		objects []any
+		at      time.Time
+		unseen  []string
+	}{
+		"no answer":     {[]any{data("shop", requested)}, now.Add(2 * time.Minute), []string{"pvc-data"}},
+		"refused":       {[]any{data("shop", requested), refused}, now, []string{"pvc-data"}},
+		"unrequested":   {[]any{data("shop", pending)}, now, nil},
+		"bound":         {[]any{data("shop"), disk("shop")}, now, nil},
+		"ephemeral":     {[]any{data("shop", requested, ephemeral), refused, user("shop", "x", scratch)}, now, []string{"pvc-data"}},
+		"pod of others": {[]any{data("shop", requested), refused, user("shop", "data")}, now, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := fill(inventory.Options{}, tc.objects...)
+			i.Steps(now)
+			steps := i.Steps(tc.at)
+			if len(steps) != 1 || !slices.Equal(steps[0].Unseen, tc.unseen) {
+				t.Errorf("%+v, want one with %q", steps, tc.unseen)
+			}
+		})
+	}
+}
+
 func TestAnswerIsAwaitedForTwoMinutes(t *testing.T) { // 21
 	i := fill(inventory.Options{}, data("shop", requested))
 	if got := stepsOf(i, now); len(got) != 0 {

@@ -43,8 +43,11 @@ type Step struct {
 	// Volumes are the PersistentVolume of a claim, or those of the ephemeral claims of a pod. Each is read live, and must
 	// be judged DeleteClaim by Live, before the object is deleted.
 	Volumes []string
-	Reason  string
-	wave    int
+	// Unseen are PersistentVolumes that a provisioner may have made since, for a claim that is not bound. The object is
+	// not deleted if one is there: a user may keep it, which its watch will show.
+	Unseen []string
+	Reason string
+	wave   int
 }
 
 // The kinds in the order in which they are deleted: load balancers take longest.
@@ -94,7 +97,7 @@ func (i *Inventory) podSteps(v *view) (steps []Step) {
 			steps = append(steps, Step{
 				Action: Delete, Resource: v1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: p.namespace,
 				Name: p.name, UID: p.uid, ResourceVersion: p.version, Volumes: i.ephemeralVolumes(v, p),
-				Reason: string(d.Reason), wave: v.waves.pods[name],
+				Unseen: i.unseenOf(v, p), Reason: string(d.Reason), wave: v.waves.pods[name],
 			})
 		}
 	}
@@ -115,9 +118,28 @@ func (i *Inventory) claimSteps(v *view) (steps []Step) {
 		if d.Action == claim.Confirm {
 			step.Volumes = []string{c.volume}
 		}
+		step.Unseen = i.unseen(v, c)
 		steps = append(steps, step)
 	}
 	return steps
+}
+
+// unseen returns the volume that may be made for a claim, and that no watch shows.
+func (i *Inventory) unseen(v *view, c *request) []string {
+	name := nameOfVolume(c.uid)
+	request, pending := v.requests[c.key]
+	if !pending || request == claim.Unrequested || i.volumes[name] != nil {
+		return nil
+	}
+	return []string{name}
+}
+
+// unseenOf returns those of the ephemeral claims of a pod.
+func (i *Inventory) unseenOf(v *view, p *pod) (names []string) {
+	for _, c := range i.ephemerals(p) {
+		names = append(names, i.unseen(v, c)...)
+	}
+	return names
 }
 
 // Unmarked returns how many kept volumes have no mark yet.

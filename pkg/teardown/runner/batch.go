@@ -141,10 +141,28 @@ func (s *session) step(ctx context.Context, step inventory.Step) error {
 			return err
 		}
 	}
+	for _, name := range step.Unseen {
+		if err := s.confirmUnseen(ctx, name); err != nil {
+			return err
+		}
+	}
 	if !s.term.Leading() {
 		return errNotLeading
 	}
 	return s.delete(ctx, step)
+}
+
+// confirmUnseen reads a volume that no watch shows. If it is there, a user may have given it the label, and it would be
+// released and deleted with its claim. Once its watch shows it, it is judged.
+func (s *session) confirmUnseen(ctx context.Context, name string) error {
+	_, exists, err := answer.Get(ctx, name, s.Objects.CoreV1().PersistentVolumes().Get)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read PersistentVolume %s: %w", name, err)
+	case exists:
+		return fmt.Errorf("PersistentVolume %s is there, and its watch is late", name)
+	}
+	return nil
 }
 
 // confirmVolume reads a volume live and judges it before its claim is deleted, or the pod whose ephemeral claim it is: a
