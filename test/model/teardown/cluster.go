@@ -76,7 +76,7 @@ func (w World) owner(n int, add adder) {
 	})
 	add(true, "the owner makes a claim", func(s *State) {
 		set := &s.API.Sets[n]
-		free := set.Claim.Phase == NoClaim && !set.Claim.Again && !set.Volume.Exists && set.Call == NoCall
+		free := set.Claim.Phase == NoClaim && !set.Claim.Again && !set.Volume.Exists && set.Call == NoCall && !set.Disk
 		if n == 0 && free && s.API.Freeze != teardown.InForce {
 			set.Claim = Claim{Phase: Requested, Again: true}
 		}

@@ -25,14 +25,16 @@ const driver = "csi.example.com"
 type facts struct {
 	sets        [2]Set
 	participant bool
+	// gone are the claims that a runner saw go while a volume was requested.
+	gone [2]bool
 	// lowest: the second claim is in an infrastructure namespace.
 	lowest bool
 }
 
-func factsOf(w World, a API) facts {
-	f := facts{sets: a.Sets, participant: a.Alive.Participant, lowest: w.Lowest && !w.Flat}
+func factsOf(w World, a API, gone [2]bool) facts {
+	f := facts{sets: a.Sets, participant: a.Alive.Participant, gone: gone, lowest: w.Lowest && !w.Flat}
 	for i := range f.sets { // what no object shows
-		f.sets[i].Disk, f.sets[i].Must, f.sets[i].Call = false, false, NoCall
+		f.sets[i].Disk, f.sets[i].Must, f.sets[i].Hidden, f.sets[i].Call = false, false, false, NoCall
 	}
 	return f
 }
@@ -50,8 +52,8 @@ var (
 )
 
 // judge fills an inventory with the API objects, and asks it.
-func (w World) judge(a API) judgement {
-	f := factsOf(w, a)
+func (w World) judge(a API, gone [2]bool) judgement {
+	f := factsOf(w, a, gone)
 	judgedMu.Lock()
 	defer judgedMu.Unlock()
 	if j, known := judged[f]; known {
@@ -72,7 +74,7 @@ func (f facts) inventory() (i *inventory.Inventory, now time.Time) {
 			i.Set(object)
 		}
 		slow = slow || s.Slow
-		if s.Unknown {
+		if s.Unknown || f.gone[n] {
 			unknown = append(unknown, teardown.Item{Fate: teardown.Unknown, Object: teardown.Object{
 				Kind: "PersistentVolumeClaim", UID: string(claimUID(n, false))}})
 		}
@@ -92,8 +94,9 @@ func (w World) live(a API, n int) fate.Action {
 	if !a.Sets[n].Volume.Exists {
 		return fate.Keep
 	}
-	i, _ := factsOf(w, a).inventory()
-	return i.Live(factsOf(w, a).volume(n)).Action
+	f := factsOf(w, a, [2]bool{})
+	i, _ := f.inventory()
+	return i.Live(f.volume(n)).Action
 }
 
 func (f facts) objects(n int) (all []any) {
@@ -119,6 +122,9 @@ func (f facts) namespace(n int) string {
 
 func claimUID(n int, again bool) types.UID { return types.UID(fmt.Sprintf("claim-%d-%t", n, again)) }
 
+// nameOfVolume is what a provisioner calls the volume of a claim.
+func nameOfVolume(n int, again bool) string { return "pvc-" + string(claimUID(n, again)) }
+
 func named(namespace, kind string, n int) metav1.ObjectMeta {
 	name := fmt.Sprintf("%s-%d", kind, n)
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), ResourceVersion: "1",
@@ -128,6 +134,7 @@ func named(namespace, kind string, n int) metav1.ObjectMeta {
 func (f facts) volume(n int) *v1.PersistentVolume {
 	facts := f.sets[n].Volume
 	volume := &v1.PersistentVolume{ObjectMeta: named("", "pv", n), Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}}
+	volume.Name = nameOfVolume(n, facts.Again)
 	volume.Finalizers = []string{string(finalizer.External)}
 	volume.Annotations[storage.AnnDynamicallyProvisioned] = driver
 	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: volume.Name}
@@ -151,7 +158,7 @@ func (f facts) claim(n int) *v1.PersistentVolumeClaim {
 	claim.UID, claim.Status.Phase = claimUID(n, facts.Again), v1.ClaimPending
 	claim.Annotations[storage.AnnStorageProvisioner] = driver
 	if facts.Phase == Bound {
-		claim.Status.Phase, claim.Spec.VolumeName = v1.ClaimBound, fmt.Sprintf("pv-%d", n)
+		claim.Status.Phase, claim.Spec.VolumeName = v1.ClaimBound, nameOfVolume(n, facts.Again)
 	}
 	if facts.Deleting {
 		claim.DeletionTimestamp = &metav1.Time{Time: began}

@@ -42,8 +42,12 @@ const (
 var ruleNames = []string{"DiskLost", "Unasked", "Unpermitted", "NotStarted", "Unmarked", "KeptClaim", "Unfrozen", "NotLeader",
 	"OutOfOrder", "FalseComplete", "Hangs", "Hindered", "Hidden"}
 
-// findings returns the rules of the set.
-func (r Rules) findings(sentence string) (found []explore.Finding) {
+// findings returns the rules of the set, with the state after the step.
+func (r Rules) findings(says string, after State) (found []explore.Finding) {
+	if r == 0 {
+		return nil
+	}
+	sentence := fmt.Sprintf("%s: %+v", says, after)
 	for i, name := range ruleNames {
 		if r&(1<<i) != 0 {
 			found = append(found, explore.Finding{Rule: name, Sentence: sentence})
@@ -102,12 +106,11 @@ func (s Set) left() bool {
 	return s.Pod.Exists || !s.Volume.Label && (s.Claim.Phase != NoClaim || s.Volume.Exists)
 }
 
-// remains reports whether something to delete is there, and is not named as unknown. Nothing shows a call in time whose
-// claim a user deleted, and that takes longer than the quiet period.
+// remains reports whether something to delete is there, and is not named as unknown. Nothing shows a disk whose claim went
+// amid the call if no runner saw that, or was killed before it wrote that down.
 func (a API) remains() bool {
 	for _, s := range a.Sets {
-		hidden := s.Slow && s.Claim.Phase == NoClaim
-		if (s.Disk && !s.Must && !s.Volume.Label || s.Call != NoCall) && !s.Unknown && !hidden {
+		if (s.Disk && !s.Must && !s.Volume.Label || s.Call != NoCall) && !s.Unknown && !s.Hidden {
 			return true
 		}
 	}
@@ -118,14 +121,15 @@ func (a API) remains() bool {
 func (w World) AtRest(s State, _ bool) []explore.Finding {
 	a := s.API.Alive
 	freeze := s.API.Freeze
-	broken := Hangs.broken(a.permits() && !a.New && !s.API.mayRest()) |
+	broken := Hangs.broken(a.permits() && !a.New && !s.mayRest()) |
 		Hindered.broken(a.Exists && !a.Started && freeze != teardown.NoFreeze && s.Runners[s.Leader].On) |
 		Hidden.broken(!a.Exists && s.API.Recorded && freeze == teardown.InForce && s.API.remains())
-	return broken.findings(fmt.Sprintf("%+v", s))
+	return broken.findings("at rest", s)
 }
 
 // mayRest reports whether something keeps a permitted teardown from its end: the cluster is not ready, our finalizer was
 // stripped, or nothing shows what became of a claim.
-func (a API) mayRest() bool {
-	return a.Undefined || a.Unready || !a.Alive.Held || a.Sets[0].Unknown || a.Sets[1].Unknown
+func (s State) mayRest() bool {
+	a, gone := s.API, s.Runners[s.Leader].Gone
+	return a.Undefined || a.Unready || !a.Alive.Held || a.Sets[0].Unknown || a.Sets[1].Unknown || gone[0] || gone[1]
 }

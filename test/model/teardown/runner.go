@@ -2,6 +2,7 @@ package teardown
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/fate"
@@ -16,14 +17,26 @@ func (w World) look(s *State) {
 			*r = Runner{}
 			continue
 		}
-		r.View = r.see(s.API)
-		if w.judge(r.View).work != teardown.Quiet {
+		r.see(s.API)
+		if w.judge(r.View, r.Gone).work != teardown.Quiet {
 			r.Clean = 0
 		}
 	}
 }
 
-func (r Runner) see(a API) API {
+// see has its caches show what the API server has. A claim that goes while its volume is requested is remembered.
+func (r *Runner) see(a API) {
+	a = r.seen(a)
+	for n, set := range a.Sets {
+		before := r.View.Sets[n].Claim
+		gone := before.Phase == Requested && (set.Claim.Phase == NoClaim || set.Claim.Again != before.Again)
+		r.Gone[n] = (r.Gone[n] || gone) && !set.Volume.Exists
+	}
+	r.View = a
+}
+
+// seen is what its caches show, but for those of a late watch.
+func (r Runner) seen(a API) API {
 	switch r.Late {
 	case None:
 	case Signals:
@@ -43,7 +56,7 @@ func (r Runner) see(a API) API {
 // observe returns what the decision of a runner rests on.
 func (w World) observe(s State, n int) teardown.State {
 	r := s.Runners[n]
-	a, j := r.View.Alive, w.judge(r.View)
+	a, j := r.View.Alive, w.judge(r.View, r.Gone)
 	observed := teardown.State{
 		Alive: teardown.Absent, Deleting: a.Deleting, Held: a.Held, Protected: a.Protected, Word: a.Word,
 		Undefined: r.View.Undefined, Freeze: r.View.Freeze, Planned: r.View.Planned, Kept: j.unmarked == 0,
@@ -87,7 +100,7 @@ func (w World) run(s State, n int, add adder) {
 	case teardown.Recheck:
 		add(true, says, func(s *State) { w.recheck(s, n) })
 	case teardown.Keep, teardown.Delete:
-		for _, step := range w.judge(s.Runners[n].View).steps {
+		for _, step := range w.judge(s.Runners[n].View, s.Runners[n].Gone).steps {
 			if (step.Action == inventory.Mark) == (d.Action == teardown.Keep) {
 				w.write(s, n, d, step, add)
 			}
@@ -115,7 +128,7 @@ func (w World) recheck(s *State, n int) {
 	}
 	r := &s.Runners[n]
 	r.Clean, r.Confirmed = r.Clean+1, false
-	if j := w.judge(s.API); j.work != teardown.Quiet || j.unmarked > 0 {
+	if j := w.judge(s.API, [2]bool{}); j.work != teardown.Quiet || j.unmarked > 0 {
 		r.Clean = 0
 	}
 }
@@ -125,17 +138,18 @@ func (w World) write(s State, n int, d teardown.Decision, step inventory.Step, a
 	r := s.Runners[n]
 	sent := Write{Sent: true, Complete: d.Phase == teardown.Complete, Permitted: r.Permitted, Action: d.Action}
 	if name := step.Name; name != "" {
-		sent.Set, sent.Pod = name[len(name)-1]-'0', step.Kind == "Pod"
+		sent.Set, sent.Pod = setOf(name), step.Kind == "Pod"
 		sent.Seen.Claim, sent.Seen.Pod, sent.Seen.Volume = r.View.Sets[sent.Set].Claim, r.View.Sets[sent.Set].Pod, r.View.Sets[sent.Set].Volume
 	} else {
 		sent.Alive = r.View.Alive
 	}
-	if len(step.Volumes) > 0 && !w.Unread && w.live(s.API, int(sent.Set)) != fate.DeleteClaim {
-		return // a user has kept the volume, and the watch will show it
+	if w.refuses(s.API, int(sent.Set), step) {
+		return
 	}
 	says := fmt.Sprintf("runner %d: %v %s %s", n, d.Action, step.Kind, step.Name)
 	add(true, says, func(s *State) {
 		s.Runners[n].Confirmed, s.Runners[n].Permitted = false, false
+		s.saveGone(n, d.Action)
 		if int(s.Leader) != n {
 			s.Broken |= NotLeader
 		}
@@ -144,11 +158,33 @@ func (w World) write(s State, n int, d teardown.Decision, step inventory.Step, a
 	add(false, says+", late", func(s *State) {
 		if s.Left.LateWrites > 0 && !s.Late.Sent {
 			s.Left.LateWrites--
+			s.saveGone(n, d.Action)
 			s.Late, s.Late.Late = sent, true
 			s.Runners[n].Confirmed, s.Runners[n].Permitted = false, false
 			s.takeOver(1 - n)
 		}
 	})
+}
+
+// refuses reports whether a volume that is read live forbids the step: a user has kept it, or its watch is late.
+func (w World) refuses(a API, n int, step inventory.Step) bool {
+	kept := len(step.Volumes) > 0 && w.live(a, n) != fate.DeleteClaim
+	volume := a.Sets[n].Volume
+	unseen := len(step.Unseen) > 0 && volume.Exists && step.Unseen[0] == nameOfVolume(n, volume.Again)
+	return kept && !w.Unread || unseen && !w.Unseen
+}
+
+// setOf returns the number in the name of an object.
+func setOf(name string) uint8 { return name[strings.IndexAny(name, "01")] - '0' }
+
+// saveGone writes down which claims went without an answer, before something is deleted and into the report.
+func (s *State) saveGone(n int, action teardown.Action) {
+	if action != teardown.Delete && action != teardown.Record {
+		return
+	}
+	for i, gone := range s.Runners[n].Gone {
+		s.API.Sets[i].Unknown = s.API.Sets[i].Unknown || gone
+	}
 }
 
 // effect is what a write does if its guards hold.
@@ -193,8 +229,25 @@ func (w World) delete(set *Set, sent Write) {
 	}
 }
 
-// takeOver makes a runner the leader. Its caches are new.
+// takeOver makes a runner the leader.
 func (s *State) takeOver(n int) {
+	s.forget(int(s.Leader))
 	s.Leader = uint8(n)
+	s.begin(n)
+}
+
+// begin begins a runner. Its caches are new.
+func (s *State) begin(n int) {
+	s.forget(n)
 	s.Runners[n] = Runner{On: true, View: s.API}
+}
+
+// forget notes which claims nothing shows any more: those that the runner saw go, or had yet to see.
+func (s *State) forget(n int) {
+	r := s.Runners[n]
+	for i, gone := range r.Gone {
+		set, seen := &s.API.Sets[i], r.View.Sets[i].Claim
+		gone = gone || seen.Phase == Requested && (set.Claim.Phase == NoClaim || set.Claim.Again != seen.Again)
+		set.Hidden = set.Hidden || gone && !set.Unknown
+	}
 }

@@ -47,6 +47,9 @@ type Set struct {
 	Disk   bool
 	// Slow: the call takes longer than two minutes. Unknown: the record says that nothing shows what became of the claim.
 	Slow, Unknown bool
+	// Hidden: the runner that saw the claim go, with an answer to come, was killed before it wrote that down, or none saw
+	// it. The answer may come after the end.
+	Hidden bool
 	// Must: somebody wants the disk to live, and has said so in time.
 	Must bool
 }
@@ -103,6 +106,8 @@ type Runner struct {
 	// View is what its caches show; Late is the watch that shows nothing new.
 	View API
 	Late Kind
+	// Gone are the claims that it saw go while a volume was requested.
+	Gone [2]bool
 	// Checked: it has looked for what refuses. Clean is how often the lists in a row had nothing left.
 	Checked bool
 	Clean   uint8

@@ -95,7 +95,7 @@ func (w World) runnerFaults(s State, n int, add adder) {
 	add(false, "a runner is killed", func(s *State) {
 		if r.On && s.Left.Crashes > 0 {
 			s.Left.Crashes--
-			s.Runners[n] = Runner{On: true, View: s.API}
+			s.begin(n)
 		}
 	})
 	add(true, "a late watch catches up", func(s *State) { s.Runners[n].Late = None })

@@ -1,8 +1,6 @@
 package teardown
 
 import (
-	"fmt"
-
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/test/model/explore"
 )
@@ -16,9 +14,9 @@ type World struct {
 	Left              Left
 	// Decide replaces the real decision in tests of the model.
 	Decide func(teardown.State) teardown.Decision
-	// Defects of the runner, for tests of the model. Unread: a volume is not read live. Flat: there is one wave. Unsaved:
-	// an abort leaves the policy of what is Terminating.
-	Unread, Flat, Unsaved bool
+	// Defects of the runner, for tests of the model. Unread: a volume is not read live, Unseen: not if no watch shows it.
+	// Flat: there is one wave. Unsaved: an abort leaves the policy of what is Terminating.
+	Unread, Unseen, Flat, Unsaved bool
 }
 
 // Initial is a protected cluster.
@@ -53,7 +51,7 @@ func (w World) Steps(s State) ([]explore.Step[State], error) {
 			return
 		}
 		found := explore.Step[State]{Says: says, After: after, Free: free}
-		found.Broken = after.Broken.findings(fmt.Sprintf("%s: %+v", says, after))
+		found.Broken = after.Broken.findings(says, after)
 		found.Ends = after.Broken&^KeptClaim != 0 // behind a deleted claim the disk may be lost
 		steps = append(steps, found)
 	}
@@ -103,6 +101,9 @@ func Deep() []World {
 		})},
 		{Name: "volumes", Left: left(func(l *Left) {
 			l.Retains, l.Labels, l.SetsDelete, l.DeletesClaim, l.Stalls = 1, 1, 1, 1, 1
+		})},
+		{Name: "calls", Requested: true, Left: left(func(l *Left) {
+			l.Labels, l.SlowCalls, l.ProvisionerDies, l.DeletesClaim, l.Crashes, l.Stalls = 1, 1, 1, 1, 1, 1
 		})},
 	}
 }
