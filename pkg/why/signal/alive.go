@@ -113,8 +113,12 @@ func (o *Observation) runner(ctx context.Context, e chain.Explorer, content *uns
 
 // remedies are what a person can do about a teardown that nobody carries out.
 func (o *Observation) remedies(commands cluster.Commands) string {
-	return cluster.Comments("to go on, which deletes what the plan names", o.goOn(commands)) + "\n" +
+	all := cluster.Comments("to go on, which deletes what the plan names", o.goOn(commands)) + "\n" +
 		cluster.Comments("to end it, so that the cluster lives on", o.abort(commands))
+	if o.State.Protected { // else the removal is refused
+		all += "\n" + WayBack(commands)
+	}
+	return all
 }
 
 // left counts what the status says is left.

@@ -173,7 +173,7 @@ var explanations = map[string]struct {
 	"#56 protected again": {func(w world) world {
 		return w.torn(func(a *alive.Alive) { a.Spec.Protected = ptr.To(true) }).lead(0)
 	}, []blocker.Reason{blocker.TeardownStopped, blocker.TeardownStopped}, blocker.Stuck,
-		[]string{"the teardown is stopped: spec.protected is true", "# exeunt teardown --abort", "--show-managed-fields"}},
+		[]string{"the teardown is stopped: spec.protected is true", "# exeunt teardown --abort", "# exeunt teardown remove", "--show-managed-fields"}},
 	"#52 expired": {func(w world) world {
 		return w.torn(func(a *alive.Alive) { a.Spec.Timeout = &metav1.Duration{Duration: time.Second} }).lead(0)
 	}, []blocker.Reason{blocker.TeardownStopped, blocker.TeardownStopped}, blocker.Stuck, []string{"the permission ended at 20"}},
