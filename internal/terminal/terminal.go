@@ -28,6 +28,9 @@ func Printable(text string) string {
 // EscapeJSON escapes what is not printable in encoded JSON. Such characters are in its
 // strings only. encoding/json escapes some control characters, and no format characters.
 func EscapeJSON(text []byte) []byte {
+	if !bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		return text // documents have tens of megabytes
+	}
 	var b bytes.Buffer
 	for _, r := range string(text) {
 		switch {
