@@ -33,7 +33,8 @@ administrator made, and whatever has the label lifecycle.exeunt.io/preserve stay
 From then on the cluster takes no new volumes, load balancers and pods with claims:
 "exeunt teardown remove" is the way back.
 
-What is deleted cannot be brought back.
+What is deleted cannot be brought back. Ctrl-C stops this command, --abort the teardown: before
+the start it undoes all, later it saves the disks of claims that are not gone yet.
 
 Exit codes: 0 all that was to be deleted is gone, 1 error, 2 not finished, 3 not finished, and all
 that remains is stuck by evidence, 4 refused, nothing was written. The plan alone: 0, or 4 with
@@ -44,7 +45,9 @@ const teardownExample = `  # what would be deleted, what stays, and what would r
   # where the ID comes from
   kubectl get namespace kube-system -o jsonpath={.metadata.uid}
   # carry it out, and keep one volume
-  %[1]s teardown --confirm=ID --preserve pvc/shop/orders`
+  %[1]s teardown --confirm=ID --preserve pvc/shop/orders
+  # stop it
+  %[1]s teardown --abort`
 
 const (
 	// minTimeout and maxTimeout bound --timeout, as the kind Alive does.
@@ -64,6 +67,7 @@ type teardownFlags struct {
 	preserve  []string
 	last      []string
 	others    []string
+	abort     bool
 }
 
 // newTeardownCommand returns "exeunt teardown". program is how the user calls the command.
@@ -93,6 +97,7 @@ func newTeardownCommand(streams genericiooptions.IOStreams, program string) *cob
 		"KIND/[NAMESPACE/]NAME to keep; kinds: "+preservedKinds+"; repeatable")
 	set.StringArrayVar(&flags.last, "last", nil, "namespace that goes last, as it serves volumes of others; repeatable")
 	set.StringArrayVar(&flags.others, "other-kubeconfig", nil, "kubeconfig of a cluster whose volumes stay; repeatable")
+	set.BoolVar(&flags.abort, "abort", false, "stop a teardown, and undo what can be undone")
 	registerCompletion(command, flags.config, "json", "yaml")
 	return command
 }
@@ -147,8 +152,11 @@ func isDays(text string) bool {
 
 // validate refuses wrong values.
 func (f *teardownFlags) validate() error {
-	if f.output != "" && f.output != "json" && f.output != "yaml" {
+	switch {
+	case f.output != "" && f.output != "json" && f.output != "yaml":
 		return fmt.Errorf("--output must be json, yaml or be left out, not %q", f.output)
+	case f.abort && (f.confirmed || f.output != "" || len(f.preserve)+len(f.last)+len(f.others) > 0):
+		return errors.New("--abort stops a teardown: no other flag but those of the connection goes with it")
 	}
 	return nil
 }
@@ -166,12 +174,22 @@ func (f *teardownFlags) run(ctx context.Context) error {
 		return err
 	}
 	system, presence := cluster.Get(ctx, reader, cluster.Namespaces, "", metav1.NamespaceSystem)
-	if f.confirmed && presence == cluster.Present {
+	switch {
+	case f.abort && presence == cluster.Present:
+		return f.runAbort(ctx, config, string(system.UID))
+	case f.abort:
+		return errors.New("the ID of the cluster, the UID of namespace kube-system, could not be read: nothing was aborted")
+	case f.confirmed && presence == cluster.Present:
 		if err := f.checkID(string(system.UID), config.Host); err != nil {
 			return err
 		}
 	}
-	options := plan.Options{Reader: reader, Commands: commandsOf(f.config), Server: config.Host, Preserve: targets, Last: f.last}
+	return f.decide(ctx, config, plan.Options{Reader: reader, Commands: commandsOf(f.config), Server: config.Host,
+		Preserve: targets, Last: f.last})
+}
+
+// decide prints the plan, or carries it out.
+func (f *teardownFlags) decide(ctx context.Context, config *rest.Config, options plan.Options) (err error) {
 	if options.Others, err = f.readers(ctx); err != nil {
 		return err
 	}
@@ -180,7 +198,7 @@ func (f *teardownFlags) run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if !f.confirmed || read.Cluster.ID == "" || refuses(read) {
-		return f.printPlan(read, reader.Now())
+		return f.printPlan(read, options.Reader.Now())
 	}
 	// The address may lead to another cluster since: the ID that counts is that of the plan.
 	if err := f.checkID(read.Cluster.ID, config.Host); err != nil {
@@ -229,7 +247,8 @@ func (f *teardownFlags) print(document *teardown.Document, now time.Time) error 
 }
 
 // connect returns a reader of the cluster of the flags.
-func (f *teardownFlags) connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*cluster.Reader, *rest.Config, error) {
+func (f *teardownFlags) connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*cluster.Reader,
+	*rest.Config, error) {
 	config, err := restConfigOf(flags)
 	if err != nil {
 		return nil, nil, err

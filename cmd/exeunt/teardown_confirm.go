@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,11 +16,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/plan"
 	"github.com/exeunt-io/exeunt/pkg/teardown/runner"
-	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-// carryOut marks what a person wants to keep, and hands over to the runner.
-func (f *teardownFlags) carryOut(ctx context.Context, config *rest.Config, read *plan.Plan, options plan.Options) error {
+// agent names the command in events and managed fields.
+const agent = "exeunt-teardown"
+
+// carryOut marks what a person wants to keep, hands over to the runner, and prints the report.
+func (f *teardownFlags) carryOut(ctx context.Context, config *rest.Config, read *plan.Plan,
+	options plan.Options) error {
 	if err := plan.Mark(ctx, options.Reader, options.Preserve); err != nil {
 		return err
 	}
@@ -27,94 +31,106 @@ func (f *teardownFlags) carryOut(ctx context.Context, config *rest.Config, read 
 	if err != nil {
 		return err
 	}
-	shown := newProgress(f.streams.ErrOut)
 	recorder, stop := controller.Recorder(ctx, clients.Objects, agent)
 	defer stop()
-	work := f.newRunner(config, clients, read, options)
-	work.Recorder, work.Follow = recorder, shown.show
+	shown := newProgress(f.streams.ErrOut)
+	work := runner.New(runner.Config{
+		Clients: clients, Waits: runner.DefaultWaits(), Cluster: types.UID(read.Cluster.ID), Agent: agent, Command: true,
+		Recorder: recorder, Commands: options.Commands, Shared: read.Shared, APIServer: read.APIServer,
+		Check: clients.Checker(options), Follow: shown.show,
+	})
 	outcome, err := work.Teardown(ctx, runner.Word{Timeout: time.Duration(f.timeout), Last: f.last})
 	shown.end()
+	if ctx.Err() != nil {
+		return f.interrupted(ctx, work, read)
+	}
 	if err != nil {
 		return err
 	}
-	return f.report(ctx, config, read, options, outcome)
+	document, err := f.report(ctx, work, read)
+	if err != nil {
+		return err
+	}
+	return f.codeOf(document, outcome)
 }
 
-// agent names the command in events and managed fields.
-const agent = "exeunt-teardown"
+// report prints what became of each item.
+func (f *teardownFlags) report(ctx context.Context, work *runner.Runner, read *plan.Plan) (*teardown.Document, error) {
+	document, err := work.Report(ctx)
+	if err != nil {
+		return nil, err
+	}
+	document.Cluster = read.Cluster
+	for _, problem := range read.Problems {
+		if !problem.Refuses { // what goes although it is kept, and what is not covered
+			document.Problems = append(document.Problems, problem)
+		}
+	}
+	return document, f.print(document, work.Clock.Now())
+}
 
-// newRunner returns the runner of the command.
-func (f *teardownFlags) newRunner(config *rest.Config, clients *runner.Clients, read *plan.Plan,
-	options plan.Options) *runner.Runner {
-	return runner.New(runner.Config{
-		Clients: clients, Waits: runner.DefaultWaits(), Cluster: types.UID(read.Cluster.ID), Agent: agent,
-		Shared: read.Shared, APIServer: read.APIServer, Command: true,
-		Check: func(ctx context.Context, _ *alive.Alive) ([]teardown.Problem, error) {
-			again, err := f.reread(ctx, config, options)
-			if err != nil {
-				return nil, err
-			}
-			return again.Problems, nil
-		},
+// codeOf returns the exit code, with a sentence unless all to delete is gone.
+func (f *teardownFlags) codeOf(document *teardown.Document, outcome *runner.Outcome) error {
+	open := slices.ContainsFunc(document.Items, func(item teardown.Item) bool {
+		return item.Fate == teardown.Remains || item.Fate == teardown.Unknown
 	})
-}
-
-// reread reads the plan again.
-func (f *teardownFlags) reread(ctx context.Context, config *rest.Config, options plan.Options) (*plan.Plan, error) {
-	config = rest.CopyConfig(config)
-	if config.Timeout == 0 {
-		config.Timeout = teardownRequest
-	}
-	reader, err := cluster.NewReader(config)
-	if err != nil {
-		return nil, err
-	}
-	options.Reader = reader
-	if options.Others, err = f.readers(ctx); err != nil {
-		return nil, err
-	}
-	return plan.Read(ctx, options), nil
-}
-
-// report prints what became of each item of the plan, and returns the exit code.
-func (f *teardownFlags) report(ctx context.Context, config *rest.Config, before *plan.Plan, options plan.Options,
-	outcome *runner.Outcome) error {
-	read, err := f.reread(ctx, config, options)
-	if err != nil {
-		return err
-	}
-	document := &read.Document
-	document.Items = became(before.Items, document.Items)
-	document.Phase, document.Reason = outcome.Phase, outcome.Reason
-	document.Problems = slices.DeleteFunc(document.Problems, func(p teardown.Problem) bool { return p.Refuses })
-	document.Workers = nil
-	document.Count()
-	if err := f.print(document, options.Reader.Now()); err != nil {
-		return err
-	}
-	if outcome.Phase == teardown.Complete {
+	switch {
+	case outcome.Phase == teardown.Complete && !open && len(document.Incomplete) == 0:
 		return nil
+	case outcome.Phase == teardown.Complete:
+		return terminal.ExitError{Code: exitWaiting, Err: errors.New("the teardown is complete, but not everything is known: see " +
+			"the items that are unknown or remain, and what is incomplete, in the report")}
+	case runner.Stuck(document):
+		return terminal.ExitError{Code: exitStuck, Err: fmt.Errorf("not finished, and all that remains is stuck, as the report says "+
+			"(%s: %s). After a repair: %s", outcome.Phase, outcome.Message, f.command(f.confirm))}
 	}
-	return terminal.ExitError{Code: exitWaiting, Err: fmt.Errorf("not finished: %s, %s. The same command goes on", outcome.Phase,
-		outcome.Message)}
+	return terminal.ExitError{Code: exitWaiting, Err: fmt.Errorf("not finished (%s: %s). To go on: %s", outcome.Phase,
+		outcome.Message, f.command(f.confirm))}
 }
 
-// became returns the items of the plan, gone if they are not among the current ones.
-func became(before, current []teardown.Item) []teardown.Item {
-	left := slices.Clone(current)
-	for i := range left {
-		if left[i].Fate == teardown.Planned {
-			left[i].Fate = teardown.Remains
+// interrupted prints the report after Ctrl-C, what goes on by itself, and how to resume.
+func (f *teardownFlags) interrupted(ctx context.Context, work *runner.Runner, read *plan.Plan) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownRequest)
+	defer cancel()
+	document, err := f.report(ctx, work, read)
+	text := "interrupted. Nothing was deleted, but the teardown is permitted: alive-controller carries it out, if it is armed"
+	switch {
+	case err != nil:
+		text = fmt.Sprintf("interrupted, and the report could not be made: %v", err)
+	case document.Started != nil:
+		text = "interrupted: this command deletes nothing more. What it has deleted goes on by itself: pods end, and disks, " +
+			"snapshots and load balancers of deleted objects go. alive-controller carries on, if it is armed"
+	}
+	return terminal.ExitError{Code: exitWaiting, Err: fmt.Errorf("%s. To go on: %s. To stop all: %s", text, f.command(f.confirm),
+		commandsOf(f.config).Exeunt("", "teardown", "--abort"))}
+}
+
+// runAbort stops a teardown, and prints what came back and what did not.
+func (f *teardownFlags) runAbort(ctx context.Context, config *rest.Config, id string) error {
+	clients, err := runner.Connect(config, nil)
+	if err != nil {
+		return err
+	}
+	done, err := runner.New(runner.Config{Clients: clients, Waits: runner.DefaultWaits(), Cluster: types.UID(id), Agent: agent,
+		Commands: commandsOf(f.config), Command: true}).Abort(ctx)
+	if err != nil {
+		return fmt.Errorf("abort: %w; the same command goes on", err)
+	}
+	lines := done.Undone
+	if len(done.Left) > 0 {
+		lines = append(append(lines, "not undone:"), done.Left...)
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(f.streams.Out, terminal.Printable(line)); err != nil {
+			return err
 		}
 	}
-	for _, item := range before {
-		is := func(other teardown.Item) bool { return other.Kind == item.Kind && other.Object == item.Object }
-		if !slices.ContainsFunc(current, is) {
-			item.Fate = teardown.Gone
-			left = append(left, item)
+	for _, next := range done.Next {
+		if _, err := fmt.Fprintln(f.streams.Out, "  "+terminal.Printable(next)); err != nil {
+			return err
 		}
 	}
-	return left
+	return nil
 }
 
 // command returns this command with an ID.

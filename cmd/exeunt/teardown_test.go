@@ -199,25 +199,27 @@ func TestNamespaceAdminIsShownMissingRules(t *testing.T) {
 
 // wrongTeardowns are refused before anything is read.
 var wrongTeardowns = map[string]struct{ flag, want string }{
-	"no time":           {"--timeout=0", "--timeout=0 is refused: it must be 1m at least, such as 90m or 1h30m"},
-	"a negative time":   {"--timeout=-5m", "--timeout=-5m is refused: it must be 1m at least"},
-	"days":              {"--timeout=10d", "--timeout=10d is refused: a day is 24h, which is the most"},
-	"too long":          {"--timeout=25h", "--timeout=25h is refused: it must be 24h at most"},
-	"no unit":           {"--timeout=60", "--timeout=60 is refused: it must be a time from 1m to 24h, such as 90m"},
-	"another format":    {"-o=wide", `--output must be json, yaml or be left out, not "wide"`},
-	"an unknown kind":   {"--preserve=pod/a", `with one of the kinds pv, pvc, namespace, service, ingress, gateway, volumesnapshot, not "pod/a"`},
-	"no name":           {"--preserve=pvc/shop/", `--preserve must be KIND/[NAMESPACE/]NAME, such as pvc/shop/orders or pv/NAME, not "pvc/shop/"`},
-	"a volume in one":   {"--preserve=pv/shop/a", `not "pv/shop/a"`},
-	"a name alone":      {"--preserve=orders", `not "orders"`},
-	"no other cluster":  {"--other-kubeconfig=/does/not/exist", "--other-kubeconfig /does/not/exist: load kubeconfig"},
-	"an unknown flag":   {"--force", "there is no flag --force; exeunt teardown --help lists all"},
-	"an unknown action": {"removed", `exeunt teardown takes no arguments, not "removed"`},
+	"no time":            {"--timeout=0", "--timeout=0 is refused: it must be 1m at least, such as 90m or 1h30m"},
+	"a negative time":    {"--timeout=-5m", "--timeout=-5m is refused: it must be 1m at least"},
+	"days":               {"--timeout=10d", "--timeout=10d is refused: a day is 24h, which is the most"},
+	"too long":           {"--timeout=25h", "--timeout=25h is refused: it must be 24h at most"},
+	"no unit":            {"--timeout=60", "--timeout=60 is refused: it must be a time from 1m to 24h, such as 90m"},
+	"abort and confirm":  {"--abort --confirm=f81d4fae", "--abort stops a teardown: no other flag"},
+	"abort and preserve": {"--abort --preserve=pv/a", "--abort stops a teardown: no other flag"},
+	"another format":     {"-o=wide", `--output must be json, yaml or be left out, not "wide"`},
+	"an unknown kind":    {"--preserve=pod/a", `with one of the kinds pv, pvc, namespace, service, ingress, gateway, volumesnapshot, not "pod/a"`},
+	"no name":            {"--preserve=pvc/shop/", `--preserve must be KIND/[NAMESPACE/]NAME, such as pvc/shop/orders or pv/NAME, not "pvc/shop/"`},
+	"a volume in one":    {"--preserve=pv/shop/a", `not "pv/shop/a"`},
+	"a name alone":       {"--preserve=orders", `not "orders"`},
+	"no other cluster":   {"--other-kubeconfig=/does/not/exist", "--other-kubeconfig /does/not/exist: load kubeconfig"},
+	"an unknown flag":    {"--force", "there is no flag --force; exeunt teardown --help lists all"},
+	"an unknown action":  {"removed", `exeunt teardown takes no arguments, not "removed"`},
 }
 
 func TestWrongTeardownIsRefusedInASentence(t *testing.T) {
 	for name, tc := range wrongTeardowns {
 		t.Run(name, func(t *testing.T) {
-			out, err, code := newDoomed(t).teardown(t, tc.flag)
+			out, err, code := newDoomed(t).teardown(t, strings.Fields(tc.flag)...)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || out != "" || code != 1 {
 				t.Errorf("error = %v, exit code %d, output %q; want %s in one line", err, code, out, tc.want)
 			}

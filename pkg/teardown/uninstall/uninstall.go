@@ -80,6 +80,9 @@ func (r *Remover) Run(ctx context.Context) error {
 	if err := r.remove(ctx, definitions, alive.CRD, ""); err != nil {
 		return err
 	}
+	if err := r.awaitGone(ctx); err != nil {
+		return err
+	}
 	for _, name := range names {
 		if err := r.remove(ctx, policies, name, ""); err != nil {
 			return err
@@ -149,6 +152,18 @@ func (r *Remover) removeAlive(ctx context.Context, object *unstructured.Unstruct
 	_, err = r.Reader.Dynamic().Resource(alive.Resource).Patch(ctx, alive.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("remove the finalizer of Alive: %w", err)
+	}
+	return nil
+}
+
+// awaitGone waits until the CRD is gone: what is installed before would go with it.
+func (r *Remover) awaitGone(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, again, settling, true, func(ctx context.Context) (bool, error) {
+		_, exists, err := answer.Get(ctx, alive.CRD, r.get(definitions))
+		return !exists, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait until CustomResourceDefinition %s is gone: %w", alive.CRD, err)
 	}
 	return nil
 }

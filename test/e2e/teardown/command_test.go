@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,6 +129,39 @@ func TestCommandTearsDownAndIsUndone(t *testing.T) {
 	}
 	r.CreateClaim("new", harness.DeleteClass)
 	r.AwaitBound("new")
+}
+
+// A pod on a dead node keeps its claim: the command is interrupted, and the abort saves the disk.
+func TestInterruptedCommandIsAborted(t *testing.T) {
+	r := newRig(t, harness.Setup{Teardown: true}) // upstream's pod garbage collector ends pods of missing nodes
+	r.CreateClaim("data", harness.DeleteClass)
+	volume := r.AwaitBound("data")
+	r.createUserOn(harness.DeadNode, "a", "data")
+	path, err := harness.Binaries().Path("exeunt")
+	r.Must(err, "find exeunt")
+	process := exec.CommandContext(r.Ctx, path, "teardown", "--kubeconfig="+r.Plane.AdminKubeconfig, "--confirm="+r.id())
+	var out, errs bytes.Buffer
+	process.Stdout, process.Stderr = &out, &errs
+	r.Must(process.Start(), "start the command")
+	harness.Await(r.Session, &v1.PersistentVolumeClaim{}, harness.ObjectName{Resource: "persistentvolumeclaims",
+		Namespace: r.Namespace, Name: "data"}, "is deleted", func(c *v1.PersistentVolumeClaim, exists bool) bool {
+		return exists && c.DeletionTimestamp != nil
+	})
+	r.Must(process.Process.Signal(os.Interrupt), "interrupt the command")
+	_ = process.Wait()
+	said := strings.Join(strings.Fields(errs.String()), " ")
+	if code := process.ProcessState.ExitCode(); code != 2 || !strings.Contains(said, "this command deletes nothing more") ||
+		!strings.Contains(said, "exeunt teardown --confirm="+r.id()) || !strings.Contains(out.String(), "remains") {
+		t.Errorf("exit code %d:\n%s\n%s", code, out.String(), errs.String())
+	}
+	done := r.admin(0, "--abort")
+	if !strings.Contains(done.output, volume.Name+" of claim "+r.Namespace+"/data keeps its disk") || !r.isFrozen() {
+		t.Errorf("frozen: %t, abort:\n%s", r.isFrozen(), done.output)
+	}
+	r.admin(0, "remove")
+	if r.isFrozen() || !r.IsStored(harness.Handle(volume)) {
+		t.Errorf("frozen: %t, disk stored: %t", r.isFrozen(), r.IsStored(harness.Handle(volume)))
+	}
 }
 
 // What is refused changes no object.
