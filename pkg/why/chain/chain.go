@@ -1,5 +1,5 @@
 // Package chain is the seam of "exeunt why": what the chains of single kinds (packages
-// storage, nodes, api) get from the explorer in package why, and what they return.
+// storage, nodes, api, signal) get from the explorer in package why, and what they return.
 package chain
 
 import (
