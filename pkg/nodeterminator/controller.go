@@ -76,7 +76,7 @@ type Controller struct {
 	disruptions *disruptions
 
 	// slots are taken by writes of nodes that are not being terminated.
-	slots chan struct{}
+	slots *slots
 
 	mu sync.Mutex
 	// ctx is that of the watches and calls of terminations. Run sets it.
@@ -90,7 +90,7 @@ type Controller struct {
 func New(config Config) *Controller {
 	c := &Controller{Config: config, caches: config.Caches, reporter: controller.NewReporter(config.Recorder),
 		terminations: map[string]*nodeTermination{}, probes: map[string]*probe{}, ctx: context.Background(),
-		slots: make(chan struct{}, liveWrites), disruptions: newDisruptions()}
+		slots: newSlots(liveWrites), disruptions: newDisruptions()}
 	c.metrics = newMetrics(c)
 	c.reports = newReports(config.Client, config.Namespace, func(report termination.Report) bool {
 		n := c.caches.node(report.Node)
@@ -172,10 +172,15 @@ func (c *Controller) enqueueSharers(old, now *v1.Node) {
 
 // Reconcile observes one node, decides, and executes one action. After a write the node is enqueued again.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
+	defer func() {
+		if next := c.slots.next(); next != "" {
+			c.loop.Enqueue(next)
+		}
+	}()
 	n := c.latest(name)
 	t := c.follow(n, name)
 	if err := c.reconcileClaim(ctx, name, n, t); err != nil {
-		return c.later(name, err)
+		return later(err)
 	}
 	if n == nil || t != nil && t.released { // finalizers of others may keep the Node
 		return nil
@@ -190,7 +195,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	if wrote && err == nil {
 		c.loop.Enqueue(name)
 	}
-	return c.later(name, c.refused(n, t, decision, err))
+	return later(c.refused(n, t, decision, err))
 }
 
 // reconcileClaim writes to the claim of the node. A node that is being terminated does not wait for its claim.
@@ -203,31 +208,15 @@ func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node
 		c.background(t, &t.claimBusy, write)
 		return nil
 	}
-	return c.inSlot(func() error { return write(ctx) })
+	return c.slots.run(name, func() error { return write(ctx) })
 }
 
 // errNoSlot: as many writes of nodes that are not being terminated are on their way as may be.
 var errNoSlot = errors.New("too many writes are on their way")
 
-// slotPause is the time after which a node without a slot is reconciled again.
-const slotPause = 100 * time.Millisecond
-
-// inSlot runs a write of a node that is not being terminated. A webhook that delays many of them must not take the
-// workers of nodes that are.
-func (c *Controller) inSlot(write func() error) error {
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-		return write()
-	default:
-		return errNoSlot
-	}
-}
-
-// later returns the error, but for that of a node without a slot.
-func (c *Controller) later(name string, err error) error {
+// later returns the error, but for that of a node without a slot: it is reconciled again once a slot is free.
+func later(err error) error {
 	if errors.Is(err, errNoSlot) {
-		c.loop.EnqueueAfter(name, slotPause)
 		return nil
 	}
 	return err

@@ -3,16 +3,21 @@ package nodeterminator
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/servertime"
 	"github.com/exeunt-io/exeunt/pkg/deadline"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/instances"
@@ -81,21 +86,77 @@ func TestLabelCutsNoClaimThatIsNotKnownYet(t *testing.T) {
 
 func TestSlowWebhookTakesFewWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &Controller{slots: make(chan struct{}, liveWrites)}
+		s := newSlots(liveWrites)
 		answered := make(chan struct{})
-		for range 10 * liveWrites {
-			go func() { _ = c.inSlot(func() error { <-answered; return nil }) }()
+		for i := range 10 * liveWrites {
+			go func() { _ = s.run(fmt.Sprint(i), func() error { <-answered; return nil }) }()
 		}
 		synctest.Wait()
-		if err := c.inSlot(func() error { return nil }); !errors.Is(err, errNoSlot) {
+		if err := s.run("n", func() error { return nil }); !errors.Is(err, errNoSlot) || s.next() != "" {
 			t.Errorf("another write: %v", err)
 		}
 		close(answered)
 		synctest.Wait()
-		if err := c.inSlot(func() error { return nil }); err != nil {
+		if err := s.run("n", func() error { return nil }); err != nil {
 			t.Errorf("a write after the answers: %v", err)
 		}
+		woken := map[string]bool{}
+		for node := s.next(); node != ""; node = s.next() {
+			woken[node] = true
+		}
+		if len(woken) != 9*liveWrites+1 || !woken["n"] {
+			t.Errorf("%d nodes are reconciled again", len(woken))
+		}
 	})
+}
+
+// A webhook takes a minute for each patch, and more nodes than slots want one. Who waits is not reconciled meanwhile.
+func TestNodesWithoutSlotAreNotPolled(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var patched atomic.Int64
+		w.Client = countedNodes{slowNodes{w.client, time.Minute}, &patched}
+		var reconciled atomic.Int64
+		w.loop = controller.NewLoop("node", backoff, func(ctx context.Context, name string) error {
+			reconciled.Add(1)
+			return w.Reconcile(ctx, name)
+		})
+		go w.loop.Run(w.ctx, 50)
+		for i := range 2 * liveWrites {
+			n := labeledNode()
+			n.Name = fmt.Sprintf("n%d", i)
+			n.UID, n.Spec.ProviderID = types.UID(n.Name), "mock://"+n.Name
+			w.cached(n)
+			w.Notify(n.Name)
+		}
+		<-time.After(29 * time.Second)
+		if got := reconciled.Load(); got != 2*liveWrites {
+			w.t.Errorf("%d nodes were reconciled %d times", 2*liveWrites, got)
+		}
+		<-time.After(32 * time.Second)
+		if got := patched.Load(); got < 2*liveWrites {
+			w.t.Errorf("%d patches after the first ones ended, want one of each node", got)
+		}
+	})
+}
+
+// countedNodes counts the patches of Nodes.
+type countedNodes struct {
+	slowNodes
+	patched *atomic.Int64
+}
+
+func (c countedNodes) CoreV1() corev1.CoreV1Interface {
+	return countedCore{c.slowNodes.CoreV1(), c.patched}
+}
+
+type countedCore struct {
+	corev1.CoreV1Interface
+	patched *atomic.Int64
+}
+
+func (c countedCore) Nodes() corev1.NodeInterface {
+	c.patched.Add(1)
+	return c.CoreV1Interface.Nodes()
 }
 
 func TestHangingFirstActionEatsNoDrain(t *testing.T) {
