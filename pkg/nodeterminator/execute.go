@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -119,7 +120,7 @@ func (c *Controller) patch(ctx context.Context, n *v1.Node, t *nodeTermination, 
 		return fmt.Errorf("encode patch of node %s: %w", n.Name, err)
 	}
 	if t == nil {
-		return c.inSlot(func() error { return c.send(ctx, n, t, body) })
+		return c.slots.run(n.Name, func() error { return c.send(ctx, n, t, body) })
 	}
 	return c.send(ctx, n, t, body)
 }
@@ -267,8 +268,12 @@ func (c *Controller) deleteInstance(ctx context.Context, n *v1.Node, t *nodeTerm
 		}
 	}
 	if err := c.noneAttached(ctx, live); err != nil {
+		if errors.Is(err, errAttached) {
+			c.tellAttached(n, t, err)
+		}
 		return err
 	}
+	t.attachedSince = time.Time{}
 	t.machine.Delete()
 	return nil
 }
@@ -277,13 +282,28 @@ func (c *Controller) deleteInstance(ctx context.Context, n *v1.Node, t *nodeTerm
 // machine the disks that are attached to it: those would be lost.
 func (c *Controller) noneAttached(ctx context.Context, live *v1.Node) error {
 	if attached := live.Status.VolumesAttached; len(attached) > 0 {
-		return fmt.Errorf("%w: the volume %s is attached to it", errNotAsObserved, attached[0].Name)
+		return fmt.Errorf("%w: status.volumesAttached of the Node names %s", errAttached, attached[0].Name)
 	}
 	nodes, err := c.attached.read(ctx, c.Client)
 	if err == nil && nodes.Has(live.Name) {
-		err = fmt.Errorf("%w: a volume is attached to it", errNotAsObserved)
+		err = fmt.Errorf("%w: a VolumeAttachment names the node", errAttached)
 	}
 	return err
+}
+
+// errAttached: the caches show no attachment, and a live read shows one.
+var errAttached = fmt.Errorf("%w: a volume is attached to it", errNotAsObserved)
+
+// tellAttached tells, if it lasts, why the machine is not deleted. The caches may be a moment old after each detachment.
+func (c *Controller) tellAttached(n *v1.Node, t *nodeTermination, err error) {
+	now := c.Clock.Now()
+	if t.attachedSince.IsZero() {
+		t.attachedSince = now
+	}
+	if now.Sub(t.attachedSince) >= patience {
+		c.reporter.ReportFailure(n, controller.WarningEvent(string(node.DisksAttached), "The machine is not deleted: "+
+			strings.TrimPrefix(err.Error(), errNotAsObserved.Error()+": ")))
+	}
 }
 
 // markOutOfService has the volumes of a machine that is off detached.

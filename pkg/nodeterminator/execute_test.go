@@ -147,6 +147,28 @@ func TestMachineWithAttachedVolumeIsNotDeleted(t *testing.T) {
 	}
 }
 
+// Caches may be a moment old after each detachment. If it lasts, the user is told why the machine stays.
+func TestRefusedDeleteIsTold(t *testing.T) {
+	reported := proven()
+	reported.Status.VolumesAttached = []v1.AttachedVolume{{Name: "kubernetes.io/csi/disk"}}
+	inWorld(t, func(w *world) {
+		told := make(chan string, 10)
+		w.reporter = controller.NewReporter(recorder(told))
+		one := w.begun(reported)
+		for range 11 {
+			if err := w.deleteInstance(w.t.Context(), reported, one); !errors.Is(err, controller.ErrStaleCache) || len(told) > 0 {
+				w.t.Errorf("%v, %d events", err, len(told))
+			}
+			<-time.After(patience / 11)
+		}
+		<-time.After(time.Second)
+		if err := w.deleteInstance(w.t.Context(), reported, one); err == nil {
+			w.t.Error("the machine is deleted")
+		}
+		expectTold(w.t, told, "DisksAttached", "The machine is not deleted", "kubernetes.io/csi/disk")
+	}, reported)
+}
+
 // 300 nodes that end at once do not list all attachments 300 times, and no answer is older than its question.
 func TestListsOfAttachmentsAreShared(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -43,6 +43,8 @@ type nodeTermination struct {
 	released bool
 	// counted are the pods whose cut is in the metrics, of this process or of an earlier one.
 	counted map[string]bool
+	// attachedSince is since when Delete is refused, because live reads show a volume that is attached.
+	attachedSince time.Time
 	// stopped: Stop was called once.
 	stopped bool
 	report  termination.Report
