@@ -227,7 +227,7 @@ func (c *Controller) refused(n *v1.Node, t *nodeTermination, d node.Decision, er
 	err = c.reporter.ReportRefusal(n, "The step "+d.Action.String(), err)
 	if t != nil && t.report.UID != "" && controller.IsRefusal(err) {
 		t.note(d, err)
-		c.reports.offer(t.report)
+		c.offer(t)
 	}
 	return err
 }

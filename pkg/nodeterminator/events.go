@@ -47,11 +47,11 @@ func (c *Controller) report(n *v1.Node, t *nodeTermination, o *observation, d no
 	if err := o.evidence.failure(); err != nil {
 		c.reporter.ReportFailure(n, controller.WarningEvent(providerFailed, "The provider fails: "+err.Error()))
 	}
-	if t != nil && t.earlier == nil && d.Reason != node.NotServed && d.Reason != node.OwnedByOthers && d.Reason != node.ClaimsUnreadable {
+	if t != nil && (t.earlier == nil || t.late) && d.Reason != node.NotServed && d.Reason != node.OwnedByOthers && d.Reason != node.ClaimsUnreadable {
 		t.update(n, o, d)
 		c.metrics.count(t, o)
 		t.summarize()
-		c.reports.offer(t.report)
+		c.offer(t)
 	}
 }
 

@@ -361,9 +361,7 @@ func (c *Controller) release(ctx context.Context, n *v1.Node, t *nodeTermination
 	if t != nil {
 		t.released, t.report.Phase = true, termination.PhaseEnded
 		t.stop() // finalizers of others may keep the Node
-		if t.report.UID != "" {
-			c.reports.offer(t.report)
-		}
+		c.offer(t)
 	}
 	return nil
 }

@@ -247,3 +247,48 @@ func TestStopWaitsForNoReport(t *testing.T) {
 		}
 	}, leaseAt("a", at))
 }
+
+// ConfigMaps cannot be read for a while after a change of leaders. Pods wait for two seconds, the counts for as long as it
+// takes: no report is written over them.
+func TestCountsOfEarlierLeaderMayComeLate(t *testing.T) {
+	at := time.Now().Add(-time.Hour)
+	inWorld(t, func(w *world) {
+		at := time.Now().Add(-time.Minute)
+		n := withFirstAction(deletedNode("a", "1h", at), at)
+		report := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "exeunt-system", Name: "node-termination-" + string(n.UID),
+			CreationTimestamp: metav1.Now()},
+			Data: map[string]string{termination.ReportKey: `{"uid":"uid-a","counts":{"evicted":3}}`}}
+		if err := errors.Join(w.client.Tracker().Add(n), w.client.Tracker().Add(report)); err != nil {
+			w.t.Fatal(err)
+		}
+		away, written := true, 0
+		for _, verb := range []string{"create", "patch"} {
+			w.before(verb, "configmaps", func(clienttesting.Action) { written++ })
+		}
+		w.client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return away, nil, errors.New("no leader")
+		})
+		w.cached(n)
+		reconciledAfter := func(wait time.Duration) {
+			<-time.After(wait)
+			if err := w.Reconcile(w.t.Context(), "a"); err != nil {
+				w.t.Error(err)
+			}
+		}
+		reconciledAfter(0)
+		reconciledAfter(readTimeout)
+		if len(w.pods.seen()) == 0 {
+			w.t.Error("pods wait for the report")
+		}
+		reconciledAfter(time.Minute)
+		if written > 0 || w.pods.earlier.Counts.Evicted != 0 {
+			w.t.Errorf("%d writes over what was not read; restored %+v", written, w.pods.earlier)
+		}
+		away = false
+		reconciledAfter(time.Minute)
+		<-time.After(time.Second)
+		if w.pods.earlier.Counts.Evicted != 3 || written == 0 {
+			w.t.Errorf("restored %+v, %d writes", w.pods.earlier, written)
+		}
+	}, leaseAt("a", at))
+}

@@ -30,9 +30,9 @@ const (
 	reportAge = 72 * time.Hour
 	// reportTimeout is how long a request may take.
 	reportTimeout = 10 * time.Second
-	// readTimeout is how long the read of an earlier report may take.
+	// readTimeout is how long a node waits for the report of an earlier leader, and how long one read may take.
 	readTimeout = 2 * time.Second
-	// readRetry is the time between two attempts.
+	// readRetry is the time until the second attempt.
 	readRetry = 200 * time.Millisecond
 	// lastReport is how long a stop waits for reports.
 	lastReport = time.Second
@@ -99,20 +99,20 @@ func (r *reports) start(ctx context.Context) (stop func()) {
 
 func reportName(uid types.UID) string { return "node-termination-" + string(uid) }
 
-// read returns the report of the node, nil if there is none.
+// read returns the report of the node, nil if there is none. It tries until the context ends: a store that is away at a
+// change of leaders must not lose all counts.
 func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout) // the node waits for it
-	defer cancel()
-	stored, err := r.client.Get(ctx, reportName(uid), metav1.GetOptions{})
-	for ; err != nil; stored, err = r.client.Get(ctx, reportName(uid), metav1.GetOptions{}) {
+	stored, err := r.get(ctx, reportName(uid))
+	for pause := readRetry; err != nil; pause = min(2*pause, reportPause) {
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			return nil, err
 		}
-		select { // one answer that was lost must not lose all counts
+		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(readRetry):
+		case <-time.After(pause):
 		}
+		stored, err = r.get(ctx, reportName(uid))
 	}
 	r.keep(stored.Name, stored.CreationTimestamp.Time)
 	report := &termination.Report{}
@@ -120,6 +120,12 @@ func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report,
 		return nil, fmt.Errorf("read report %s: %w", stored.Name, err)
 	}
 	return report, nil
+}
+
+func (r *reports) get(ctx context.Context, name string) (*v1.ConfigMap, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return r.client.Get(ctx, name, metav1.GetOptions{})
 }
 
 // offer writes the report if its phase, its reason or a count has changed, at most once in 5 s.

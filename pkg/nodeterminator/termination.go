@@ -48,8 +48,11 @@ type nodeTermination struct {
 	// stopped: Stop was called once.
 	stopped bool
 	report  termination.Report
-	// earlier gets the report of an earlier leader, and is nil afterwards. Stop does not wait for it.
+	// earlier gets the report of an earlier leader, and is nil afterwards: until then no report is written over it. Stop does
+	// not wait for it, and pods not after awaited. late: they did not.
 	earlier chan *termination.Report
+	awaited time.Time
+	late    bool
 
 	mu sync.Mutex
 	// written is the answer to the last own write.
@@ -88,10 +91,11 @@ func (c *Controller) begin(n *v1.Node) *nodeTermination {
 	t.ctx = ctx
 	c.followMachine(n, t)
 	if began := c.firstAction(n); !began.IsZero() { // an earlier leader began: its report has what it counted
-		t.began, t.earlier = began, make(chan *termination.Report, 1)
+		t.began, t.earlier, t.awaited = began, make(chan *termination.Report, 1), time.Now().Add(readTimeout)
+		c.loop.EnqueueAfter(n.Name, readTimeout)
 		go func() {
 			report, err := c.reports.read(ctx, n.UID)
-			if err != nil { // what was counted is lost
+			if err != nil { // there is none
 				report = nil
 			}
 			t.earlier <- report
@@ -104,7 +108,7 @@ func (c *Controller) begin(n *v1.Node) *nodeTermination {
 	return t
 }
 
-// restored takes over what an earlier leader counted. It returns false until that was read.
+// restored takes over what an earlier leader counted. It returns false until that was read, for two seconds.
 func (t *nodeTermination) restored() bool {
 	select {
 	case report := <-t.earlier:
@@ -118,7 +122,21 @@ func (t *nodeTermination) restored() bool {
 		}
 	default:
 	}
-	return t.earlier == nil
+	if t.earlier == nil {
+		return true
+	}
+	if !t.late && !time.Now().Before(t.awaited) {
+		t.late = true
+		t.pods.Restore(termination.Report{}) // what an earlier leader did shows in the pods
+	}
+	return t.late
+}
+
+// offer writes the report of the termination, unless that of an earlier leader is not read yet.
+func (c *Controller) offer(t *nodeTermination) {
+	if t.report.UID != "" && t.earlier == nil {
+		c.reports.offer(t.report)
+	}
 }
 
 // followMachine begins to ask about the machine of the node, and anew if the Node got its providerID meanwhile.

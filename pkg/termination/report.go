@@ -63,6 +63,15 @@ type Counts struct {
 	Left int `json:"left"`
 }
 
+// Plus returns the sum of both.
+func (c Counts) Plus(d Counts) Counts {
+	return Counts{
+		Evicted: c.Evicted + d.Evicted, Deleted: c.Deleted + d.Deleted, CutShort: c.CutShort + d.CutShort,
+		Removed: c.Removed + d.Removed, Others: c.Others + d.Others, Finished: c.Finished + d.Finished,
+		WithNode: c.WithNode + d.WithNode, Unknown: c.Unknown + d.Unknown, Left: c.Left + d.Left,
+	}
+}
+
 // CutShort is a pod that got less than its grace period, or was deleted against a budget or do-not-disrupt.
 type CutShort struct {
 	Pod   string `json:"pod"`

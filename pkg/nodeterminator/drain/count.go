@@ -94,22 +94,23 @@ func (n *Node) begin() {
 		return
 	}
 	n.counted = true
-	present := map[types.UID]bool{}
-	for id := range n.pods {
-		present[id] = true
-	}
 	for _, left := range n.early {
-		present[left.record.pod.UID] = true
 		if !n.served(left.at).Before(n.view.Begun) {
 			n.ended(left.record)
 		}
 	}
+	n.early = nil
+	n.countOld()
+}
+
+// countOld counts the pods that an earlier leader left and that this process has never seen.
+func (n *Node) countOld() {
 	for _, left := range n.old {
-		if !present[types.UID(left.UID)] {
+		if !n.seen[types.UID(left.UID)] {
 			n.counts.Unknown++
 		}
 	}
-	n.early, n.old = nil, nil
+	n.old = nil
 }
 
 // settle notes a request whose answer was lost and whose effect shows, and counts a pod that is gone. While a request
@@ -179,13 +180,14 @@ func (n *Node) creditOf(r *tracked) credit {
 	return found
 }
 
-// Restore counts what the report of an earlier leader says. It is called before the first Reconcile, once.
+// Restore counts what the report of an earlier leader says, beside what was counted since. Before the first Reconcile it is
+// called at least with an empty report.
 func (n *Node) Restore(report termination.Report) {
 	d := n.drainer
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n.restored = true
-	n.counts = report.Counts
+	earlier := report.Counts
 	finished := 0
 	for _, left := range report.Left {
 		if left.Reason == string(pod.ContainersFinished) {
@@ -194,12 +196,27 @@ func (n *Node) Restore(report termination.Report) {
 	}
 	// Pods that are still there are counted again, by what they are now. The reason WouldReturn does not say whether a
 	// pod goes with the node, the numbers do.
-	n.counts.WithNode -= len(report.Left) - finished - report.Counts.Left
-	n.counts.Finished -= finished
-	n.counts.Left = 0
-	n.old = report.Left
-	for _, entry := range report.CutShort {
-		n.cut[types.UID(entry.UID)] = len(n.cutShort)
-		n.cutShort = append(n.cutShort, entry)
+	earlier.WithNode -= len(report.Left) - finished - earlier.Left
+	earlier.Finished -= finished
+	earlier.Left = 0
+	n.counts = n.counts.Plus(earlier)
+	n.old = append(n.old, report.Left...)
+	if n.counted {
+		n.countOld()
 	}
+	for _, entry := range report.CutShort {
+		n.restoreCut(entry)
+	}
+}
+
+// restoreCut takes over an entry of an earlier leader. A pod that this process has cut, too, keeps the earlier reason.
+func (n *Node) restoreCut(entry termination.CutShort) {
+	at, listed := n.cut[types.UID(entry.UID)]
+	if !listed {
+		n.addCut(entry)
+		return
+	}
+	own := n.cutShort[at]
+	n.cutShort[at] = entry
+	n.addCut(own)
 }

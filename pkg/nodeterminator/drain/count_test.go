@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -194,25 +195,42 @@ func TestNewLeaderGoesOnCounting(t *testing.T) {
 			left("waits", pod.DoNotDisrupt)},
 		CutShort: []termination.CutShort{{Pod: "default/old", UID: "uid-of-old", Missing: 5}},
 	}
-	inWorld(t, 1000, func(w *world) {
-		w.expectCounts(termination.Counts{Evicted: 3, Deleted: 1, CutShort: 1, Finished: 2, WithNode: 1, Left: 4, Unknown: 1})
-		w.end("evicted")
-		w.end("deleted")
-		w.end("others")
-		w.expectCounts(termination.Counts{Evicted: 4, Deleted: 1, CutShort: 2, Finished: 2, WithNode: 1, Left: 1,
-			Unknown: 1, Others: 1})
-		if cut := w.result().CutShort; len(cut) != 2 || cut[1].UID != "uid-of-deleted" || cut[1].Missing != 20 {
-			t.Errorf("cut short: %+v", cut)
-		}
-	}, func(w *world) {
+	pods := func(w *world) {
 		w.pod("static", 30, mirror)
 		w.pod("done", 30, finished)
 		w.pod("waits", 30, protected)
 		w.pod("evicted", 30, terminating(byEvictionAPI, 30))
 		w.pod("deleted", 30, terminating(disruptionReason, 10))
 		w.pod("others", 30, terminating("DeletionByTaintManager", 30))
-		w.restore = &report
-	})
+	}
+	expectEnd := func(w *world) {
+		w.expectCounts(termination.Counts{Evicted: 4, Deleted: 1, CutShort: 2, Finished: 2, WithNode: 1, Left: 1,
+			Unknown: 1, Others: 1})
+		cut := w.result().CutShort
+		at := slices.IndexFunc(cut, func(one termination.CutShort) bool { return one.UID == "uid-of-deleted" })
+		if len(cut) != 2 || at < 0 || cut[at].Missing != 20 {
+			t.Errorf("cut short: %+v", cut)
+		}
+	}
+	end := func(w *world) {
+		w.end("evicted")
+		w.end("deleted")
+		w.end("others")
+	}
+	inWorld(t, 1000, func(w *world) {
+		w.expectCounts(termination.Counts{Evicted: 3, Deleted: 1, CutShort: 1, Finished: 2, WithNode: 1, Left: 4, Unknown: 1})
+		end(w)
+		expectEnd(w)
+	}, pods, func(w *world) { w.restore = &report })
+	// The report could not be read for a while.
+	inWorld(t, 1000, func(w *world) {
+		w.expectCounts(termination.Counts{Finished: 1, WithNode: 1, Left: 4})
+		end(w)
+		w.expectCounts(termination.Counts{Evicted: 1, CutShort: 1, Others: 1, Finished: 1, WithNode: 1, Left: 1})
+		w.node.Restore(report)
+		w.setView(func(*View) {})
+		expectEnd(w)
+	}, pods, func(w *world) { w.restore = &termination.Report{} })
 }
 
 // A pod that would return is left, and goes with the node only if it is a DaemonSet's.

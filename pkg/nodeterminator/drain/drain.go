@@ -157,7 +157,8 @@ func (d *Drainer) Node(name string, uid types.UID) *Node {
 		d.forget(n)
 	}
 	ctx, stop := context.WithCancel(d.ctx)
-	n := &Node{drainer: d, name: name, uid: uid, stop: stop, pods: map[types.UID]*tracked{}, cut: map[types.UID]int{}}
+	n := &Node{drainer: d, name: name, uid: uid, stop: stop, pods: map[types.UID]*tracked{}, cut: map[types.UID]int{},
+		seen: map[types.UID]bool{}}
 	d.nodes[name] = n
 	if !d.closed {
 		d.running.Go(func() { n.watch(ctx) })

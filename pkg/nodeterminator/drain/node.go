@@ -39,9 +39,10 @@ type Node struct {
 	cutShort []termination.CutShort
 	// cut has the place of each pod in cutShort.
 	cut map[types.UID]int
-	// restored: an earlier leader worked on the node. old are the pods that it left.
+	// restored: an earlier leader worked on the node. old are the pods that it left, seen are all that this process saw.
 	restored bool
 	old      []termination.Left
+	seen     map[types.UID]bool
 }
 
 // errForgotten: the caller holds a node that was forgotten.

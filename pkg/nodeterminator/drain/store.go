@@ -105,6 +105,7 @@ func (n *Node) see(p *v1.Pod) {
 	d := n.drainer
 	p = trimmed(p)
 	r := n.pods[p.UID]
+	n.seen[p.UID] = true
 	if r == nil {
 		r = &tracked{node: n, pod: p, matched: -1}
 		n.pods[p.UID], d.records[p.UID] = r, r
