@@ -25,6 +25,7 @@ func (w World) cluster(s State, add adder) {
 		}
 	})
 	add(true, "the participant cleans up", func(s *State) { s.participate() })
+	w.services(add)
 	for n := range s.API.Sets {
 		w.owner(n, add)
 		w.provisioner(n, add)

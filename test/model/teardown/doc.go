@@ -7,6 +7,7 @@
 //	API objects for the inventory              objects.go
 //	what a runner sees and does                runner.go
 //	owners, kubelet, provisioner, participant  cluster.go
+//	the Service and its controller             services.go
 //	users and faults                           users.go
 //	what is promised                           rules.go
 //	the worlds                                 worlds.go

@@ -19,7 +19,7 @@ func TestPromisesHold(t *testing.T) {
 	}
 	for _, w := range worlds {
 		t.Run(w.Name, func(t *testing.T) {
-			result, err := explore.Run(w, explore.Limits{})
+			result, err := explore.Run(w, explore.Limits{Violations: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,6 +100,9 @@ var defects = map[string]defect{
 	"the deadline is ignored": {changed(Left{Expires: 1}, func(s *teardown.State) { s.Word = max(s.Word, teardown.ValidWord) }),
 		"Unpermitted"},
 	"protection is ignored": {changed(Left{Protects: 1}, func(s *teardown.State) { s.Protected = false }), "Unpermitted"},
+	"another ID permits":    {changed(Left{Errs: 1}, anyWord), "Unpermitted"},
+	"a restored teardown goes on": {changed(Left{Backups: 1, Restores: 1}, func(s *teardown.State) { s.Restored = false }),
+		"Unpermitted"},
 	"the deleted CRD is ignored": {changed(Left{DeletesDefinition: 1}, func(s *teardown.State) { s.Undefined = false }),
 		"Unasked"},
 	"deletes before the start":    {World{Decide: early}, "NotStarted"},
@@ -108,6 +111,8 @@ var defects = map[string]defect{
 	"a disk that a user has kept": {World{Unread: true, Left: Left{Labels: 1, Stalls: 1}}, "DiskLost"},
 	"an unseen volume is not read": {World{Requested: true, Unseen: true, Left: Left{SlowCalls: 1, Labels: 1, Stalls: 1}},
 		"DiskLost"},
+	"a DELETE without a version": {World{Service: true, Unguarded: true, Left: Left{LabelsService: 1, Stalls: 1}},
+		"BalancerLost"},
 	"an abort that saves nothing":  {World{Unsaved: true, Left: Left{Protects: 1}}, "DiskLost"},
 	"waves are ignored":            {World{Lowest: true, Flat: true}, "OutOfOrder"},
 	"unfreezes after the start":    {World{Decide: unfreezes, Left: Left{Protects: 1}}, "Unfrozen"},
@@ -117,6 +122,12 @@ var defects = map[string]defect{
 	"released without a record":    {World{Decide: instead(teardown.Record, teardown.Release)}, "FalseComplete"},
 	"nothing is listed at the end": {World{Decide: finished, Left: Left{Unfreezes: 1, Stalls: 1}}, "FalseComplete"},
 	"nothing is deleted":           {World{Decide: instead(teardown.Delete, teardown.Wait)}, "Hangs"},
+}
+
+func anyWord(s *teardown.State) {
+	if s.Word == teardown.OtherWord {
+		s.Word = teardown.ValidWord
+	}
 }
 
 func inForce(s *teardown.State) {

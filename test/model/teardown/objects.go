@@ -24,6 +24,7 @@ const driver = "csi.example.com"
 // facts is the part of the API that the inventory is filled from.
 type facts struct {
 	sets        [2]Set
+	service     Service
 	participant bool
 	// gone are the claims that a runner saw go while a volume was requested.
 	gone [2]bool
@@ -32,7 +33,8 @@ type facts struct {
 }
 
 func factsOf(w World, a API, gone [2]bool) facts {
-	f := facts{sets: a.Sets, participant: a.Alive.Participant, gone: gone, lowest: w.Lowest && !w.Flat}
+	f := facts{sets: a.Sets, service: a.Service, participant: a.Alive.Participant, gone: gone, lowest: w.Lowest && !w.Flat}
+	f.service.Balancer, f.service.Must = false, false
 	for i := range f.sets { // what no object shows
 		f.sets[i].Disk, f.sets[i].Must, f.sets[i].Hidden, f.sets[i].Call = false, false, false, NoCall
 	}
@@ -78,6 +80,9 @@ func (f facts) inventory() (i *inventory.Inventory, now time.Time) {
 			unknown = append(unknown, teardown.Item{Fate: teardown.Unknown, Object: teardown.Object{
 				Kind: "PersistentVolumeClaim", UID: string(claimUID(n, false))}})
 		}
+	}
+	if f.service.Exists {
+		i.Set(f.service.object())
 	}
 	i.Restore(unknown)
 	if f.participant {

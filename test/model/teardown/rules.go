@@ -17,7 +17,7 @@ const (
 	Unasked
 	// Unpermitted: something is deleted although the permission holds neither now nor when Alive was read last.
 	Unpermitted
-	// NotStarted: something is deleted before the start.
+	// NotStarted: something is deleted before the start, or before the plan is saved.
 	NotStarted
 	// Unmarked: the teardown starts before a kept volume is marked.
 	Unmarked
@@ -37,10 +37,12 @@ const (
 	Hindered
 	// Hidden: Alive is gone, the record says Complete, the freeze is there, and something to delete as well.
 	Hidden
+	// BalancerLost: a load balancer is deleted that somebody wanted to live.
+	BalancerLost
 )
 
 var ruleNames = []string{"DiskLost", "Unasked", "Unpermitted", "NotStarted", "Unmarked", "KeptClaim", "Unfrozen", "NotLeader",
-	"OutOfOrder", "FalseComplete", "Hangs", "Hindered", "Hidden"}
+	"OutOfOrder", "FalseComplete", "Hangs", "Hindered", "Hidden", "BalancerLost"}
 
 // findings returns the rules of the set, with the state after the step.
 func (r Rules) findings(says string, after State) (found []explore.Finding) {
@@ -61,7 +63,7 @@ func (w World) judgeWrite(s *State, before API, sent Write) {
 	s.Broken |= Unasked.broken(!s.Asked)
 	switch sent.Action {
 	case teardown.Delete:
-		s.Broken |= w.judgeDelete(before, sent)
+		s.Broken |= w.judgeDelete(before, sent) | Unpermitted.broken(s.Restored)
 	case teardown.Start:
 		s.Broken |= Unmarked.broken(s.unmarked(before, sent))
 	case teardown.Unfreeze:
@@ -80,13 +82,13 @@ func (r Rules) broken(is bool) Rules {
 	return 0
 }
 
-// judgeDelete judges the deletion of a pod or a claim.
+// judgeDelete judges the deletion of an object.
 func (w World) judgeDelete(before API, sent Write) Rules {
 	set := before.Sets[sent.Set]
 	return Unpermitted.broken(!sent.Permitted && !before.Alive.permits()) |
-		NotStarted.broken(before.Alive.Exists && !before.Alive.Started) |
-		KeptClaim.broken(!sent.Pod && set.Volume.Label && !sent.Late) |
-		OutOfOrder.broken(w.Lowest && sent.Set == 1 && before.Sets[0].left())
+		NotStarted.broken(before.Alive.Exists && (!before.Alive.Started || !before.Planned)) |
+		KeptClaim.broken(!sent.Pod && !sent.Balancer && set.Volume.Label && !sent.Late) |
+		OutOfOrder.broken(w.Lowest && !sent.Balancer && sent.Set == 1 && before.Sets[0].left())
 }
 
 // unmarked reports whether a kept volume is not marked. A user may have set the policy of the first one while the start
@@ -114,7 +116,7 @@ func (a API) remains() bool {
 			return true
 		}
 	}
-	return a.Bucket
+	return a.Bucket || a.Service.remains()
 }
 
 // AtRest returns what is wrong with a state in which nothing happens any more.
@@ -131,5 +133,5 @@ func (w World) AtRest(s State, _ bool) []explore.Finding {
 // stripped, or nothing shows what became of a claim.
 func (s State) mayRest() bool {
 	a, gone := s.API, s.Runners[s.Leader].Gone
-	return a.Undefined || a.Unready || !a.Alive.Held || a.Sets[0].Unknown || a.Sets[1].Unknown || gone[0] || gone[1]
+	return s.Restored || a.Undefined || a.Unready || !a.Alive.Held || a.Sets[0].Unknown || a.Sets[1].Unknown || gone[0] || gone[1]
 }

@@ -45,6 +45,8 @@ func (r Runner) seen(a API) API {
 		for i := range a.Sets {
 			a.Sets[i].Volume = r.View.Sets[i].Volume
 		}
+	case Services:
+		a.Service = r.View.Service
 	case Claims:
 		for i := range a.Sets {
 			a.Sets[i].Claim, a.Sets[i].Pod = r.View.Sets[i].Claim, r.View.Sets[i].Pod
@@ -60,7 +62,7 @@ func (w World) observe(s State, n int) teardown.State {
 	observed := teardown.State{
 		Alive: teardown.Absent, Deleting: a.Deleting, Held: a.Held, Protected: a.Protected, Word: a.Word,
 		Undefined: r.View.Undefined, Freeze: r.View.Freeze, Planned: r.View.Planned, Kept: j.unmarked == 0,
-		Started: a.Started, Work: j.work, Recorded: r.View.Recorded, Leading: int(s.Leader) == n, Confirmed: r.Confirmed,
+		Started: a.Started, Work: j.work, Recorded: r.View.Recorded, Restored: s.Restored, Leading: int(s.Leader) == n, Confirmed: r.Confirmed,
 	}
 	if a.Exists && !a.New {
 		observed.Alive = teardown.Present
@@ -138,7 +140,8 @@ func (w World) write(s State, n int, d teardown.Decision, step inventory.Step, a
 	r := s.Runners[n]
 	sent := Write{Sent: true, Complete: d.Phase == teardown.Complete, Permitted: r.Permitted, Action: d.Action}
 	if name := step.Name; name != "" {
-		sent.Set, sent.Pod = setOf(name), step.Kind == "Pod"
+		sent.Set, sent.Pod, sent.Balancer = setOf(name), step.Kind == "Pod", step.Kind == "Service"
+		sent.Service = r.View.Service
 		sent.Seen.Claim, sent.Seen.Pod, sent.Seen.Volume = r.View.Sets[sent.Set].Claim, r.View.Sets[sent.Set].Pod, r.View.Sets[sent.Set].Volume
 	} else {
 		sent.Alive = r.View.Alive
@@ -206,7 +209,7 @@ func (w World) effect(s *State, sent Write) {
 	case teardown.Start:
 		alive.Started = alive.Started || same
 	case teardown.Delete:
-		w.delete(set, sent)
+		w.delete(&s.API, sent)
 	case teardown.Record:
 		s.API.Recorded = sent.Complete
 	case teardown.Release:
@@ -218,9 +221,15 @@ func (w World) effect(s *State, sent Write) {
 	}
 }
 
-// delete deletes a pod or a claim of the version that was seen.
-func (w World) delete(set *Set, sent Write) {
+// delete deletes an object of the version that was seen.
+func (w World) delete(a *API, sent Write) {
+	set := &a.Sets[sent.Set]
 	switch {
+	case sent.Balancer:
+		// A load balancer that is made meanwhile is no change of the object.
+		seen := sent.Service
+		seen.Balancer, seen.Must = a.Service.Balancer, a.Service.Must
+		a.Service.Deleting = a.Service.Deleting || a.Service == seen || w.Unguarded && a.Service.Exists
 	case sent.Pod && set.Pod == sent.Seen.Pod:
 		set.Pod.Terminating = true
 	case !sent.Pod && set.Claim == sent.Seen.Claim:

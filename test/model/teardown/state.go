@@ -82,6 +82,7 @@ type API struct {
 	Freeze             teardown.Freeze
 	Planned, Recorded  bool
 	Sets               [2]Set
+	Service            Service
 	// Bucket: the resource of the participant exists.
 	Bucket bool
 }
@@ -98,6 +99,8 @@ const (
 	Volumes
 	// Claims: claims and pods.
 	Claims
+	// Services: the Service.
+	Services
 )
 
 // Runner is one of two runners.
@@ -119,10 +122,11 @@ type Runner struct {
 type Write struct {
 	Sent, Complete, Late, Permitted bool
 	Action                          teardown.Action
-	// Set and Pod name the object.
-	Set  uint8
-	Pod  bool
-	Seen Set
+	// Set and Pod name the object, Balancer the Service.
+	Set           uint8
+	Pod, Balancer bool
+	Seen          Set
+	Service       Service
 	// Alive is as it was read.
 	Alive Alive
 }
@@ -131,7 +135,8 @@ type Write struct {
 type Left struct {
 	Permits, Protects, Deletes, Expires, DeletesDefinition, Unfreezes, DeletesClaim, Retains, Labels, SetsDelete, StatusEdits,
 	Strips, Aborts, Refuses uint8
-	Crashes, Takeovers, Stalls, LateWrites, SlowCalls, ProvisionerDies uint8
+	Errs, LabelsService, ChangesType, DeletesService, Backups, Restores uint8
+	Crashes, Takeovers, Stalls, LateWrites, SlowCalls, ProvisionerDies  uint8
 }
 
 // State is a state of the world. It is comparable: it is its own key.
@@ -142,6 +147,9 @@ type State struct {
 	Leader uint8
 	// Late is a write of a former leader that takes effect at any time.
 	Late Write
+	// Backup is a backup of etcd. Restored: one was restored amid a teardown, and nobody has confirmed since.
+	Backup   API
+	Restored bool
 	// Asked: somebody deleted Alive.
 	Asked bool
 	// Broken are the rules that the last step has broken.

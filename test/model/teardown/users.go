@@ -15,7 +15,10 @@ func (w World) users(s State, add adder) {
 	a := s.API.Alive
 	lives := a.Exists && !a.New
 	user(func(l *Left) *uint8 { return &l.Permits }, "a person permits the teardown", lives, func(s *State) {
-		s.API.Alive.Protected, s.API.Alive.Word = false, teardown.ValidWord
+		s.API.Alive.Protected, s.API.Alive.Word, s.Restored = false, teardown.ValidWord, false
+	})
+	user(func(l *Left) *uint8 { return &l.Errs }, "a person permits with another ID", lives, func(s *State) {
+		s.API.Alive.Protected, s.API.Alive.Word = false, teardown.OtherWord
 	})
 	user(func(l *Left) *uint8 { return &l.Protects }, "a person stops the teardown", lives && !a.Protected, func(s *State) { w.protect(s) })
 	user(func(l *Left) *uint8 { return &l.Deletes }, "a person deletes Alive", lives && !a.Protected && a.Held && !a.Deleting, func(s *State) {
@@ -36,6 +39,7 @@ func (w World) users(s State, add adder) {
 		s.API.Alive, s.API.Planned = Alive{Exists: true, Held: true, Protected: true, Participant: true, New: true}, false
 	})
 	w.volumeUsers(s, user)
+	w.serviceUsers(s, user)
 }
 
 // protect is what --abort does first: what is Terminating already is saved by the policy.
@@ -88,6 +92,31 @@ func (w World) faults(s State, add adder) {
 		}
 	})
 	w.provisionerFaults(add)
+	add(false, "etcd is backed up", func(s *State) {
+		if s.Left.Backups > 0 {
+			s.Left.Backups--
+			s.Backup = s.API
+		}
+	})
+	add(false, "etcd is restored", func(s *State) {
+		if s.Left.Restores > 0 && s.Backup.Alive.Exists {
+			s.Left.Restores--
+			s.restore()
+		}
+	})
+}
+
+// restore brings back what etcd had more than ten minutes ago. What is outside of etcd stays.
+func (s *State) restore() {
+	now := s.API
+	s.API, s.Backup, s.Late = s.Backup, API{}, Write{}
+	s.API.Bucket, s.API.Service.Balancer = now.Bucket, now.Service.Balancer
+	for n := range s.API.Sets {
+		s.API.Sets[n].Disk, s.API.Sets[n].Call = now.Sets[n].Disk, now.Sets[n].Call
+	}
+	s.Asked, s.Restored = s.Asked && s.API.Alive.Deleting, s.API.Alive.Started
+	s.Runners = [2]Runner{}
+	s.takeOver(0)
 }
 
 func (w World) runnerFaults(s State, n int, add adder) {
@@ -99,7 +128,10 @@ func (w World) runnerFaults(s State, n int, add adder) {
 		}
 	})
 	add(true, "a late watch catches up", func(s *State) { s.Runners[n].Late = None })
-	for late := Signals; late <= Claims; late++ {
+	for late := Signals; late <= Services; late++ {
+		if late == Services && !w.Service {
+			continue
+		}
 		add(false, "a watch is late", func(s *State) {
 			if r.On && r.Late == None && s.Left.Stalls > 0 {
 				s.Left.Stalls--

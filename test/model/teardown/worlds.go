@@ -11,12 +11,15 @@ type World struct {
 	// Requested: the volume of the first claim is being made. Lowest: the second claim is not kept, and its namespace is
 	// infrastructure.
 	Requested, Lowest bool
-	Left              Left
+	// Service: there is a Service with a load balancer.
+	Service bool
+	Left    Left
 	// Decide replaces the real decision in tests of the model.
 	Decide func(teardown.State) teardown.Decision
 	// Defects of the runner, for tests of the model. Unread: a volume is not read live, Unseen: not if no watch shows it.
-	// Flat: there is one wave. Unsaved: an abort leaves the policy of what is Terminating.
-	Unread, Unseen, Flat, Unsaved bool
+	// Flat: there is one wave. Unsaved: an abort leaves the policy of what is Terminating. Unguarded: a Service is deleted
+	// whatever it has become.
+	Unread, Unseen, Flat, Unsaved, Unguarded bool
 }
 
 // Initial is a protected cluster.
@@ -26,6 +29,9 @@ func (w World) Initial() State {
 	kept.Volume.Deletable, kept.Must = false, true
 	s := State{Left: w.Left}
 	s.API = API{Alive: Alive{Exists: true, Held: true, Protected: true, Participant: true}, Bucket: true, Sets: [2]Set{bound, kept}}
+	if w.Service {
+		s.API.Service = Service{Exists: true, Held: true, Balancer: true}
+	}
 	if w.Lowest {
 		s.API.Sets[1] = bound
 	}
@@ -89,6 +95,10 @@ func Worlds() []World {
 		{Name: "a call in flight", Requested: true, Left: left(func(l *Left) { l.SlowCalls, l.ProvisionerDies, l.Crashes = 1, 1, 1 })},
 		{Name: "a call in flight, claim deleted", Requested: true, Left: left(func(l *Left) { l.SlowCalls, l.DeletesClaim, l.Stalls = 1, 1, 1 })},
 		{Name: "a call in flight, labeled", Requested: true, Left: left(func(l *Left) { l.Labels, l.Retains, l.Protects = 1, 1, 1 })},
+		{Name: "another ID", Left: left(func(l *Left) { l.Errs, l.Stalls = 1, 1 })},
+		{Name: "restored", Left: left(func(l *Left) { l.Permits, l.Backups, l.Restores = 2, 1, 1 })},
+		{Name: "a Service", Service: true, Left: left(func(l *Left) { l.LabelsService, l.ChangesType, l.Crashes = 1, 1, 1 })},
+		{Name: "a Service and a late watch", Service: true, Left: left(func(l *Left) { l.LabelsService, l.Stalls = 1, 1 })},
 		{Name: "waves", Lowest: true, Left: left(func(l *Left) { l.DeletesClaim, l.Stalls = 1, 1 })},
 	}
 }
