@@ -217,14 +217,15 @@ func TestCommandsOfTheTeardownPageDoWhatItSays(t *testing.T) {
 	lines := commandsOfPage(t)
 	plan := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "--preserve=") })
 	label := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "kubectl label") })
-	if plan < 0 || label < 0 {
+	abort := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, "--abort") })
+	if plan < 0 || label < 0 || abort < 0 {
 		t.Fatalf("the page has %q", lines)
 	}
 	code, id := here.sh(t, lines[0])
 	if code != 0 || len(id) != len(anotherID) {
 		t.Fatalf("%s: %d, %s", lines[0], code, id)
 	}
-	for _, line := range []string{lines[1], lines[label], lines[plan], strings.Replace(lines[2], "ID", id, 1)} {
+	for _, line := range []string{lines[abort], lines[1], lines[label], lines[plan], strings.Replace(lines[2], "ID", id, 1)} {
 		if code, output := here.sh(t, line); code != 0 {
 			t.Errorf("%s\nends with %d:\n%s", line, code, output)
 		}
