@@ -23,8 +23,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
-const teardownLong = `teardown deletes what Kubernetes made outside of the cluster, before the cluster itself is deleted:
-volumes with policy Delete, load balancers, snapshots. It names what stays. Without --confirm it
+const teardownLong = `teardown deletes what Kubernetes made outside of a cluster, before the cluster itself is
+deleted: volumes with policy Delete, load balancers, snapshots. It names what stays. Without --confirm it
 prints the plan and writes nothing.
 
 --confirm=ID carries the plan out. ID is the UID of the namespace kube-system, or its first 8

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -78,14 +77,18 @@ func (f *teardownFlags) codeOf(document *teardown.Document, outcome *runner.Outc
 	case outcome.Phase == teardown.Complete && !open && len(document.Incomplete) == 0:
 		return nil
 	case outcome.Phase == teardown.Complete:
-		return terminal.ExitError{Code: exitWaiting, Err: errors.New("the teardown is complete, but not everything is known: see " +
-			"the items that are unknown or remain, and what is incomplete, in the report")}
-	case runner.Stuck(document):
-		return terminal.ExitError{Code: exitStuck, Err: fmt.Errorf("not finished, and all that remains is stuck, as the report says "+
-			"(%s: %s). After a repair: %s", outcome.Phase, outcome.Message, f.command(f.confirm))}
+		return unfinished(exitWaiting, "the teardown is complete, but not everything is known: see what is unknown, remains "+
+			"or is incomplete in the report")
+	case document.Started != nil && runner.Stuck(document):
+		return unfinished(exitStuck, "not finished, and all that remains is stuck, as the report says (%s: %s). After a "+
+			"repair: %s", outcome.Phase, outcome.Message, f.command(f.confirm))
 	}
-	return terminal.ExitError{Code: exitWaiting, Err: fmt.Errorf("not finished (%s: %s). To go on: %s", outcome.Phase,
-		outcome.Message, f.command(f.confirm))}
+	return unfinished(exitWaiting, "not finished (%s: %s). To go on: %s", outcome.Phase, outcome.Message,
+		f.command(f.confirm))
+}
+
+func unfinished(code int, format string, values ...any) error {
+	return terminal.ExitError{Code: code, Err: fmt.Errorf(format, values...)}
 }
 
 // interrupted prints the report after Ctrl-C, what goes on by itself, and how to resume.
@@ -93,16 +96,17 @@ func (f *teardownFlags) interrupted(ctx context.Context, work *runner.Runner, re
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownRequest)
 	defer cancel()
 	document, err := f.report(ctx, work, read)
-	text := "interrupted. Nothing was deleted, but the teardown is permitted: alive-controller carries it out, if it is armed"
+	text := "interrupted. Nothing was deleted, but the teardown is permitted: alive-controller carries it out, if it is " +
+		"armed"
 	switch {
 	case err != nil:
 		text = fmt.Sprintf("interrupted, and the report could not be made: %v", err)
 	case document.Started != nil:
-		text = "interrupted: this command deletes nothing more. What it has deleted goes on by itself: pods end, and disks, " +
-			"snapshots and load balancers of deleted objects go. alive-controller carries on, if it is armed"
+		text = "interrupted: this command deletes nothing more. What it has deleted goes on by itself: pods end, and " +
+			"disks, snapshots and load balancers of deleted objects go. alive-controller carries on, if it is armed"
 	}
-	return terminal.ExitError{Code: exitWaiting, Err: fmt.Errorf("%s. To go on: %s. To stop all: %s", text, f.command(f.confirm),
-		commandsOf(f.config).Exeunt("", "teardown", "--abort"))}
+	return unfinished(exitWaiting, "%s. To go on: %s. To stop all: %s", text, f.command(f.confirm),
+		commandsOf(f.config).Exeunt("", "teardown", "--abort"))
 }
 
 // runAbort stops a teardown, and prints what came back and what did not.
@@ -111,8 +115,8 @@ func (f *teardownFlags) runAbort(ctx context.Context, config *rest.Config, id st
 	if err != nil {
 		return err
 	}
-	done, err := runner.New(runner.Config{Clients: clients, Waits: runner.DefaultWaits(), Cluster: types.UID(id), Agent: agent,
-		Commands: commandsOf(f.config), Command: true}).Abort(ctx)
+	done, err := runner.New(runner.Config{Clients: clients, Waits: runner.DefaultWaits(), Cluster: types.UID(id),
+		Agent: agent, Commands: commandsOf(f.config), Command: true}).Abort(ctx)
 	if err != nil {
 		return fmt.Errorf("abort: %w; the same command goes on", err)
 	}

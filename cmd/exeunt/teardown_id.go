@@ -20,7 +20,8 @@ func (f *teardownFlags) checkID(id, server string) error {
 	case len(f.confirm) >= minID && strings.HasPrefix(id, f.confirm):
 		return nil
 	case strings.HasPrefix(id, f.confirm):
-		return refused("--confirm=%s is too short, at least %d characters, and %s: nothing was written", f.confirm, minID, actual)
+		return refused("--confirm=%s is too short, at least %d characters, and %s: nothing was written", f.confirm, minID,
+			actual)
 	}
 	if other, is := f.serverOfContext(f.confirm); is {
 		return refused("--confirm=%s is the name of a context, with the server %s, and no ID, and %s: nothing was written",
@@ -61,7 +62,8 @@ func (f *teardownFlags) targets() ([]plan.Target, error) {
 		scoped := slices.Contains(clusterScoped, kind)
 		switch {
 		case !known:
-			return nil, fmt.Errorf("--preserve must be KIND/[NAMESPACE/]NAME with one of the kinds %s, not %q", preservedKinds, text)
+			return nil, fmt.Errorf("--preserve must be KIND/[NAMESPACE/]NAME with one of the kinds %s, not %q", preservedKinds,
+				text)
 		case slices.Contains(words, "") || len(words) < 2 || len(words) > 3 || scoped && len(words) == 3:
 			return nil, fmt.Errorf("--preserve must be KIND/[NAMESPACE/]NAME, such as pvc/shop/orders or pv/NAME, not %q", text)
 		case len(words) == 3:

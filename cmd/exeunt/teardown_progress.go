@@ -15,8 +15,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/teardown/runner"
 )
 
-// progress shows how far a teardown is: a terminal has one line for each phase, which is written again with each change,
-// other output a line for each change.
+// progress shows how far a teardown is: a terminal has one line for each phase, which is written again with each
+// change, other output a line for each change.
 type progress struct {
 	out io.Writer
 	// columns is the width of the terminal, 0 if out is none.

@@ -13,7 +13,8 @@ var stages = []runner.Progress{
 	{},
 	{Phase: teardown.Preparing, Message: "the plan is saved", Leading: true},
 	{Phase: teardown.Preparing, Message: "the plan is saved", Leading: true},
-	{Phase: teardown.TearingDown, Message: "objects\x1b[2J are deleted", Leading: true, Left: map[string]int{"Volume": 2, "LoadBalancer": 1}},
+	{Phase: teardown.TearingDown, Message: "objects\x1b[2J are deleted", Leading: true,
+		Left: map[string]int{"Volume": 2, "LoadBalancer": 1}},
 	{Phase: teardown.TearingDown, Message: "awaited", Leading: true, Left: map[string]int{"Volume": 1}},
 	{Phase: teardown.Complete, Message: "everything to delete is gone"},
 }

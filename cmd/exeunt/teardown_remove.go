@@ -13,8 +13,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/teardown/uninstall"
 )
 
-const teardownRemoveLong = `teardown remove deletes what a teardown has installed: the freeze, the policies with their bindings,
-Alive and its CRD. The cluster takes new volumes and load balancers again. It is the way back after
+const teardownRemoveLong = `teardown remove deletes what a teardown has installed: the freeze, the policies with
+their bindings, Alive and its CRD. The cluster takes new volumes and load balancers again. It is the way back after
 a teardown whose cluster is to live on.
 
 It is refused while participants are registered with Alive, or a teardown is in progress. The
