@@ -80,7 +80,7 @@ func (r *rig) mustComplete(change ...func(*runner.Config)) {
 	}
 }
 
-// createUser creates a pod on a node that uses the claims.
+// createUser creates a pod on a living node that uses the claims.
 func (r *rig) createUser(name string, claims ...string) *v1.Pod {
 	r.T.Helper()
 	return r.createUserOn("node", name, claims...)
