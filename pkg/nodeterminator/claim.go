@@ -10,7 +10,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -85,20 +84,29 @@ func (c *Controller) deleteNode(ctx context.Context, n *v1.Node, one *claim) err
 	if live.GetUID() != one.GetUID() || live.GetDeletionTimestamp() == nil {
 		return errNotAsObserved
 	}
-	err = c.Client.CoreV1().Nodes().Delete(ctx, n.Name, onlyWith(n.UID))
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete node %s, whose NodeClaim is being deleted: %w", n.Name, err)
+	nodes := c.Client.CoreV1().Nodes()
+	err = controller.CheckRefusal(ctx, nodes.Delete(ctx, n.Name, onlyWith(n.UID)), "node", n, nodes.Get)
+	if err == nil || errors.Is(err, controller.ErrGone) {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("delete node %s, whose NodeClaim is being deleted: %w", n.Name, err)
+	return c.reporter.ReportRefusal(n, "Deleting the Node", err)
 }
 
 // deleteClaim deletes the claim of a Node that is being deleted.
 func (c *Controller) deleteClaim(ctx context.Context, one *claim) error {
-	err := c.Claims.client.Delete(ctx, one.GetName(), onlyWith(one.GetUID()))
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete NodeClaim %s, whose node is being deleted: %w", one.GetName(), err)
+	err := controller.CheckRefusal(ctx, c.Claims.client.Delete(ctx, one.GetName(), onlyWith(one.GetUID())), "NodeClaim",
+		one.Unstructured, c.Claims.get)
+	if err == nil || errors.Is(err, controller.ErrGone) {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("delete NodeClaim %s, whose node is being deleted: %w", one.GetName(), err)
+	return c.reporter.ReportRefusal(one, "Deleting the NodeClaim", err)
+}
+
+// get reads a claim live.
+func (c *Claims) get(ctx context.Context, name string, options metav1.GetOptions) (*unstructured.Unstructured, error) {
+	return c.client.Get(ctx, name, options)
 }
 
 // onlyWith are the options of a DELETE of the object with this UID.
@@ -118,10 +126,7 @@ func (c *Controller) patchClaim(ctx context.Context, one *claim, change *patch.P
 		return fmt.Errorf("encode patch of NodeClaim %s: %w", one.GetName(), err)
 	}
 	if _, err := c.Claims.client.Patch(ctx, one.GetName(), types.JSONPatchType, body, metav1.PatchOptions{}); err != nil {
-		err = controller.CheckRefusal(ctx, err, "NodeClaim", one.Unstructured,
-			func(ctx context.Context, name string, options metav1.GetOptions) (*unstructured.Unstructured, error) {
-				return c.Claims.client.Get(ctx, name, options)
-			})
+		err = controller.CheckRefusal(ctx, err, "NodeClaim", one.Unstructured, c.Claims.get)
 		err = fmt.Errorf("patch NodeClaim %s: %w", one.GetName(), err)
 		return c.reporter.ReportRefusal(one, "Writing the NodeClaim", err)
 	}
