@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
@@ -48,11 +49,26 @@ func (o *options) Run(ctx context.Context) error {
 	recorder, stopEvents := controller.Recorder(ctx, clients.Events, agent)
 	defer stopEvents()
 	config.Recorder, config.Watchdog = recorder, watchdog
+	shown := &progress{idle: func() { go giveBack(ctx) }}
+	config.Follow = shown.follow
+	if err := shown.register(legacyregistry.Registerer()); err != nil {
+		return err
+	}
 	if config.Cluster = awaitID(ctx, clients); config.Cluster == "" {
 		return nil
 	}
 	klog.FromContext(ctx).Info("Watching Alive", "cluster", config.Cluster)
 	return work(ctx, config)
+}
+
+// giveBack shrinks the process soon: requests that show that the cluster is protected still use memory.
+func giveBack(ctx context.Context) {
+	if !sleep(ctx, retryPeriod) {
+		return
+	}
+	if err := shrink(); err != nil {
+		klog.FromContext(ctx).Error(err, "Memory is not given back")
+	}
 }
 
 // configFor returns the configuration of a runner. The connection of the clients holds back writes of a leader whose Lease
