@@ -14,6 +14,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/alive"
+	core "github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
@@ -159,5 +160,27 @@ func TestCommandWorksBesideUnarmedController(t *testing.T) {
 	}
 	if writes := c.requests(since)["patch alives/cluster"]; writes > 1 {
 		t.Errorf("the program wrote the status %d times", writes)
+	}
+}
+
+// A permission ends: what nobody has deleted in time is as before, and a deletion changes nothing.
+func TestForgottenPermissionChangesNothing(t *testing.T) {
+	c := newControlled(t, stock, deploy.Alive, deploy.AliveRights, deploy.AliveArmed)
+	c.fill(3)
+	c.await("is protected", phaseIs(alive.Protected, alive.ReasonProtected))
+	before := c.versions()
+	c.permit("1m")
+	c.await("is ready", isReady)
+	c.await("has expired", phaseIs(alive.Protected, alive.ReasonExpired))
+	c.expectUntouched("the end of the permission", before)
+	c.Must(c.alives.Delete(c.Ctx, alive.Name, metav1.DeleteOptions{}), "delete Alive")
+	c.await("is stopped", phaseIs(alive.Stopped, alive.ReasonExpired))
+	c.expectUntouched("a late deletion", before)
+	policies, err := c.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(c.Ctx, metav1.ListOptions{})
+	c.Must(err, "list policies")
+	for i := range policies.Items {
+		if policies.Items[i].Name == core.FreezeName {
+			t.Error("the freeze is written")
+		}
 	}
 }

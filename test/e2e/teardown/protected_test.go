@@ -3,6 +3,7 @@ package teardown
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/test/bench/measure"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
@@ -152,6 +154,7 @@ func TestProtectedClusterIsWatchedOnly(t *testing.T) {
 	if one := c.get(); one == nil || one.ResourceVersion != version {
 		t.Errorf("Alive has changed: %+v", one)
 	}
+	c.awaitSmall()
 	c.stopController()
 	want := map[string]int{"get namespaces/kube-system": 1, "watch alives/cluster": 1}
 	if got := c.requests(since); !maps.Equal(got, want) {
@@ -159,6 +162,18 @@ func TestProtectedClusterIsWatchedOnly(t *testing.T) {
 	}
 	c.expectUntouched("rows 50 and 54, helm uninstall and the deletion of the namespace", before)
 	c.testForcedDeletion(before)
+}
+
+// awaitSmall waits until the program uses no more than it may while the cluster is protected: 40 MB.
+func (c *controlled) awaitSmall() {
+	c.T.Helper()
+	c.Until("alive-controller uses at most 40 MB", func() bool {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.PID()))
+		c.Must(err, "read status of the process")
+		memory, err := measure.ParseMemory(status)
+		c.Must(err, "read memory of the process")
+		return memory <= 40_000_000
+	})
 }
 
 // testForcedDeletion deletes the CRD after its guards, while the program is armed, and carries out the way back.
