@@ -62,6 +62,7 @@ var servedBy = map[string][]string{
 	"exeunt_orphaned_volumes":       {"csi-provisioner"},
 	"garbage_collector_":            {"garbage-collector"},
 	"node_terminator_":              {"node-terminator"},
+	"exeunt_teardown_":              {"alive-controller"},
 	"leader_election_master_status": {"pv-controller", "csi-provisioner", "garbage-collector", "node-terminator"},
 	"workqueue_depth":               {"pv-controller", "csi-provisioner", "garbage-collector"},
 }
@@ -93,10 +94,11 @@ func programsOfAlerts(t *testing.T) []string {
 func monitored(t *testing.T) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	manifests := slices.Concat(kustomized(t, "."), kustomized(t, "overlays/csimock"), kustomized(t, "garbage-collector"),
-		kustomized(t, "node-terminator"), kustomized(t, "monitoring/podmonitor"))
+		kustomized(t, "node-terminator"), kustomized(t, "alive"), kustomized(t, "monitoring/podmonitor"))
 	chart := templated(t, values{
 		"provisioner":      values{"deployment": values{"enabled": true, "driver": values{"name": "driver", "image": "driver:v1"}}},
-		"garbageCollector": values{"enabled": true}, "nodeTerminator": values{"enabled": true}, "monitoring": values{"podMonitor": true},
+		"garbageCollector": values{"enabled": true}, "nodeTerminator": values{"enabled": true}, "alive": values{"enabled": true},
+		"monitoring": values{"podMonitor": true},
 	})
 	return map[string][]*unstructured.Unstructured{"manifests": manifests, "chart": chart}
 }
@@ -206,6 +208,7 @@ func TestChartScrapesInstalledProgramsOnly(t *testing.T) {
 		"provisioner":       {"monitoring": on, "pvController": off, "provisioner": sidecar},
 		"garbage-collector": {"monitoring": on, "pvController": off, "garbageCollector": values{"enabled": true}},
 		"node-terminator":   {"monitoring": on, "pvController": off, "nodeTerminator": values{"enabled": true}},
+		"alive-controller":  {"monitoring": on, "pvController": off, "alive": values{"enabled": true}},
 		"":                  {"pvController": off, "provisioner": sidecar},
 	} {
 		var names []string
