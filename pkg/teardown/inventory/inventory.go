@@ -106,8 +106,17 @@ func New(options Options) *Inventory {
 	return i
 }
 
-// Set adds or replaces an object. Kinds that a teardown does not need are ignored.
-func (i *Inventory) Set(object any) {
+// Set adds or replaces an object, and reports whether a decision may change: the renewal of a Lease changes none. Kinds
+// that a teardown does not need are ignored.
+func (i *Inventory) Set(object any) bool {
+	if renewed, is := object.(*coordinationv1.Lease); is {
+		return i.setLease(renewed)
+	}
+	i.set(object)
+	return true
+}
+
+func (i *Inventory) set(object any) {
 	i.last = nil
 	switch o := object.(type) {
 	case *v1.PersistentVolume:
@@ -130,8 +139,6 @@ func (i *Inventory) Set(object any) {
 		i.delayed[o.Name] = storage.WaitsForFirstConsumer(o)
 	case *storagev1.CSIDriver:
 		i.addDriver(o.Name)
-	case *coordinationv1.Lease:
-		i.setLease(o)
 	case *admissionv1.ValidatingWebhookConfiguration:
 		i.backends["validating "+o.Name] = backendsOf(validatingClients(o))
 	case *admissionv1.MutatingWebhookConfiguration:
@@ -250,15 +257,21 @@ func (i *Inventory) setAttachment(a *storagev1.VolumeAttachment) {
 	}
 }
 
-// setLease keeps Leases, but for those of nodes.
-func (i *Inventory) setLease(l *coordinationv1.Lease) {
+// setLease keeps Leases, but for those of nodes, and reports whether a decision may change.
+func (i *Inventory) setLease(l *coordinationv1.Lease) bool {
 	if l.Namespace == v1.NamespaceNodeLease {
-		return
+		return false
 	}
-	if _, known := i.leases[keyOf(l)]; !known {
+	facts := factsOfLease(l)
+	before, known := i.leases[keyOf(l)]
+	if known && before.ours == facts.ours && slices.Equal(before.entries, facts.entries) {
+		return false
+	}
+	if !known {
 		i.found = nil
 	}
-	i.leases[keyOf(l)] = factsOfLease(l)
+	i.last, i.leases[keyOf(l)] = nil, facts
+	return true
 }
 
 func (i *Inventory) setUnstructured(u *unstructured.Unstructured) {

@@ -61,7 +61,8 @@ func (r *Runner) protect(ctx context.Context, object *alive.Alive) error {
 	if object.IsProtected() {
 		return nil
 	}
-	return r.patchAlive(ctx, patch.For(object).Set("/spec/protected", true))
+	_, err := r.patchAlive(ctx, patch.For(object).Set("/spec/protected", true))
+	return err
 }
 
 // revive replaces an Alive that never started: without a start no participant has acted, so that their finalizers hold
@@ -72,7 +73,7 @@ func (r *Runner) revive(ctx context.Context, object *alive.Alive, done *Aborted)
 	}
 	if len(object.Finalizers) > 0 {
 		change := patch.ForVersion(object).TestDeletion(object).Test("/spec/protected", true)
-		if err := r.patchAlive(ctx, change.Set("/metadata/finalizers", []string{})); err != nil {
+		if _, err := r.patchAlive(ctx, change.Set("/metadata/finalizers", []string{})); err != nil {
 			return err
 		}
 	}
@@ -83,6 +84,11 @@ func (r *Runner) revive(ctx context.Context, object *alive.Alive, done *Aborted)
 		}
 		if live != nil && live.UID != object.UID {
 			break
+		}
+		if live == nil { // a runner that was stopped amid its write has written the freeze again
+			if err := r.removeFreeze(ctx); err != nil {
+				return err
+			}
 		}
 		if time.Since(began) > r.Waits.Freeze || !sleep(ctx, r.Waits.Probe) {
 			return fmt.Errorf("the deleted Alive is still there: %v", context.Cause(ctx))
@@ -109,15 +115,9 @@ func (r *Runner) nameMarked(ctx context.Context, done *Aborted) error {
 
 // saveDisks sets the policy Retain on the volumes of claims that are being deleted.
 func (r *Runner) saveDisks(ctx context.Context, done *Aborted) error {
-	claims, err := answer.CheckedList(r.Objects.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{}))
+	deleted, err := r.goingClaims(ctx)
 	if err != nil {
-		return fmt.Errorf("list claims: %w", err)
-	}
-	deleted := map[types.UID]*v1.PersistentVolumeClaim{}
-	for i := range claims.Items {
-		if claims.Items[i].DeletionTimestamp != nil {
-			deleted[claims.Items[i].UID] = &claims.Items[i]
-		}
+		return err
 	}
 	volumes, err := answer.CheckedList(r.Objects.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{}))
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *Runner) saveDisks(ctx context.Context, done *Aborted) error {
 		if ref == nil || volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete {
 			continue
 		}
-		if deleted[ref.UID] == nil {
+		if !deleted[ref.UID] {
 			if volume.Status.Phase == v1.VolumeReleased {
 				done.Left = append(done.Left, fmt.Sprintf("PersistentVolume %s of claim %s/%s: its disk is being deleted",
 					volume.Name, ref.Namespace, ref.Name))
@@ -147,6 +147,31 @@ func (r *Runner) saveDisks(ctx context.Context, done *Aborted) error {
 		"the freeze stays: without it the owners of deleted volumes would fill new, empty ones")
 	done.Next = append(done.Next, r.Commands.Kubectl("", "delete", "validatingadmissionpolicybinding", FreezeName))
 	return nil
+}
+
+// goingClaims returns the UIDs of claims that are deleted, or go with a pod that is deleted: the garbage collector deletes
+// an ephemeral claim once its pod is gone.
+func (r *Runner) goingClaims(ctx context.Context) (map[types.UID]bool, error) {
+	claims, err := answer.CheckedList(r.Objects.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{}))
+	if err != nil {
+		return nil, fmt.Errorf("list claims: %w", err)
+	}
+	// After the claims: a pod that is not in this list, and owns one of them, is gone.
+	pods, err := answer.CheckedList(r.Objects.CoreV1().Pods("").List(ctx, metav1.ListOptions{}))
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	stays := map[types.UID]bool{}
+	for i := range pods.Items {
+		stays[pods.Items[i].UID] = pods.Items[i].DeletionTimestamp == nil
+	}
+	going := map[types.UID]bool{}
+	for i := range claims.Items {
+		owner := metav1.GetControllerOf(&claims.Items[i])
+		ofPod := owner != nil && owner.Kind == "Pod" && !stays[owner.UID]
+		going[claims.Items[i].UID] = ofPod || claims.Items[i].DeletionTimestamp != nil
+	}
+	return going, nil
 }
 
 // retain keeps the disk of a volume that is still of its claim.

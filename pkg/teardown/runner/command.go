@@ -41,7 +41,7 @@ func (r *Runner) Teardown(ctx context.Context, said Word) (*Outcome, error) {
 	if err := r.preserveShared(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.arm(ctx, object, said); err != nil {
+	if object, err = r.arm(ctx, object, said); err != nil {
 		return nil, err
 	}
 	running, stop := context.WithCancel(ctx)
@@ -171,8 +171,8 @@ func (r *Runner) create(ctx context.Context) error {
 	return nil
 }
 
-// arm writes the permission, with the time of the API server.
-func (r *Runner) arm(ctx context.Context, object *alive.Alive, said Word) error {
+// arm writes the permission, with the time of the API server. It returns Alive as it is then.
+func (r *Runner) arm(ctx context.Context, object *alive.Alive, said Word) (*alive.Alive, error) {
 	spec := object.Spec.DeepCopy()
 	protected, now := false, metav1.NewTime(r.Clock.Now().Truncate(time.Second))
 	spec.Protected, spec.Confirm, spec.ConfirmedAt = &protected, r.Cluster, &now
@@ -182,11 +182,11 @@ func (r *Runner) arm(ctx context.Context, object *alive.Alive, said Word) error 
 	if len(said.Last) > 0 {
 		spec.Last = said.Last
 	}
-	err := r.patchAlive(ctx, patch.For(object).Test("/spec/protected", object.IsProtected()).Set("/spec", spec))
+	armed, err := r.patchAlive(ctx, patch.For(object).Test("/spec/protected", object.IsProtected()).Set("/spec", spec))
 	if err != nil {
-		return fmt.Errorf("permit the teardown: %w", err)
+		return nil, fmt.Errorf("permit the teardown: %w", err)
 	}
-	return nil
+	return armed, nil
 }
 
 var errEnded = errors.New("the runner has ended")
@@ -205,7 +205,7 @@ func (r *Runner) deleteWhenReady(ctx context.Context, armed *alive.Alive, ended 
 	for {
 		object, synced, changed := r.view()
 		switch {
-		case !synced || object == nil || object.UID != armed.UID || object.Generation <= armed.Generation && !object.IsDeleted():
+		case !synced || object == nil || object.UID != armed.UID || object.Generation < armed.Generation && !object.IsDeleted():
 		case object.IsDeleted():
 			return nil, nil
 		default:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,7 +34,9 @@ func (s *session) execute(ctx context.Context, decision teardown.Decision, v vie
 	}
 	switch decision.Action {
 	case teardown.WriteFreeze:
-		return s.leading(func() error { return s.writeFreeze(ctx, v.running) })
+		return s.limitFreeze(wordIn(object), func() error {
+			return s.leading(func() error { return s.writeFreeze(ctx, v.running) })
+		})
 	case teardown.Unfreeze:
 		return s.leading(func() error { return s.removeFreeze(ctx) })
 	case teardown.SavePlan:
@@ -53,7 +56,7 @@ func (s *session) execute(ctx context.Context, decision teardown.Decision, v vie
 	case teardown.Wait:
 		s.wakeAt(v.next)
 		if decision.Reason == teardown.FreezePending {
-			return s.awaitFreeze(ctx, wordIn(object))
+			return s.limitFreeze(wordIn(object), func() error { return s.awaitFreeze(ctx) })
 		}
 	case teardown.End, teardown.Confirm:
 	}
@@ -85,7 +88,11 @@ func (s *session) start(ctx context.Context, object *alive.Alive) error {
 	s.setCondition(&status, object, alive.ConditionStarted, metav1.ConditionTrue, "Prepared")
 	change := patch.ForVersion(object).TestDeletion(object).Test("/spec/protected", false).
 		Test("/spec/confirm", string(s.Cluster)).Set("/status", status)
-	return s.patchAlive(ctx, change, "status")
+	_, err := s.patchAlive(ctx, change, "status")
+	if err == nil {
+		s.event(v1.EventTypeNormal, alive.ConditionStarted, status.Message)
+	}
+	return err
 }
 
 // release removes our finalizer once the status says Complete, which is what admission asks for.
@@ -95,24 +102,26 @@ func (s *session) release(ctx context.Context, object *alive.Alive) error {
 	}
 	rest := slices.DeleteFunc(slices.Clone(object.Finalizers), func(f string) bool { return f == alive.Finalizer })
 	change := patch.For(object).TestDeletion(object).Test("/metadata/finalizers", object.Finalizers)
-	return s.patchAlive(ctx, change.Set("/metadata/finalizers", rest))
+	_, err := s.patchAlive(ctx, change.Set("/metadata/finalizers", rest))
+	return err
 }
 
-func (r *Runner) patchAlive(ctx context.Context, change *patch.Patch, subresources ...string) error {
+// patchAlive returns Alive as the patch has made it.
+func (r *Runner) patchAlive(ctx context.Context, change *patch.Patch, subresources ...string) (*alive.Alive, error) {
 	body, err := change.Bytes()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = r.Dynamic.Resource(alive.Resource).Patch(ctx, alive.Name, types.JSONPatchType, body,
+	written, err := r.Dynamic.Resource(alive.Resource).Patch(ctx, alive.Name, types.JSONPatchType, body,
 		metav1.PatchOptions{FieldManager: r.Agent}, subresources...)
 	if err != nil {
-		return fmt.Errorf("write Alive: %w", err)
+		return nil, fmt.Errorf("write Alive: %w", err)
 	}
-	return nil
+	return alive.FromUnstructured(written)
 }
 
-func (s *session) event(kind, reason, message string) {
-	if object, _, _ := s.view(); object != nil && s.Recorder != nil {
-		s.Recorder.Event(object, kind, reason, message)
+func (r *Runner) event(kind, reason, message string) {
+	if object, _, _ := r.view(); object != nil && r.Recorder != nil {
+		r.Recorder.Event(object, kind, reason, message)
 	}
 }

@@ -71,7 +71,10 @@ func (s *session) explain(ctx context.Context, v view) {
 	asked := remain[:min(maxExplained, len(remain))]
 	s.background.Go(func() {
 		found := s.explainAll(ctx, asked)
-		s.update(func() { s.learn(v, found) })
+		s.update(func() bool {
+			s.learn(v, found)
+			return true
+		})
 	})
 }
 

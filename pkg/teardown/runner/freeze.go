@@ -3,7 +3,9 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -40,10 +42,11 @@ type part struct {
 	applied    int64
 }
 
-func (p *part) see(object any) {
+func (p *part) see(object any) bool {
 	if content, is := object.(*unstructured.Unstructured); is {
 		p.present, p.uid, p.generation = true, content.GetUID(), content.GetGeneration()
 	}
+	return true
 }
 
 func (p *part) gone() { p.present = false }
@@ -58,11 +61,12 @@ type freeze struct {
 	parts [2]part
 	// running are the namespaces with waves to come in the policy of this term.
 	running []string
-	// written is when it was written, denied how many probes in a row it has denied since.
-	written time.Time
-	denied  int
-	// failed is the word for which it did not get into force.
-	failed time.Time
+	// denied is how many probes in a row it has denied.
+	denied int
+	// since is since when it is tried to bring it into force, failed the word for which that took too long.
+	since, failed time.Time
+	// refusal is what the API server last said against it.
+	refusal string
 }
 
 func (f *freeze) listed() bool  { return f.parts[0].listed && f.parts[1].listed }
@@ -118,16 +122,16 @@ func (s *session) writeFreeze(ctx context.Context, running []string) error {
 		if err != nil {
 			return fmt.Errorf("write the freeze: %w", err)
 		}
-		s.update(func() {
+		s.update(func() bool {
 			part := &s.freeze.parts[i]
-			part.see(written)
-			part.appliedUID, part.applied = part.uid, part.generation
+			part.appliedUID, part.applied = written.GetUID(), written.GetGeneration()
+			return part.see(written)
 		})
 	}
 	if again {
 		s.event(v1.EventTypeWarning, "FreezeRewritten", "somebody removed or changed the freeze; it is written again")
 	}
-	s.freeze.running, s.freeze.denied, s.freeze.written = running, 0, s.Clock.Now()
+	s.freeze.running, s.freeze.denied = running, 0
 	return nil
 }
 
@@ -145,7 +149,7 @@ func (s *session) probeFreeze(ctx context.Context) error {
 		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil:
-		s.freeze.denied = 0
+		s.freeze.denied, s.freeze.refusal = 0, "the API server admits a new claim"
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), FreezeName):
 		s.freeze.denied++
 	default:
@@ -154,8 +158,39 @@ func (s *session) probeFreeze(ctx context.Context) error {
 	return nil
 }
 
-// awaitFreeze probes until the freeze is in force. Before the start that has a limit: a platform may refuse policies.
-func (s *session) awaitFreeze(ctx context.Context, object word) error {
+// limitFreeze runs one step towards a freeze that is in force. Before the start that has a limit: a platform may refuse
+// policies, or remove them. An API server without an answer refuses nothing.
+func (s *session) limitFreeze(of word, step func() error) error {
+	now := s.Clock.Now()
+	if s.freeze.since.IsZero() {
+		s.freeze.since = now
+	}
+	err := step()
+	switch {
+	case err != nil && !isRefusal(err):
+		s.freeze.since = time.Time{}
+		return err
+	case err != nil:
+		s.freeze.refusal = err.Error()
+	case s.freeze.denied >= probes:
+		s.freeze.since = time.Time{}
+		return nil
+	}
+	if now.Sub(s.freeze.since) > s.Waits.Freeze {
+		s.freeze.failed, s.freeze.since = of.at, time.Time{}
+		s.notify()
+	}
+	return err
+}
+
+// isRefusal reports whether the error is what an API server says against a request.
+func isRefusal(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
+}
+
+// awaitFreeze probes until the freeze is in force.
+func (s *session) awaitFreeze(ctx context.Context) error {
 	for s.freeze.denied < probes {
 		before := s.freeze.denied
 		if err := s.probeFreeze(ctx); err != nil {
@@ -163,9 +198,6 @@ func (s *session) awaitFreeze(ctx context.Context, object word) error {
 		}
 		if s.freeze.denied > before {
 			continue // the next probe may go at once
-		}
-		if s.Clock.Now().Sub(s.freeze.written) > s.Waits.Freeze {
-			s.freeze.failed = object.at
 		}
 		s.wakeAfter(s.Waits.Probe)
 		return nil

@@ -25,10 +25,10 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // definition is the CRD of Alive, as a watch shows it.
 type definition struct{ deleting bool }
 
-func (d *definition) see(object any) {
-	if content, is := object.(*unstructured.Unstructured); is {
-		d.deleting = content.GetDeletionTimestamp() != nil
-	}
+func (d *definition) see(object any) bool {
+	content, is := object.(*unstructured.Unstructured)
+	d.deleting = is && content.GetDeletionTimestamp() != nil
+	return true
 }
 
 // view is what a round knows of the objects.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -20,9 +21,11 @@ type readiness struct {
 	refusals []teardown.Problem
 }
 
-// freezeFailed is the problem of a freeze that does not get into force.
-var freezeFailed = teardown.Problem{Reason: "FreezeNotInForce", Refuses: true,
-	Text: "the policy that refuses new disks and load balancers was written, and is not in force: the API server admits them"}
+// notInForce is the problem of a freeze that does not get into force.
+func (f *freeze) notInForce() teardown.Problem {
+	return teardown.Problem{Reason: "FreezeNotInForce", Refuses: true,
+		Text: "the policy that refuses new disks and load balancers does not get into force: " + cmp.Or(f.refusal, "somebody removes it")}
+}
 
 // readinessOf checks an armed or deleted Alive before the start. The check is repeated after each change of Alive, and
 // from time to time while something refuses.
@@ -34,7 +37,7 @@ func (s *session) readinessOf(ctx context.Context, object *alive.Alive) teardown
 		return teardown.Unchecked
 	}
 	if failed := s.freeze.failed; !failed.IsZero() && failed.Equal(wordIn(object).at) {
-		s.ready.refusals = []teardown.Problem{freezeFailed}
+		s.ready.refusals = []teardown.Problem{s.freeze.notInForce()}
 		return teardown.Unready
 	}
 	now, known := s.Clock.Now(), s.ready

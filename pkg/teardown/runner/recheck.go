@@ -23,7 +23,7 @@ func (r *Runner) list(ctx context.Context, options inventory.Options) (*inventor
 	}
 	found := inventory.New(options)
 	for _, source := range sources {
-		if err := source.eachListed(ctx, found.Set); err != nil {
+		if err := source.eachListed(ctx, func(object any) { found.Set(object) }); err != nil {
 			return nil, err
 		}
 	}

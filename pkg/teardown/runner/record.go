@@ -42,7 +42,10 @@ type recording struct {
 	planned, complete bool
 	// items are those of the plan, and those that appeared later.
 	items []teardown.Item
-	saved map[string]teardown.Fate
+	// saved is where the item of an object is, by its key.
+	saved map[string]int
+	// lacking are sentences about what was lost or edited: reports are poorer for it, and nothing else depends on it.
+	lacking []string
 	// next is the number of the next ConfigMap.
 	next int
 }
@@ -69,11 +72,12 @@ func (r *recording) unknown() []teardown.Item {
 
 // loadRecord reads the record of the Alive with the UID.
 func (r *Runner) loadRecord(ctx context.Context, uid string) (recording, error) {
-	found := recording{saved: map[string]teardown.Fate{}}
+	found := recording{saved: map[string]int{}}
 	maps, err := r.recordMaps(ctx)
 	if err != nil {
 		return found, err
 	}
+	parts := map[int]bool{}
 	for _, one := range maps {
 		if one.Annotations[ofAlive] != uid {
 			continue
@@ -82,16 +86,23 @@ func (r *Runner) loadRecord(ctx context.Context, uid string) (recording, error) 
 			found.complete = one.Annotations[inPhase] == string(teardown.Complete)
 		}
 		number, err := strconv.Atoi(strings.TrimPrefix(one.Name, planName))
-		if err != nil || !strings.HasPrefix(one.Name, planName) {
+		if err != nil || number < 0 || !strings.HasPrefix(one.Name, planName) {
 			continue
 		}
 		items, err := unpack(one.BinaryData[itemsKey])
-		if err != nil { // lost or edited: the report is poorer, and nothing else depends on it
+		if err != nil {
+			found.lacking = append(found.lacking, fmt.Sprintf("ConfigMap %s was edited: %v", one.Name, err))
 			items = nil
 		}
+		parts[number] = true
 		found.planned = found.planned || number == 0
 		found.next = max(found.next, number+1)
 		found.add(items)
+	}
+	for number := range found.next {
+		if !parts[number] {
+			found.lacking = append(found.lacking, "ConfigMap "+planName+strconv.Itoa(number)+" of the plan is lost")
+		}
 	}
 	return found, nil
 }
@@ -110,15 +121,14 @@ func (r *Runner) recordMaps(ctx context.Context) ([]v1.ConfigMap, error) {
 func (r *recording) add(items []teardown.Item) {
 	for i := range items {
 		key := keyOf(&items[i])
-		if before, is := r.saved[key]; is {
-			if before != teardown.Unknown && items[i].Fate == teardown.Unknown {
-				at := slices.IndexFunc(r.items, func(item teardown.Item) bool { return keyOf(&item) == key })
-				r.items[at], r.saved[key] = items[i], items[i].Fate
-			}
-			continue
+		at, is := r.saved[key]
+		switch {
+		case !is:
+			r.saved[key] = len(r.items)
+			r.items = append(r.items, items[i])
+		case items[i].Fate == teardown.Unknown:
+			r.items[at] = items[i]
 		}
-		r.saved[key] = items[i].Fate
-		r.items = append(r.items, items[i])
 	}
 }
 
@@ -126,8 +136,8 @@ func (r *recording) add(items []teardown.Item) {
 func (r *recording) unsaved(items []teardown.Item) []teardown.Item {
 	var lacking []teardown.Item
 	for i := range items {
-		before, is := r.saved[keyOf(&items[i])]
-		if !is || items[i].Fate == teardown.Unknown && before != teardown.Unknown {
+		at, is := r.saved[keyOf(&items[i])]
+		if !is || items[i].Fate == teardown.Unknown && r.items[at].Fate != teardown.Unknown {
 			lacking = append(lacking, items[i])
 		}
 	}
@@ -137,7 +147,7 @@ func (r *recording) unsaved(items []teardown.Item) []teardown.Item {
 // savePlan saves what is to be deleted and kept. The first ConfigMap is written last: with it the plan is complete.
 func (s *session) savePlan(ctx context.Context, v view) error {
 	rest := v.items[min(maxItems, len(v.items)):]
-	s.record.next = 1
+	s.record.next = max(s.record.next, 1) // parts of a plan whose first part was lost stay
 	if err := s.saveItems(ctx, rest); err != nil {
 		return err
 	}

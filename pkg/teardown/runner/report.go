@@ -37,8 +37,13 @@ func (r *Runner) Report(ctx context.Context) (*teardown.Document, error) {
 	found.Restore(recorded.unknown())
 	items := merged(recorded.items, found.Items(now))
 	r.explainItems(ctx, items)
-	return r.document(object, teardown.Decision{Phase: teardown.Phase(object.Status.Phase),
-		Reason: teardown.Reason(object.Status.Reason)}, items), nil
+	document := r.document(object, teardown.Decision{Phase: teardown.Phase(object.Status.Phase),
+		Reason: teardown.Reason(object.Status.Reason)}, items)
+	document.Incomplete = append(document.Incomplete, recorded.lacking...)
+	if object.IsStarted() && !recorded.planned {
+		document.Incomplete = append(document.Incomplete, "the plan is lost: what is gone is not named")
+	}
+	return document, nil
 }
 
 // explainItems says of what is left why it remains.

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
@@ -22,6 +24,10 @@ var ErrOtherCluster = errors.New("the address of the API server leads to another
 
 // ErrNotCompleted: Alive is gone, and the record does not say that the teardown was complete (#57).
 var ErrNotCompleted = errors.New("the object Alive is gone, but the record does not say that the teardown was complete")
+
+// ErrNamespaceGone: the namespace of the Lease and the record is being deleted, or is gone. Nothing more is deleted.
+var ErrNamespaceGone = errors.New("namespace " + Namespace + " with the Lease and the record of the teardown is deleted; " +
+	"the next run creates it again")
 
 // Progress is how far a teardown is.
 type Progress struct {
@@ -88,9 +94,11 @@ func (r *Runner) Run(ctx context.Context) (*Outcome, error) {
 			return outcome, err
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
+		case errors.Is(err, ErrNamespaceGone) && r.Command:
+			return nil, err
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "The teardown is interrupted, and goes on")
-			if !sleep(ctx, r.Waits.Retry) {
+			if !sleep(ctx, r.Waits.Check) {
 				return nil, context.Cause(ctx)
 			}
 		}
@@ -107,6 +115,7 @@ func (r *Runner) turn(ctx context.Context) (*Outcome, error) {
 	defer stop(nil)
 	var led atomic.Bool
 	go r.accompany(competing, stop, permitted, &led)
+	go r.watchNamespace(competing, stop)
 	before := &renewals{Interface: r.Leases}
 	var outcome *Outcome
 	var ended error
@@ -127,8 +136,30 @@ func (r *Runner) turn(ctx context.Context) (*Outcome, error) {
 		return r.endOf(ctx, permitted, end)
 	case errors.Is(context.Cause(competing), errNotPermitted):
 		return nil, nil
+	case errors.Is(context.Cause(competing), ErrNamespaceGone):
+		return nil, ErrNamespaceGone
 	}
 	return nil, err
+}
+
+// watchNamespace ends the competition for the Lease once its namespace goes: without it no Lease says who works.
+func (r *Runner) watchNamespace(ctx context.Context, stop context.CancelCauseFunc) {
+	exists := false
+	namespaces := r.Objects.CoreV1().Namespaces()
+	f := newFeed(func(f func() bool) { f() }, func(object any) bool {
+		namespace, is := object.(*v1.Namespace)
+		if exists = is && namespace.DeletionTimestamp == nil; !exists {
+			stop(ErrNamespaceGone)
+		}
+		return exists
+	}, func(any) { stop(ErrNamespaceGone) })
+	f.done = func() {
+		if !exists {
+			stop(ErrNamespaceGone)
+		}
+	}
+	kind("namespaces", &v1.Namespace{}, namespaces.List, namespaces.Watch).only("metadata.name="+Namespace).
+		follow(ctx, r.Objects, f)
 }
 
 // followed is the end of a teardown that another runner carries out: the last Alive, nil if it is gone.
@@ -164,8 +195,11 @@ func (r *Runner) wanted(object *alive.Alive) bool {
 	if object == nil {
 		return false
 	}
-	return object.IsDeleted() || !object.IsProtected() && r.wordOf(object) == teardown.ValidWord
+	return object.IsDeleted() || r.permits(object)
 }
+
+// permits reports whether the spec permits a teardown.
+func (r *Runner) permits(object *alive.Alive) bool { return r.unpermitted(object) == "" }
 
 // awaitPermission waits until Alive is armed or deleted, and this process has the rights. It writes the phase of an
 // Alive that is neither.
@@ -190,7 +224,9 @@ func (r *Runner) awaitPermission(ctx context.Context) (*alive.Alive, error) {
 			if err := r.reportRights(ctx, object, lacking); err != nil {
 				return nil, err
 			}
-			wait = r.Waits.Check
+			if r.permits(object) { // else a right would change nothing
+				wait = r.Waits.Check
+			}
 		}
 		if !await(ctx, changed, wait) {
 			return nil, nil
@@ -226,7 +262,7 @@ func (r *Runner) accompany(ctx context.Context, stop context.CancelCauseFunc, be
 			return
 		default:
 			r.Follow(progressOf(&object.Status, false, leftIn(&object.Status)))
-			if r.Command && object.Status.Phase == alive.Stopped && r.wordOf(object) != teardown.ValidWord {
+			if r.Command && isStopped(object) {
 				stop(&followed{object})
 				return
 			}
@@ -235,6 +271,13 @@ func (r *Runner) accompany(ctx context.Context, stop context.CancelCauseFunc, be
 			return
 		}
 	}
+}
+
+// isStopped reports whether the leader has stopped, and knows the spec as it is. A runner without the rights does not lead.
+func isStopped(object *alive.Alive) bool {
+	ready := meta.FindStatusCondition(object.Status.Conditions, alive.ConditionReady)
+	return object.Status.Phase == alive.Stopped && ready != nil && ready.ObservedGeneration == object.Generation &&
+		ready.Reason != alive.ReasonRightsMissing
 }
 
 var errNotPermitted = errors.New("the teardown is no longer permitted")
@@ -249,10 +292,10 @@ func (r *Runner) watchAlive(ctx context.Context) {
 }
 
 // see takes Alive as it is now. An object that cannot be read permits nothing.
-func (r *Runner) see(object any) {
+func (r *Runner) see(object any) bool {
 	content, is := object.(*unstructured.Unstructured)
 	if !is {
-		return
+		return false
 	}
 	current, err := alive.FromUnstructured(content)
 	if err != nil {
@@ -260,14 +303,16 @@ func (r *Runner) see(object any) {
 		current = nil
 	}
 	r.current = current
+	return true
 }
 
-func (r *Runner) change(f func()) {
+func (r *Runner) change(f func() bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f()
-	close(r.changed)
-	r.changed = make(chan struct{})
+	if f() {
+		close(r.changed)
+		r.changed = make(chan struct{})
+	}
 }
 
 // view returns Alive, whether it was listed, and a channel that is closed at the next change.

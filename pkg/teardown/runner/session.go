@@ -117,12 +117,13 @@ func (s *session) notify() {
 	}
 }
 
-// update runs a function under the lock, and notifies.
-func (s *session) update(f func()) {
+// update runs a function under the lock, and notifies if it returns true.
+func (s *session) update(f func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f()
-	s.notify()
+	if f() {
+		s.notify()
+	}
 }
 
 // wakeAt brings a round at the time.
@@ -207,8 +208,8 @@ func (s *session) outcomeOf(decision teardown.Decision) (*Outcome, error) {
 		return outcome, ErrNotCompleted
 	case decision.Action == teardown.End:
 		return outcome, nil
-	case s.Command && decision.Phase == teardown.Stopped && decision.Action == teardown.Wait:
-		return outcome, nil
+	case s.Command && decision.Phase == teardown.Stopped && decision.Action == teardown.Wait && !s.status.pending:
+		return outcome, nil // the status says so: others follow it
 	}
 	return nil, nil
 }
@@ -238,21 +239,21 @@ func (s *session) watchObjects(ctx context.Context, watches *sync.WaitGroup) err
 	return nil
 }
 
-// set takes an object. It is called under the lock.
-func (s *session) set(object any) {
+// set takes an object, and reports whether a decision may change. It is called under the lock.
+func (s *session) set(object any) bool {
 	if volume, is := object.(interface {
 		GetUID() types.UID
 		GetLabels() map[string]string
 	}); is && isVolume(object) {
 		s.labeled[volume.GetUID()] = len(volume.GetLabels()) > 0
 	}
-	s.inventory.Set(object)
+	return s.inventory.Set(object)
 }
 
 // watchGuards follows the CRD of Alive and the freeze.
 func (s *session) watchGuards(ctx context.Context, watches *sync.WaitGroup) {
 	definitions := s.Dynamic.Resource(definitions)
-	f := newFeed(s.update, func(object any) { s.defined.see(object) }, func(any) {})
+	f := newFeed(s.update, s.defined.see, func(any) {})
 	watches.Go(func() {
 		kind("customresourcedefinitions", &unstructured.Unstructured{}, definitions.List, definitions.Watch).
 			only("metadata.name="+alive.CRD).follow(ctx, s.Dynamic, f)

@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +24,8 @@ type statusWrites struct {
 	at      time.Time
 	version string
 	message string
+	// pending: the watch has to show the last write before the status can be written again.
+	pending bool
 }
 
 // texts are the sentences of reasons.
@@ -88,11 +92,12 @@ func (s *session) writeStatus(ctx context.Context, decision teardown.Decision, v
 		return nil // the write of Started has the status; the next round goes on from there
 	}
 	status := s.statusOf(object, decision, v)
-	s.status.message = status.Message
+	s.status.message, s.status.pending = status.Message, true
 	s.Follow(progressOf(&status, true, v.left()))
 	if s.status.version != "" && !newer(object.ResourceVersion, s.status.version) {
 		return nil // the watch has not shown our last write
 	}
+	s.status.pending = false
 	if equality.Semantic.DeepEqual(status, object.Status) {
 		return nil
 	}
@@ -105,10 +110,22 @@ func (s *session) writeStatus(ctx context.Context, decision teardown.Decision, v
 		return errNotLeading
 	}
 	version, err := s.putStatus(ctx, object, &status)
-	if err == nil {
-		s.status.at, s.status.version = now, version
+	if err != nil {
+		return err
 	}
-	return err
+	s.status.at, s.status.version = now, version
+	s.tell(&object.Status, &status)
+	return nil
+}
+
+// tell makes an event of a new phase, and of a new reason to stop.
+func (r *Runner) tell(before, now *alive.Status) {
+	switch {
+	case now.Phase == alive.Stopped && (before.Phase != now.Phase || before.Reason != now.Reason):
+		r.event(v1.EventTypeWarning, string(now.Phase), now.Reason+": "+now.Message)
+	case now.Phase != before.Phase:
+		r.event(v1.EventTypeNormal, string(now.Phase), now.Message)
+	}
 }
 
 // putStatus replaces the status of the observed version, and returns the new version.
@@ -147,12 +164,12 @@ func (s *session) statusOf(object *alive.Alive, decision teardown.Decision, v vi
 		status.Remaining = s.explained(remains)
 	}
 	switch {
-	case decision.Phase == teardown.Protected:
+	case decision.Reason == teardown.NotReady:
+		s.setCondition(&status, object, alive.ConditionReady, metav1.ConditionFalse, s.refusalReason())
+	case decision.Phase == teardown.Protected, decision.Phase == teardown.Stopped:
 		s.setCondition(&status, object, alive.ConditionReady, metav1.ConditionFalse, status.Reason)
 	case decision.Reason == teardown.AwaitingDeletion:
 		s.setCondition(&status, object, alive.ConditionReady, metav1.ConditionTrue, "Ready")
-	case decision.Reason == teardown.NotReady:
-		s.setCondition(&status, object, alive.ConditionReady, metav1.ConditionFalse, s.refusalReason())
 	case decision.Phase == teardown.Complete && s.record.complete:
 		s.setCondition(&status, object, alive.ConditionComplete, metav1.ConditionTrue, "Completed")
 	}
@@ -169,11 +186,13 @@ func (s *session) refusalReason() string {
 // maxText bounds the texts of the status.
 const maxText = 1000
 
+// cut bounds a text, and makes it valid UTF-8: the API server would store another text than was sent, and each round
+// would write it again.
 func cut(text string) string {
-	if len(text) <= maxText {
-		return text
+	if len(text) > maxText {
+		text = text[:maxText] + "..."
 	}
-	return text[:maxText] + "..."
+	return strings.ToValidUTF8(text, "")
 }
 
 // setCondition sets a condition of the observed object.
@@ -206,11 +225,16 @@ func (v *view) left() map[string]int {
 	return left
 }
 
-// leftIn counts what the status names, as far as it names objects.
+// itemKinds are the kinds of the items of objects.
+var itemKinds = map[string]teardown.Kind{"PersistentVolume": teardown.Volume, "PersistentVolumeClaim": teardown.Volume,
+	"VolumeSnapshot": teardown.Snapshot, "VolumeSnapshotContent": teardown.Snapshot, "Service": teardown.LoadBalancer,
+	"Ingress": teardown.Ingress, "Gateway": teardown.Gateway, alive.Kind: teardown.Participant}
+
+// leftIn counts what the status of another runner names.
 func leftIn(status *alive.Status) map[string]int {
 	left := map[string]int{}
 	for _, one := range status.Remaining {
-		left[one.Object.Kind]++
+		left[string(itemKinds[one.Object.Kind])]++
 	}
 	return left
 }
@@ -223,6 +247,7 @@ func progressOf(status *alive.Status, leading bool, left map[string]int) Progres
 // reportIdle writes the phase of an Alive that is neither armed nor deleted. alive-controller creates a missing one.
 func (r *Runner) reportIdle(ctx context.Context, object *alive.Alive) error {
 	if object == nil {
+		r.Follow(Progress{})
 		if r.Command {
 			return nil
 		}

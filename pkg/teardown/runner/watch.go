@@ -162,16 +162,18 @@ func (s source) follow(ctx context.Context, client any, f *feed) {
 
 // feed is the store of a reflector. It hands objects on, and remembers only which there are.
 type feed struct {
-	// change runs a function under the lock of its owner, which is notified then.
-	change      func(func())
-	set, remove func(object any)
+	// change runs a function under the lock of its owner, which is notified if the function returns true.
+	change func(func() bool)
+	// set takes an object, and reports whether a decision may change.
+	set    func(object any) bool
+	remove func(object any)
 	// done is called when a list is complete; it may be nil.
 	done func()
 	// known are the identities of the objects, by UID.
 	known map[types.UID]any
 }
 
-func newFeed(change func(func()), set, remove func(object any)) *feed {
+func newFeed(change func(func() bool), set func(object any) bool, remove func(object any)) *feed {
 	return &feed{change: change, set: set, remove: remove, known: map[types.UID]any{}}
 }
 
@@ -180,7 +182,7 @@ func (f *feed) Add(object any) error { return f.Update(object) }
 
 // Update takes a changed object.
 func (f *feed) Update(object any) error {
-	f.change(func() { f.see(object) })
+	f.change(func() bool { return f.see(object) })
 	return nil
 }
 
@@ -190,16 +192,17 @@ func (f *feed) Delete(object any) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	f.change(func() {
+	f.change(func() bool {
 		delete(f.known, accessor.GetUID())
 		f.remove(object)
+		return true
 	})
 	return nil
 }
 
 // Replace takes all objects.
 func (f *feed) Replace(objects []any, _ string) error {
-	f.change(func() {
+	f.change(func() bool {
 		before := f.known
 		f.known = make(map[types.UID]any, len(objects))
 		for _, object := range objects {
@@ -213,6 +216,7 @@ func (f *feed) Replace(objects []any, _ string) error {
 		if f.done != nil {
 			f.done()
 		}
+		return true
 	})
 	return nil
 }
@@ -220,15 +224,15 @@ func (f *feed) Replace(objects []any, _ string) error {
 // Resync does nothing.
 func (*feed) Resync() error { return nil }
 
-func (f *feed) see(object any) {
+func (f *feed) see(object any) bool {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
-		return
+		return false
 	}
 	if _, known := f.known[accessor.GetUID()]; !known {
 		f.known[accessor.GetUID()] = identityOf(object, accessor)
 	}
-	f.set(object)
+	return f.set(object)
 }
 
 // identityOf returns an object of the same type with nothing but its names.
