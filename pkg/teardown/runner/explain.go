@@ -160,7 +160,7 @@ func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *t
 	}
 	for _, ref := range refs {
 		report, err := explorer.Explain(ctx, ref)
-		if err != nil || len(report.Blockers) == 0 {
+		if err != nil || report.Verdict == blocker.Gone || len(report.Blockers) == 0 {
 			continue
 		}
 		e.objects = append(e.objects, types.UID(report.Object.UID))

@@ -1,0 +1,34 @@
+package runner
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/why"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
+)
+
+// Of an object that is gone "exeunt why" says that the freeze refuses its creation: that is no reason why a volume remains.
+func TestObjectThatIsGoneExplainsNothing(t *testing.T) {
+	frozen := func(kind string) metav1.Object {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+			"metadata": map[string]any{"name": FreezeName}}}
+	}
+	volume := &v1.PersistentVolume{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"},
+		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "v"}, Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}}
+	objects := clustertest.Objects{"persistentvolumes": {volume},
+		"validatingadmissionpolicies":       {frozen("ValidatingAdmissionPolicy")},
+		"validatingadmissionpolicybindings": {frozen("ValidatingAdmissionPolicyBinding")}}
+	r := &Runner{Config: Config{Clients: &Clients{Objects: fake.NewClientset()}}}
+	explorer := why.NewExplorer(clustertest.NewReader(t, objects.ServeHTTP), cluster.Commands{}, false)
+	item := &teardown.Item{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "v", UID: "v"}, Claim: "shop/data"}
+	if got := r.explainOne(t.Context(), explorer, item); len(got.roots) > 0 {
+		t.Errorf("%+v", got.roots)
+	}
+}
