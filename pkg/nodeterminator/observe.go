@@ -188,6 +188,19 @@ func isSilent(n *v1.Node, e evidence) bool {
 	return e.lease.Silent() || unknown && e.lease.Renewals == 0
 }
 
+// silentSince returns since when the kubelet renews its Lease no more, if it is silent: as this process has watched it, or
+// as the node lifecycle controller says.
+func silentSince(n *v1.Node, e evidence, now time.Time) time.Time {
+	since := now.Add(-e.lease.Unchanged)
+	for _, c := range n.Status.Conditions {
+		unknown := c.Type == v1.NodeReady && c.Status == v1.ConditionUnknown && e.lease.Renewals == 0
+		if at := c.LastTransitionTime.Time; unknown && at.Before(since) {
+			since = at
+		}
+	}
+	return since
+}
+
 // backSince returns when the kubelet came back after a silence, the zero time if it was not away: as this process has
 // watched it, or since when the Node is ready, which an earlier leader may have waited for.
 func backSince(n *v1.Node, e evidence, now time.Time) time.Time {
@@ -213,7 +226,7 @@ func (c *Controller) observePods(ctx context.Context, n *v1.Node, t *nodeTermina
 	drains := o.state.Protected && o.state.Begun && o.state.Deleting &&
 		o.state.Proof != node.Revoked
 	result, err := c.drain(ctx, n, t, drain.View{View: view, Deadline: o.deadline, Begun: o.began,
-		Volumes: volumes || !t.synced && len(o.attached) > 0, HasVolume: o.attached.uses, Drain: drains,
+		SilentSince: silentSince(n, o.evidence, o.now), Volumes: volumes || !t.synced && len(o.attached) > 0, HasVolume: o.attached.uses, Drain: drains,
 		Holds: c.holds(n, t, o)})
 	if err != nil {
 		return err

@@ -29,6 +29,9 @@ func (n *Node) accept(r *tracked, out outcome) {
 		entry.Given = max(0, int64(n.served(r.accepted).Sub(requestedAt(sent))/time.Second))
 	}
 	entry.Given += seconds
+	if action == pod.Remove && n.view.Silent { // a dead kubelet sends no SIGTERM
+		entry.Reason, entry.Given = KubeletUnreachable, n.givenAlive(sent)
+	}
 	entry.Missing = max(0, grace-entry.Given)
 	if obstacle == pod.BudgetBlocks {
 		entry.Budget = r.budgetName()
@@ -58,11 +61,19 @@ func (n *Node) accept(r *tracked, out outcome) {
 }
 
 // endedEarly reports whether the end of the machine took time from the pod. A DaemonSet's pod and a static pod go with
-// the node.
+// the node. A kubelet that is stuck has killed the containers, one that is dead has not.
 func (n *Node) endedEarly(p *v1.Pod) bool {
 	kind, end := pod.KindOf(p), n.view.EndOf(p)
-	return kind != pod.Mirror && kind != pod.Daemon && end != pod.Finished && end != pod.Overdue &&
-		end != pod.ContainersEnded
+	return kind != pod.Mirror && kind != pod.Daemon && end != pod.Finished && end != pod.ContainersEnded &&
+		(end != pod.Overdue || n.view.Silent)
+}
+
+// givenAlive returns the seconds of its grace period that a Terminating pod had before its kubelet fell silent.
+func (n *Node) givenAlive(p *v1.Pod) int64 {
+	if p.DeletionTimestamp == nil {
+		return 0
+	}
+	return min(granted(p), max(0, int64(n.view.SilentSince.Sub(requestedAt(p))/time.Second)))
 }
 
 // budgetName returns the budget that blocks the pod.

@@ -295,3 +295,43 @@ func TestEndThatNobodySawIsUnknown(t *testing.T) {
 		w.expectCounts(termination.Counts{Unknown: 1})
 	})
 }
+
+// A pod that is deleted while its kubelet is dead gets no SIGTERM, and is killed with the machine.
+func TestPodOfDeadKubeletHadNoGrace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		silent time.Duration
+		given  int64
+	}{
+		"dead before the eviction":   {0, 0},
+		"dead during the grace":      {11 * time.Second, 10},
+		"dead after the last second": {40 * time.Second, 20},
+	} {
+		inWorld(t, 1000, func(w *world) {
+			w.pod("app", 20)
+			w.pod("agent", 20, daemonTolerant)
+			w.at(100)
+			w.setView(func(v *View) { v.Silent, v.SilentSince = true, w.begun.Add(tc.silent) })
+			w.at(400) // not awaited any more
+			w.setView(func(v *View) { v.Proven = true })
+			w.expectCounts(termination.Counts{Removed: 1, WithNode: 1})
+			cut := w.result().CutShort
+			missing := 20 - tc.given
+			if missing == 0 {
+				if len(cut) > 0 {
+					t.Errorf("%s: cut short: %+v", name, cut)
+				}
+				return
+			}
+			if len(cut) != 1 || cut[0].Given < tc.given-1 || cut[0].Given > tc.given+1 || cut[0].Given+cut[0].Missing != 20 ||
+				cut[0].Reason != KubeletUnreachable {
+				t.Errorf("%s: cut short: %+v, want %d s given", name, cut, tc.given)
+			}
+		})
+	}
+}
+
+func daemonTolerant(p *v1.Pod) {
+	yes := true
+	p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: &yes}}
+	p.Spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+}

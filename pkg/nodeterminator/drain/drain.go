@@ -46,6 +46,8 @@ type View struct {
 	Deadline deadline.Deadline
 	// Begun is when the first action was written.
 	Begun time.Time
+	// SilentSince is since when the kubelet is silent, if it is.
+	SilentSince time.Time
 	// Volumes of ordinary and critical pods are attached.
 	Volumes bool
 	// HasVolume reports whether a volume is attached to the node for the pod. Nil is none.
