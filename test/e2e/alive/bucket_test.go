@@ -1,8 +1,10 @@
 package alive
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 	"github.com/exeunt-io/exeunt/examples"
 	"github.com/exeunt-io/exeunt/examples/bucket-operator/operator"
 	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/teardown/runner"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
@@ -143,6 +147,56 @@ func TestParticipantCleansUpOnceStarted(t *testing.T) {
 	b.in(protected) // a new Alive: the operator registers, and makes what waited
 	b.until("the operator is registered again", b.registered)
 	b.until("the late bucket is made", func() bool { return b.count() == 1 && b.made() == b.all() })
+}
+
+// Everything but the end goes on while another participant is stuck, and the end comes once that one is done.
+func TestTeardownAwaitsItsParticipants(t *testing.T) { // 55
+	b := startBuckets(t)
+	b.until("the operator is registered", b.registered)
+	b.make(3)
+	type end struct {
+		outcome *runner.Outcome
+		err     error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		outcome, err := b.runner().Teardown(b.ctx, runner.Word{Timeout: time.Hour})
+		ended <- end{outcome, err}
+	}()
+	b.until("the operator is done", func() bool { return !b.registered() })
+	if b.count() != 0 {
+		t.Errorf("%d buckets are left", b.count())
+	}
+	b.until("the other participant is named", func() bool {
+		return slices.ContainsFunc(b.get().Status.Remaining, func(r alive.Remaining) bool { return r.Finalizer == others })
+	})
+	if one := b.get(); one.Status.Phase != alive.TearingDown || !slices.Contains(one.Finalizers, alive.Finalizer) {
+		t.Errorf("phase %s, finalizers %v", one.Status.Phase, one.Finalizers)
+	}
+	b.must(alive.Done(b.ctx, b.dynamic(admin), others), "finish the other participant")
+	select {
+	case <-b.ctx.Done():
+		t.Fatal("the teardown does not end")
+	case end := <-ended:
+		if end.err != nil || end.outcome.Phase != teardown.Complete {
+			t.Fatalf("the teardown ends with %+v, %v", end.outcome, end.err)
+		}
+	}
+	if b.get() != nil {
+		t.Error("Alive is left")
+	}
+}
+
+// runner returns a runner as the command starts it, with shorter waits.
+func (b *buckets) runner() *runner.Runner {
+	b.Helper()
+	clients, err := runner.Connect(b.plane.RESTConfig(), nil)
+	b.must(err, "connect")
+	waits := runner.DefaultWaits()
+	waits.Quiet, waits.Status, waits.Explain, waits.Check = time.Second, time.Second, time.Second, time.Second
+	return runner.New(runner.Config{Clients: clients, Waits: waits, Cluster: b.id, Agent: "exeunt-teardown", Command: true,
+		Check:  func(context.Context, *alive.Alive) ([]teardown.Problem, error) { return nil, nil },
+		Follow: func(runner.Progress) {}})
 }
 
 // Without any of the permissions the operator removes nothing.
