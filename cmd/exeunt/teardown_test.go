@@ -84,7 +84,7 @@ func (c *doomed) answer(w http.ResponseWriter, request *http.Request) {
 }
 
 // teardown runs the command, which must write nothing, and returns its output, error and exit code.
-func (c *doomed) teardown(t *testing.T, args ...string) (string, error, int) {
+func (c *doomed) teardown(t *testing.T, args ...string) (string, int, error) {
 	t.Helper()
 	args = append([]string{"teardown", "--kubeconfig", writeKubeconfig(t, c.URL)}, args...)
 	out, err := execute(t.Context(), "exeunt", args...)
@@ -93,11 +93,11 @@ func (c *doomed) teardown(t *testing.T, args ...string) (string, error, int) {
 	if len(c.writes) > 0 {
 		t.Errorf("teardown %q wrote: %q", args, c.writes)
 	}
-	return out, err, terminal.ExitStatus(err)
+	return out, terminal.ExitStatus(err), err
 }
 
 func TestPlanIsPrintedAndNothingIsWritten(t *testing.T) {
-	out, err, code := newDoomed(t, "orders").teardown(t)
+	out, code, err := newDoomed(t, "orders").teardown(t)
 	for _, want := range []string{"shop/orders (pv-orders)", "vol-orders", clusterID, "DELETE   1 volume",
 		"nothing was written", "exeunt teardown --confirm=f81d4fae "} {
 		if !strings.Contains(out, want) {
@@ -111,7 +111,7 @@ func TestPlanIsPrintedAndNothingIsWritten(t *testing.T) {
 
 // Who pastes the command keeps what the plan keeps.
 func TestNextCommandKeepsFlagsOfPlan(t *testing.T) {
-	out, err, _ := newDoomed(t, "orders").teardown(t, "--preserve=pvc/shop/orders", "--last=shop", "--timeout=2h")
+	out, _, err := newDoomed(t, "orders").teardown(t, "--preserve=pvc/shop/orders", "--last=shop", "--timeout=2h")
 	want := "exeunt teardown --confirm=f81d4fae --timeout=2h0m0s --preserve=pvc/shop/orders --last=shop --kubeconfig"
 	if err != nil || !strings.Contains(out, want) || !strings.Contains(out, "KEEP     1 volume") {
 		t.Errorf("%q is missing in, error %v:\n%s", want, err, out)
@@ -120,7 +120,7 @@ func TestNextCommandKeepsFlagsOfPlan(t *testing.T) {
 
 func TestPlanIsOneDocument(t *testing.T) {
 	for _, format := range []string{"json", "yaml"} {
-		out, err, _ := newDoomed(t, "orders").teardown(t, "-o", format)
+		out, _, err := newDoomed(t, "orders").teardown(t, "-o", format)
 		var document teardown.Document
 		if decoded := yaml.UnmarshalStrict([]byte(out), &document); err != nil || decoded != nil ||
 			document.Cluster.ID != clusterID || len(document.Items) != 1 || document.Items[0].ExternalID != "vol-orders" {
@@ -130,7 +130,7 @@ func TestPlanIsOneDocument(t *testing.T) {
 }
 
 func TestEmptyClusterIsToldSo(t *testing.T) {
-	out, err, code := newDoomed(t).teardown(t)
+	out, code, err := newDoomed(t).teardown(t)
 	if err != nil || code != 0 || !strings.Contains(out, "Nothing exists outside of the cluster") {
 		t.Errorf("exit code %d, error %v:\n%s", code, err, out)
 	}
@@ -162,7 +162,7 @@ func TestRefusedTeardownWritesNothing(t *testing.T) {
 	for name, tc := range refusedPlans {
 		t.Run(name, func(t *testing.T) {
 			c := newDoomed(t, "orders")
-			out, err, code := c.teardown(t, tc.args...)
+			out, code, err := c.teardown(t, tc.args...)
 			text := out
 			if !tc.inPlan {
 				text = err.Error()
@@ -186,7 +186,7 @@ func TestNamespaceAdminIsShownMissingRules(t *testing.T) {
 	c := newDoomed(t, "orders")
 	c.forbids = func(r *authorizationv1.ResourceAttributes) bool { return r.Namespace != "shop" }
 	for _, args := range [][]string{{}, {"--confirm=f81d4fae"}} {
-		out, err, code := c.teardown(t, args...)
+		out, code, err := c.teardown(t, args...)
 		for _, want := range []string{`{apiGroups: [""], resources: ["persistentvolumeclaims"], verbs: [`,
 			`{apiGroups: ["lifecycle.exeunt.io"], resources: ["alives"], verbs: [delete`} {
 			if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text, want) {
@@ -221,7 +221,7 @@ var wrongTeardowns = map[string]struct{ flag, want string }{
 func TestWrongTeardownIsRefusedInASentence(t *testing.T) {
 	for name, tc := range wrongTeardowns {
 		t.Run(name, func(t *testing.T) {
-			out, err, code := newDoomed(t).teardown(t, strings.Fields(tc.flag)...)
+			out, code, err := newDoomed(t).teardown(t, strings.Fields(tc.flag)...)
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || out != "" ||
 				code != 1 {
 				t.Errorf("error = %v, exit code %d, output %q; want %s in one line", err, code, out, tc.want)
@@ -238,7 +238,7 @@ func TestPreserveTakesNamespaceOfContext(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err, _ := c.teardown(t, "--kubeconfig", file, "--preserve=PVC/orders")
+	out, _, err := c.teardown(t, "--kubeconfig", file, "--preserve=PVC/orders")
 	if err != nil || !strings.Contains(out, "Preserved") {
 		t.Errorf("error %v:\n%s", err, out)
 	}
@@ -247,7 +247,7 @@ func TestPreserveTakesNamespaceOfContext(t *testing.T) {
 func TestOtherClusterKeepsSharedDisks(t *testing.T) {
 	other := newDoomed(t, "orders")
 	other.objects["namespaces"] = nil // another ID, which its user may not read
-	out, err, _ := newDoomed(t, "orders").teardown(t, "--other-kubeconfig", writeKubeconfig(t, other.URL))
+	out, _, err := newDoomed(t, "orders").teardown(t, "--other-kubeconfig", writeKubeconfig(t, other.URL))
 	if err != nil || !strings.Contains(out, "HandleShared") {
 		t.Errorf("error %v:\n%s", err, out)
 	}

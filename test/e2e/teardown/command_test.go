@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	core "github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
@@ -131,12 +132,15 @@ func TestCommandTearsDownAndIsUndone(t *testing.T) {
 	r.AwaitBound("new")
 }
 
-// A pod on a dead node keeps its claim: the command is interrupted, and the abort saves the disk.
+// A finalizer of somebody else keeps the claim: the command is interrupted, and the abort saves the disk.
 func TestInterruptedCommandIsAborted(t *testing.T) {
-	r := newRig(t, harness.Setup{Teardown: true}) // upstream's pod garbage collector ends pods of missing nodes
+	r := newRig(t, stock)
 	r.CreateClaim("data", harness.DeleteClass)
 	volume := r.AwaitBound("data")
-	r.createUserOn(harness.DeadNode, "a", "data")
+	claims := r.Client.CoreV1().PersistentVolumeClaims(r.Namespace)
+	_, err := claims.Patch(r.Ctx, "data", types.MergePatchType,
+		[]byte(`{"metadata": {"finalizers": ["kubernetes.io/pvc-protection", "example.com/backup"]}}`), metav1.PatchOptions{})
+	r.Must(err, "add a finalizer")
 	path, err := harness.Binaries().Path("exeunt")
 	r.Must(err, "find exeunt")
 	process := exec.CommandContext(r.Ctx, path, "teardown", "--kubeconfig="+r.Plane.AdminKubeconfig, "--confirm="+r.id())
@@ -159,6 +163,10 @@ func TestInterruptedCommandIsAborted(t *testing.T) {
 		t.Errorf("frozen: %t, abort:\n%s", r.isFrozen(), done.output)
 	}
 	r.admin(0, "remove")
+	_, err = claims.Patch(r.Ctx, "data", types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+	r.Must(err, "remove the finalizer")
+	harness.Await(r.Session, &v1.PersistentVolume{}, harness.ObjectName{Resource: "persistentvolumes", Name: volume.Name},
+		"is released", func(v *v1.PersistentVolume, exists bool) bool { return exists && v.Status.Phase == v1.VolumeReleased })
 	if r.isFrozen() || !r.IsStored(harness.Handle(volume)) {
 		t.Errorf("frozen: %t, disk stored: %t", r.isFrozen(), r.IsStored(harness.Handle(volume)))
 	}
