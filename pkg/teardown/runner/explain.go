@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,8 @@ type explanations struct {
 	// participants are the finalizers of participants with evidence that they will not go, stuck the UIDs of objects.
 	participants map[string]bool
 	stuck        map[types.UID]bool
+	// told is when an event last said that an item is stuck, by its key.
+	told map[string]time.Time
 	// at is when objects were last explained; running: it happens now.
 	at      time.Time
 	running bool
@@ -101,11 +104,30 @@ func (s *session) learn(v view, found map[string]explanation) {
 		for _, uid := range known.objects {
 			w.stuck[uid] = true
 		}
+		s.tellStuck(&v.items[i], &known, v.now)
 		if v.items[i].Kind == teardown.Participant {
 			w.participants[v.items[i].ExternalID] = true
 		}
 	}
 	s.inventory.SetStuck(w.stuck)
+}
+
+// retell is the least time between two events about one item.
+const retell = 30 * time.Minute
+
+// tellStuck makes an event of an item that will not go, once in a while. It is called under the lock.
+func (s *session) tellStuck(item *teardown.Item, known *explanation, now time.Time) {
+	key := keyOf(item)
+	if last, told := s.why.told[key]; told && now.Sub(last) < retell {
+		return
+	}
+	if s.why.told == nil {
+		s.why.told = map[string]time.Time{}
+	}
+	s.why.told[key] = now
+	root := worst(known.roots)
+	s.event(v1.EventTypeWarning, "Remains", cut(fmt.Sprintf("%s %s remains: %s, %s", item.Object.Kind,
+		strings.TrimPrefix(item.Object.Namespace+"/"+item.Object.Name, "/"), root.Reason, root.Object)))
 }
 
 // explainAll explains items. Those that could not be explained are missing.
@@ -223,6 +245,21 @@ func (s *session) explained(items []teardown.Item) []alive.Remaining {
 			}
 		}
 		remaining = append(remaining, one)
+	}
+	return bounded(remaining)
+}
+
+// maxRemaining is how many bytes the remaining objects of the status have at most: each of its writes has all of them.
+const maxRemaining = 48 << 10
+
+// bounded returns as many of the objects as fit, the oldest.
+func bounded(remaining []alive.Remaining) []alive.Remaining {
+	size := 0
+	for i := range remaining {
+		text, err := json.Marshal(&remaining[i])
+		if size += len(text); err != nil || size > maxRemaining {
+			return remaining[:i]
+		}
 	}
 	return remaining
 }

@@ -2,7 +2,9 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -211,5 +214,47 @@ func TestFollowerEndsOnceLeaderKnowsTheSpec(t *testing.T) {
 	object.Status.Conditions[0].Reason = alive.ReasonRightsMissing
 	if isStopped(object) {
 		t.Error("stopped by a runner that does not lead")
+	}
+}
+
+// A status with 50 objects whose names, handles and texts are as long as can be stays below 64 KiB.
+func TestStatusIsBounded(t *testing.T) {
+	s := newSession(newTestRunner(t, nil), nil, deletedAlive(true), time.Time{})
+	var items []teardown.Item
+	for i := range 2 * alive.MaxRemaining {
+		items = append(items, teardown.Item{Object: teardown.Object{Kind: "PersistentVolume", UID: strconv.Itoa(i),
+			Name: strings.Repeat("n", 253)}, ExternalID: strings.Repeat("\x01", 2*maxText), Reason: "Bound"})
+	}
+	named := s.explained(items)
+	text, err := json.Marshal(named)
+	if err != nil || len(text) > 60<<10 || len(named) == 0 {
+		t.Errorf("%d objects in %d bytes, %v", len(named), len(text), err)
+	}
+	for i := range items {
+		items[i].ExternalID = "handle"
+	}
+	if named := s.explained(items); len(named) != alive.MaxRemaining {
+		t.Errorf("%d of %d objects are named", len(named), len(items))
+	}
+}
+
+// One event for each stuck item, and not at each explanation.
+func TestStuckItemIsToldOnce(t *testing.T) {
+	r := newTestRunner(t, nil)
+	r.current = deletedAlive(true)
+	events := record.NewFakeRecorder(10)
+	r.Recorder = events
+	s := newSession(r, nil, r.current, time.Time{})
+	item := teardown.Item{Kind: teardown.LoadBalancer, Object: teardown.Object{Kind: "Service", Namespace: "shop", Name: "web", UID: "1"}}
+	known := explanation{roots: []blocker.Blocker{{Verdict: blocker.Stuck}}}
+	start := time.Unix(1e9, 0)
+	for _, after := range []time.Duration{0, time.Minute, 31 * time.Minute} {
+		s.learn(view{now: start.Add(after), items: []teardown.Item{item}}, map[string]explanation{keyOf(&item): known})
+	}
+	if len(events.Events) != 2 {
+		t.Errorf("%d events", len(events.Events))
+	}
+	if text := <-events.Events; !strings.Contains(text, "Warning Remains Service shop/web remains") {
+		t.Errorf("%q", text)
 	}
 }
