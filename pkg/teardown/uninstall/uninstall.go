@@ -1,8 +1,8 @@
 // Package uninstall removes the kind Alive with its policies, and the freeze that a teardown leaves. It is the way back
 // for a cluster that is to live on.
 //
-// The bindings go first: they guard Alive and its CRD. Whatever is gone already is skipped, so that a second run goes on
-// where the first one ended.
+// The bindings go first: they guard Alive and its CRD. Whatever is gone already is skipped, so that a second run goes
+// on where the first one ended.
 package uninstall
 
 import (
@@ -115,8 +115,8 @@ func (r *Remover) get(resource schema.GroupVersionResource) func(context.Context
 func (r *Remover) check(object *unstructured.Unstructured) error {
 	if participants := alive.ParticipantsOf(object); len(participants) > 0 {
 		finder := holder.Finder{Reader: r.Reader, Commands: r.Commands}
-		lines := []string{fmt.Sprintf("%d participants are registered with Alive: uninstall them first. If one is gone for good, "+
-			"strip its finalizer; what it made outside stays:", len(participants))}
+		lines := []string{fmt.Sprintf("%d participants are registered with Alive: uninstall them first. If one is gone for "+
+			"good, strip its finalizer; what it made outside stays:", len(participants))}
 		for _, p := range participants {
 			lines = append(lines, fmt.Sprintf("%s (namespace %s): %s", p.Finalizer, p.Namespace, p.Text),
 				"  "+finder.RemovalCommand(object, p.Finalizer))
@@ -124,7 +124,10 @@ func (r *Remover) check(object *unstructured.Unstructured) error {
 		return fmt.Errorf("%w: %s", ErrRefused, strings.Join(lines, "\n"))
 	}
 	read, err := alive.FromUnstructured(object)
-	if err == nil && read.IsDeleted() && !read.IsProtected() {
+	if err != nil { // a teardown may be in progress
+		return fmt.Errorf("%w: %v", ErrRefused, err)
+	}
+	if read.IsDeleted() && !read.IsProtected() {
 		return fmt.Errorf("%w: a teardown is in progress; stop it first: %s", ErrRefused,
 			r.Commands.Exeunt("", "teardown", "--abort"))
 	}
@@ -144,12 +147,14 @@ func (r *Remover) removeAlive(ctx context.Context, object *unstructured.Unstruct
 	if err := r.check(live); errors.Is(err, ErrRefused) && len(alive.ParticipantsOf(live)) > 0 {
 		return err
 	}
-	rest := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(name string) bool { return name == alive.Finalizer })
-	body, err := patch.For(live).Test("/metadata/finalizers", live.GetFinalizers()).Set("/metadata/finalizers", rest).Bytes()
+	all := live.GetFinalizers()
+	rest := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == alive.Finalizer })
+	body, err := patch.For(live).Test("/metadata/finalizers", all).Set("/metadata/finalizers", rest).Bytes()
 	if err != nil {
 		return err
 	}
-	_, err = r.Reader.Dynamic().Resource(alive.Resource).Patch(ctx, alive.Name, types.JSONPatchType, body, metav1.PatchOptions{})
+	_, err = r.Reader.Dynamic().Resource(alive.Resource).Patch(ctx, alive.Name, types.JSONPatchType, body,
+		metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("remove the finalizer of Alive: %w", err)
 	}
