@@ -28,6 +28,7 @@ func (w World) cluster(s State, add adder) {
 	w.services(add)
 	for n := range s.API.Sets {
 		w.owner(n, add)
+		w.leave(n, add)
 		w.provisioner(n, add)
 		w.storage(n, add)
 	}
@@ -71,7 +72,8 @@ func (a Alive) object() *alive.Alive {
 func (w World) owner(n int, add adder) {
 	add(true, "the owner makes a pod", func(s *State) {
 		set := &s.API.Sets[n]
-		if !set.Pod.Exists && set.Claim.Phase != NoClaim && !set.Claim.Deleting && s.API.Freeze != teardown.InForce {
+		free := !set.Pod.Exists && set.Claim.Phase != NoClaim && !set.Claim.Deleting
+		if owned := n == 0 || !w.Idle; owned && free && s.API.Freeze != teardown.InForce {
 			set.Pod = Pod{Exists: true, Again: !set.Pod.Again}
 		}
 	})
@@ -82,6 +84,10 @@ func (w World) owner(n int, add adder) {
 			set.Claim = Claim{Phase: Requested, Again: true}
 		}
 	})
+}
+
+// leave adds how a pod and a claim go that are deleted.
+func (w World) leave(n int, add adder) {
 	add(true, "the kubelet ends a pod", func(s *State) {
 		if set := &s.API.Sets[n]; set.Pod.Terminating {
 			set.Pod = Pod{Again: set.Pod.Again}

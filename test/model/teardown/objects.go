@@ -30,10 +30,13 @@ type facts struct {
 	gone [2]bool
 	// lowest: the second claim is in an infrastructure namespace.
 	lowest bool
+	// static and shared are those of the world.
+	static, shared bool
 }
 
 func factsOf(w World, a API, gone [2]bool) facts {
-	f := facts{sets: a.Sets, service: a.Service, participant: a.Alive.Participant, gone: gone, lowest: w.Lowest && !w.Flat}
+	f := facts{sets: a.Sets, service: a.Service, participant: a.Alive.Participant, gone: gone, lowest: w.Lowest && !w.Flat,
+		static: w.Static, shared: w.Shared}
 	f.service.Balancer, f.service.Must = false, false
 	for i := range f.sets { // what no object shows
 		f.sets[i].Disk, f.sets[i].Must, f.sets[i].Hidden, f.sets[i].Call = false, false, false, NoCall
@@ -142,7 +145,13 @@ func (f facts) volume(n int) *v1.PersistentVolume {
 	volume.Name = nameOfVolume(n, facts.Again)
 	volume.Finalizers = []string{string(finalizer.External)}
 	volume.Annotations[storage.AnnDynamicallyProvisioned] = driver
+	if f.static && n == 1 {
+		delete(volume.Annotations, storage.AnnDynamicallyProvisioned)
+	}
 	volume.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: volume.Name}
+	if f.shared {
+		volume.Spec.CSI.VolumeHandle = "shared"
+	}
 	volume.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain
 	if facts.Deletable {
 		volume.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimDelete

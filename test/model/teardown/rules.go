@@ -39,10 +39,12 @@ const (
 	Hidden
 	// BalancerLost: a load balancer is deleted that somebody wanted to live.
 	BalancerLost
+	// AmidCall: a claim is deleted while its volume is made, before two minutes.
+	AmidCall
 )
 
 var ruleNames = []string{"DiskLost", "Unasked", "Unpermitted", "NotStarted", "Unmarked", "KeptClaim", "Unfrozen", "NotLeader",
-	"OutOfOrder", "FalseComplete", "Hangs", "Hindered", "Hidden", "BalancerLost"}
+	"OutOfOrder", "FalseComplete", "Hangs", "Hindered", "Hidden", "BalancerLost", "AmidCall"}
 
 // findings returns the rules of the set, with the state after the step.
 func (r Rules) findings(says string, after State) (found []explore.Finding) {
@@ -88,6 +90,7 @@ func (w World) judgeDelete(before API, sent Write) Rules {
 	return Unpermitted.broken(!sent.Permitted && !before.Alive.permits()) |
 		NotStarted.broken(before.Alive.Exists && (!before.Alive.Started || !before.Planned)) |
 		KeptClaim.broken(!sent.Pod && !sent.Balancer && set.Volume.Label && !sent.Late) |
+		AmidCall.broken(!sent.Pod && !sent.Balancer && set.Claim.Phase == Requested && set.Call != NoCall && !set.Slow) |
 		OutOfOrder.broken(w.Lowest && !sent.Balancer && sent.Set == 1 && before.Sets[0].left())
 }
 

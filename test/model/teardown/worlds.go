@@ -11,6 +11,9 @@ type World struct {
 	// Requested: the volume of the first claim is being made. Lowest: the second claim is not kept, and its namespace is
 	// infrastructure.
 	Requested, Lowest bool
+	// Idle: the second claim has no pod. Static: an administrator made its volume, with the policy Delete. Shared: both
+	// volumes stand for one disk.
+	Idle, Static, Shared bool
 	// Service: there is a Service with a load balancer.
 	Service bool
 	Left    Left
@@ -29,11 +32,17 @@ func (w World) Initial() State {
 	kept.Volume.Deletable, kept.Must = false, true
 	s := State{Left: w.Left}
 	s.API = API{Alive: Alive{Exists: true, Held: true, Protected: true, Participant: true}, Bucket: true, Sets: [2]Set{bound, kept}}
+	if w.Static || w.Shared {
+		s.API.Sets[1].Volume.Deletable = true
+	}
+	if s.API.Sets[0].Must = w.Shared; w.Idle {
+		s.API.Sets[1].Pod = Pod{}
+	}
 	if w.Service {
 		s.API.Service = Service{Exists: true, Held: true, Balancer: true}
 	}
 	if w.Lowest {
-		s.API.Sets[1] = bound
+		s.API.Sets[1].Volume.Deletable, s.API.Sets[1].Must = true, false
 	}
 	if w.Requested {
 		s.API.Sets[0] = Set{Claim: Claim{Phase: Requested}, Pod: Pod{Exists: true}, Call: Sent}
@@ -99,6 +108,9 @@ func Worlds() []World {
 		{Name: "restored", Left: left(func(l *Left) { l.Permits, l.Backups, l.Restores = 2, 1, 1 })},
 		{Name: "a Service", Service: true, Left: left(func(l *Left) { l.LabelsService, l.ChangesType, l.Crashes = 1, 1, 1 })},
 		{Name: "a Service and a late watch", Service: true, Left: left(func(l *Left) { l.LabelsService, l.Stalls = 1, 1 })},
+		{Name: "a static volume", Static: true, Left: left(func(l *Left) { l.Protects, l.Crashes, l.Stalls = 1, 1, 1 })},
+		{Name: "one disk of two volumes", Shared: true, Left: left(func(l *Left) { l.Protects, l.Crashes = 1, 1 })},
+		{Name: "waves, no pod", Lowest: true, Idle: true, Left: left(func(l *Left) { l.Crashes, l.Stalls = 1, 1 })},
 		{Name: "waves", Lowest: true, Left: left(func(l *Left) { l.DeletesClaim, l.Stalls = 1, 1 })},
 	}
 }
