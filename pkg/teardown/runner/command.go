@@ -32,17 +32,17 @@ func (r *Runner) Teardown(ctx context.Context, said Word) (*Outcome, error) {
 		return nil, err
 	}
 	object, err := r.ensure(ctx)
-	if err != nil {
-		return nil, err
+	if object != nil && err == nil {
+		err = r.preserveShared(ctx)
 	}
-	if object == nil {
+	if object != nil && err == nil {
+		object, err = r.permit(ctx, object, said)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case object == nil:
 		return r.lastOutcome(ctx)
-	}
-	if err := r.preserveShared(ctx); err != nil {
-		return nil, err
-	}
-	if object, err = r.arm(ctx, object, said); err != nil {
-		return nil, err
 	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -169,6 +169,20 @@ func (r *Runner) create(ctx context.Context) error {
 		return fmt.Errorf("create Alive: %w", err)
 	}
 	return nil
+}
+
+// permit permits the teardown, whoever else writes Alive meanwhile: two people may give the command at once. It returns
+// nil if Alive is gone since, and a teardown has begun.
+func (r *Runner) permit(ctx context.Context, object *alive.Alive, said Word) (*alive.Alive, error) {
+	for {
+		armed, err := r.arm(ctx, object, said)
+		if !patch.IsStale(err) {
+			return armed, err
+		}
+		if object, err = r.ensure(ctx); object == nil || err != nil {
+			return nil, err
+		}
+	}
 }
 
 // arm writes the permission, with the time of the API server. It returns Alive as it is then.

@@ -189,6 +189,15 @@ func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *t
 		e.take(report, func(blocker.Blocker) bool { return true })
 		return e
 	}
+	if item.Kind == teardown.Volume && item.Object.Kind == "PersistentVolume" {
+		refs = refs[1:] // its claim is what the runner deletes
+	}
+	for _, ref := range refs {
+		if found, is := r.refused(ctx, explorer.Reader(), ref); is {
+			e.roots = append(e.roots, found)
+			return e
+		}
+	}
 	return e
 }
 

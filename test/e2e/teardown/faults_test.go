@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -98,6 +99,29 @@ func TestKilledRunnersDeleteEachDiskOnce(t *testing.T) {
 		}
 		if calls := r.CountCalls("DeleteVolume", d.handle); calls != want {
 			t.Errorf("seed %d: %d calls of DeleteVolume for %s, want %d", seed, calls, d.name, want)
+		}
+	}
+}
+
+// Row 61.
+func TestTwoRunnersDeleteOnce(t *testing.T) {
+	r := newRig(t, harness.Setup{Teardown: true})
+	a, b := r.addDynamic("a", harness.DeleteClass), r.addDynamic("b", harness.DeleteClass)
+	var both sync.WaitGroup
+	for range 2 {
+		config := r.config()
+		both.Go(func() {
+			outcome, err := runner.New(config).Teardown(r.Ctx, runner.Word{Timeout: time.Hour})
+			if err != nil || outcome.Phase != core.Complete {
+				t.Errorf("a runner ended with %+v, %v", outcome, err)
+			}
+		})
+	}
+	both.Wait()
+	r.expectDisks(a, b)
+	for _, d := range []disk{a, b} {
+		if calls := r.CountCalls("DeleteVolume", d.handle); calls != 1 {
+			t.Errorf("%d calls of DeleteVolume for %s", calls, d.name)
 		}
 	}
 }
