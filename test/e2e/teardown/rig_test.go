@@ -83,7 +83,13 @@ func (r *rig) mustComplete(change ...func(*runner.Config)) {
 // createUser creates a pod on a living node that uses the claims.
 func (r *rig) createUser(name string, claims ...string) *v1.Pod {
 	r.T.Helper()
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: "node",
+	return r.createUserOn("node", name, claims...)
+}
+
+// createUserOn creates such a pod on the node.
+func (r *rig) createUserOn(node, name string, claims ...string) *v1.Pod {
+	r.T.Helper()
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: node,
 		TerminationGracePeriodSeconds: new(int64(1)), Containers: []v1.Container{{Name: "main", Image: "image"}}}}
 	for _, claim := range claims {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: claim, VolumeSource: v1.VolumeSource{
