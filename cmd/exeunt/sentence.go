@@ -31,22 +31,31 @@ func (e *explanation) sentence(err error) error { return sentenceOf(err, e.confi
 
 // reach returns a sentence if the API server at host does not answer, or does not know the user.
 func reach(ctx context.Context, reader *cluster.Reader, host string, timeout time.Duration) error {
+	return reachWithin(ctx, reader, host, timeout, "--timeout")
+}
+
+// reachWithin is reach for a command with another flag for the time.
+func reachWithin(ctx context.Context, reader *cluster.Reader, host string, timeout time.Duration, flag string) error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := reader.Reach(limited)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return sentenceOf(err, host, timeout)
+	return sentenceOfFlag(err, host, timeout, flag)
 }
 
 // sentenceOf returns an error of a request to the host as one sentence.
 func sentenceOf(err error, host string, timeout time.Duration) error {
+	return sentenceOfFlag(err, host, timeout, "--timeout")
+}
+
+func sentenceOfFlag(err error, host string, timeout time.Duration, flag string) error {
 	var request *url.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(errors.Unwrap(err)), errors.As(err, &request) &&
 		request.Timeout():
-		return fmt.Errorf("the API server %s did not answer within %s (--timeout): nothing was seen", host, timeout)
+		return fmt.Errorf("the API server %s did not answer within %s (%s): nothing was seen", host, timeout, flag)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server %s does not accept the credentials of the kubeconfig", host)
 	case errors.As(err, &request):

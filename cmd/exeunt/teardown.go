@@ -261,7 +261,7 @@ func (f *teardownFlags) connect(ctx context.Context, flags *genericclioptions.Co
 	if err != nil {
 		return nil, nil, err
 	}
-	return reader, config, reach(ctx, reader, config.Host, reading.Timeout)
+	return reader, config, reachWithin(ctx, reader, config.Host, reading.Timeout, "--request-timeout")
 }
 
 // readers returns the readers of --other-kubeconfig.

@@ -252,3 +252,20 @@ func TestOtherClusterKeepsSharedDisks(t *testing.T) {
 		t.Errorf("error %v:\n%s", err, out)
 	}
 }
+
+// --timeout is the time of the permission: it is not what to raise.
+func TestSlowServerIsWaitedForByRequestTimeout(t *testing.T) {
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		select {
+		case <-request.Context().Done():
+		case <-ended:
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(ended) })
+	_, err := execute(t.Context(), "exeunt", "teardown", "--kubeconfig", writeKubeconfig(t, server.URL), "--request-timeout=200ms")
+	if err == nil || !strings.Contains(err.Error(), "did not answer within 200ms (--request-timeout): nothing was seen") {
+		t.Error(err)
+	}
+}
