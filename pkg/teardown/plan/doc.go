@@ -1,5 +1,5 @@
 // Package plan reads a cluster, and says what a teardown would delete and keep, who would do the work, and what refuses
-// or should be known before. It writes nothing.
+// or should be known before. Mark alone writes: the label on what a person wants to keep.
 //
 //	plan.go      what is asked, and the document that answers
 //	read.go      the lists, and the inventory that they fill
@@ -9,6 +9,7 @@
 //	warnings.go  what goes although it is kept: with a machine (#09), or with the platform's own deletion
 //	uncovered.go what a teardown does not delete
 //	print.go     the text for a person
+//	mark.go      the label on what is kept
 //
 // What could not be read is incomplete, never absent, and refuses (#66).
 package plan
