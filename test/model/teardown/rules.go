@@ -136,5 +136,6 @@ func (w World) AtRest(s State, _ bool) []explore.Finding {
 // stripped, or nothing shows what became of a claim.
 func (s State) mayRest() bool {
 	a, gone := s.API, s.Runners[s.Leader].Gone
-	return s.Restored || a.Undefined || a.Unready || !a.Alive.Held || a.Sets[0].Unknown || a.Sets[1].Unknown || gone[0] || gone[1]
+	unknown := a.Sets[0].Unknown || a.Sets[1].Unknown || gone[0] || gone[1]
+	return s.Restored || a.Undefined || a.Unready || !a.Alive.Held || unknown
 }

@@ -62,7 +62,8 @@ func (w World) observe(s State, n int) teardown.State {
 	observed := teardown.State{
 		Alive: teardown.Absent, Deleting: a.Deleting, Held: a.Held, Protected: a.Protected, Word: a.Word,
 		Undefined: r.View.Undefined, Freeze: r.View.Freeze, Planned: r.View.Planned, Kept: j.unmarked == 0,
-		Started: a.Started, Work: j.work, Recorded: r.View.Recorded, Restored: s.Restored, Leading: int(s.Leader) == n, Confirmed: r.Confirmed,
+		Started: a.Started, Work: j.work, Recorded: r.View.Recorded, Restored: s.Restored,
+		Leading: int(s.Leader) == n, Confirmed: r.Confirmed,
 	}
 	if a.Exists && !a.New {
 		observed.Alive = teardown.Present
@@ -142,7 +143,8 @@ func (w World) write(s State, n int, d teardown.Decision, step inventory.Step, a
 	if name := step.Name; name != "" {
 		sent.Set, sent.Pod, sent.Balancer = setOf(name), step.Kind == "Pod", step.Kind == "Service"
 		sent.Service = r.View.Service
-		sent.Seen.Claim, sent.Seen.Pod, sent.Seen.Volume = r.View.Sets[sent.Set].Claim, r.View.Sets[sent.Set].Pod, r.View.Sets[sent.Set].Volume
+		seen := r.View.Sets[sent.Set]
+		sent.Seen.Claim, sent.Seen.Pod, sent.Seen.Volume = seen.Claim, seen.Pod, seen.Volume
 	} else {
 		sent.Alive = r.View.Alive
 	}

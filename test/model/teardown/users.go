@@ -20,20 +20,27 @@ func (w World) users(s State, add adder) {
 	user(func(l *Left) *uint8 { return &l.Errs }, "a person permits with another ID", lives, func(s *State) {
 		s.API.Alive.Protected, s.API.Alive.Word = false, teardown.OtherWord
 	})
-	user(func(l *Left) *uint8 { return &l.Protects }, "a person stops the teardown", lives && !a.Protected, func(s *State) { w.protect(s) })
-	user(func(l *Left) *uint8 { return &l.Deletes }, "a person deletes Alive", lives && !a.Protected && a.Held && !a.Deleting, func(s *State) {
-		s.API.Alive.Deleting, s.Asked = true, true
-	})
-	user(func(l *Left) *uint8 { return &l.Expires }, "the deadline comes", a.Word == teardown.ValidWord, func(s *State) {
-		s.API.Alive.Word = teardown.ExpiredWord
-	})
+	user(func(l *Left) *uint8 { return &l.Protects }, "a person stops the teardown", lives && !a.Protected,
+		func(s *State) { w.protect(s) })
+	user(func(l *Left) *uint8 { return &l.Deletes }, "a person deletes Alive", lives && !a.Protected && a.Held && !a.Deleting,
+		func(s *State) {
+			s.API.Alive.Deleting, s.Asked = true, true
+		})
+	user(func(l *Left) *uint8 { return &l.Expires }, "the deadline comes", a.Word == teardown.ValidWord,
+		func(s *State) {
+			s.API.Alive.Word = teardown.ExpiredWord
+		})
 	user(func(l *Left) *uint8 { return &l.DeletesDefinition }, "a user deletes the CRD", lives, func(s *State) {
 		s.API.Undefined, s.API.Alive.Deleting = true, true
 	})
-	user(func(l *Left) *uint8 { return &l.Unfreezes }, "a user removes the freeze", lives && a.Held, func(s *State) { s.API.Freeze = teardown.NoFreeze })
-	user(func(l *Left) *uint8 { return &l.StatusEdits }, "a user writes condition Started", lives, func(s *State) { s.API.Alive.Started = true })
-	user(func(l *Left) *uint8 { return &l.Refuses }, "the cluster begins to serve another one", !a.Started, func(s *State) { s.API.Unready = true })
-	user(func(l *Left) *uint8 { return &l.Strips }, "a user strips our finalizer", a.Held && a.Started, func(s *State) { s.API.Alive.Held = false })
+	user(func(l *Left) *uint8 { return &l.Unfreezes }, "a user removes the freeze", lives && a.Held,
+		func(s *State) { s.API.Freeze = teardown.NoFreeze })
+	user(func(l *Left) *uint8 { return &l.StatusEdits }, "a user writes condition Started", lives,
+		func(s *State) { s.API.Alive.Started = true })
+	user(func(l *Left) *uint8 { return &l.Refuses }, "the cluster begins to serve another one", !a.Started,
+		func(s *State) { s.API.Unready = true })
+	user(func(l *Left) *uint8 { return &l.Strips }, "a user strips our finalizer", a.Held && a.Started,
+		func(s *State) { s.API.Alive.Held = false })
 	stopped := a.Deleting && a.Protected && !a.Started && s.API.Freeze == teardown.NoFreeze
 	user(func(l *Left) *uint8 { return &l.Aborts }, "an abort makes a new Alive", lives && stopped, func(s *State) {
 		s.API.Alive, s.API.Planned = Alive{Exists: true, Held: true, Protected: true, Participant: true, New: true}, false
@@ -55,23 +62,27 @@ func (w World) protect(s *State) {
 // volumeUsers adds what users do to claims and volumes.
 func (w World) volumeUsers(s State, user func(func(*Left) *uint8, string, bool, func(*State))) {
 	set := s.API.Sets[0]
-	there := set.Volume.Exists
-	user(func(l *Left) *uint8 { return &l.DeletesClaim }, "a user deletes the first claim", set.Claim.Phase != NoClaim && !set.Claim.Deleting, func(s *State) {
-		set := &s.API.Sets[0]
-		set.Claim.Deleting, set.Must = true, set.Must && !set.Volume.Deletable
-	})
-	user(func(l *Left) *uint8 { return &l.Retains }, "a user sets Retain on the first volume", there && set.Volume.Deletable, func(s *State) {
-		s.API.Sets[0].Volume.Deletable, s.API.Sets[0].Must = false, true
-	})
-	user(func(l *Left) *uint8 { return &l.Labels }, "a user labels the first volume", there && !set.Volume.Label, func(s *State) {
-		set := &s.API.Sets[0]
-		// A DELETE of its claim that was sent already is not taken back by a label, only by the policy.
-		set.Volume.Label, set.Must = true, set.Must || set.Claim.Phase != NoClaim && !set.Claim.Deleting && !s.Late.Sent
-	})
-	user(func(l *Left) *uint8 { return &l.SetsDelete }, "a user sets Delete on the second volume", !s.API.Sets[1].Volume.Deletable, func(s *State) {
-		set := &s.API.Sets[1]
-		set.Volume.Deletable, set.Must = true, set.Must && set.Volume.Label
-	})
+	there, claimed := set.Volume.Exists, set.Claim.Phase != NoClaim && !set.Claim.Deleting
+	user(func(l *Left) *uint8 { return &l.DeletesClaim }, "a user deletes the first claim", claimed,
+		func(s *State) {
+			set := &s.API.Sets[0]
+			set.Claim.Deleting, set.Must = true, set.Must && !set.Volume.Deletable
+		})
+	user(func(l *Left) *uint8 { return &l.Retains }, "a user sets Retain on the first volume", there && set.Volume.Deletable,
+		func(s *State) {
+			s.API.Sets[0].Volume.Deletable, s.API.Sets[0].Must = false, true
+		})
+	user(func(l *Left) *uint8 { return &l.Labels }, "a user labels the first volume", there && !set.Volume.Label,
+		func(s *State) {
+			set := &s.API.Sets[0]
+			// A DELETE of its claim that was sent already is not taken back by a label, only by the policy.
+			set.Volume.Label, set.Must = true, set.Must || set.Claim.Phase != NoClaim && !set.Claim.Deleting && !s.Late.Sent
+		})
+	user(func(l *Left) *uint8 { return &l.SetsDelete }, "a user sets Delete on the second volume", !s.API.Sets[1].Volume.Deletable,
+		func(s *State) {
+			set := &s.API.Sets[1]
+			set.Volume.Deletable, set.Must = true, set.Must && set.Volume.Label
+		})
 }
 
 // faults adds what goes wrong.
