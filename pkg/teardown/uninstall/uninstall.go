@@ -125,7 +125,7 @@ func (r *Remover) check(object *unstructured.Unstructured) error {
 	}
 	read, err := alive.FromUnstructured(object)
 	if err != nil { // a teardown may be in progress
-		return fmt.Errorf("%w: %v", ErrRefused, err)
+		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if read.IsDeleted() && !read.IsProtected() {
 		return fmt.Errorf("%w: a teardown is in progress; stop it first: %s", ErrRefused,
