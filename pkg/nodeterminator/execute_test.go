@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -261,12 +262,13 @@ func TestCountsOfEarlierLeaderMayComeLate(t *testing.T) {
 		if err := errors.Join(w.client.Tracker().Add(n), w.client.Tracker().Add(report)); err != nil {
 			w.t.Fatal(err)
 		}
-		away, written := true, 0
+		var written atomic.Int64
+		var back atomic.Bool
 		for _, verb := range []string{"create", "patch"} {
-			w.before(verb, "configmaps", func(clienttesting.Action) { written++ })
+			w.before(verb, "configmaps", func(clienttesting.Action) { written.Add(1) })
 		}
 		w.client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return away, nil, errors.New("no leader")
+			return !back.Load(), nil, errors.New("no leader")
 		})
 		w.cached(n)
 		reconciledAfter := func(wait time.Duration) {
@@ -281,14 +283,14 @@ func TestCountsOfEarlierLeaderMayComeLate(t *testing.T) {
 			w.t.Error("pods wait for the report")
 		}
 		reconciledAfter(time.Minute)
-		if written > 0 || w.pods.earlier.Counts.Evicted != 0 {
-			w.t.Errorf("%d writes over what was not read; restored %+v", written, w.pods.earlier)
+		if written.Load() > 0 || w.pods.earlier.Counts.Evicted != 0 {
+			w.t.Errorf("%d writes over what was not read; restored %+v", written.Load(), w.pods.earlier)
 		}
-		away = false
+		back.Store(true)
 		reconciledAfter(time.Minute)
 		<-time.After(time.Second)
-		if w.pods.earlier.Counts.Evicted != 3 || written == 0 {
-			w.t.Errorf("restored %+v, %d writes", w.pods.earlier, written)
+		if w.pods.earlier.Counts.Evicted != 3 || written.Load() == 0 {
+			w.t.Errorf("restored %+v, %d writes", w.pods.earlier, written.Load())
 		}
 	}, leaseAt("a", at))
 }
