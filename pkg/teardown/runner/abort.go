@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -90,8 +91,11 @@ func (r *Runner) revive(ctx context.Context, object *alive.Alive, done *Aborted)
 				return err
 			}
 		}
-		if time.Since(began) > r.Waits.Freeze || !sleep(ctx, r.Waits.Probe) {
-			return fmt.Errorf("the deleted Alive is still there: %v", context.Cause(ctx))
+		if time.Since(began) > r.Waits.Freeze {
+			return errors.New("the deleted Alive is still there")
+		}
+		if !sleep(ctx, r.Waits.Probe) {
+			return context.Cause(ctx)
 		}
 	}
 	done.Undone = append(done.Undone, "nothing was deleted; the freeze is off, and a new Alive protects the cluster",

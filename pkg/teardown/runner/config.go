@@ -24,8 +24,12 @@ import (
 )
 
 const (
-	// Namespace, LeaseName and FreezeName are the names of what a runner writes.
-	Namespace, LeaseName, FreezeName = teardown.Namespace, teardown.LeaseName, teardown.FreezeName
+	// Namespace has the Lease and the record.
+	Namespace = teardown.Namespace
+	// LeaseName is the Lease of the runners.
+	LeaseName = teardown.LeaseName
+	// FreezeName is the policy that refuses new disks and load balancers, and its binding.
+	FreezeName = teardown.FreezeName
 	// maxBatch is how many objects are deleted after one live read of Alive.
 	maxBatch = 100
 )

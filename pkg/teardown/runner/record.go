@@ -33,6 +33,10 @@ const (
 	// maxItems is how many items one ConfigMap has: compressed, 2,000 of them are far below 1 MiB.
 	maxItems = 2000
 
+	// lackingKey has what a plan that was saved again lacks.
+	lackingKey = "lacking"
+	planLost   = "the plan was lost, and is saved again: what was gone by then is not named"
+
 	itemsKey, documentKey = "items.json.gz", teardown.DocumentKey
 )
 
@@ -94,6 +98,9 @@ func (r *Runner) loadRecord(ctx context.Context, uid string) (recording, error) 
 			found.lacking = append(found.lacking, fmt.Sprintf("ConfigMap %s was edited: %v", one.Name, err))
 			items = nil
 		}
+		if text := one.Data[lackingKey]; text != "" {
+			found.lacking = append(found.lacking, text)
+		}
 		parts[number] = true
 		found.planned = found.planned || number == 0
 		found.next = max(found.next, number+1)
@@ -152,7 +159,16 @@ func (s *session) savePlan(ctx context.Context, v view) error {
 		return err
 	}
 	first := v.items[:min(maxItems, len(v.items))]
-	if err := s.writeItems(ctx, planName+"0", first); err != nil {
+	packed, err := pack(first)
+	if err != nil {
+		return err
+	}
+	content := applyv1.ConfigMap(planName+"0", Namespace).WithBinaryData(map[string][]byte{itemsKey: packed})
+	if object, _, _ := s.view(); object.IsStarted() {
+		content.WithData(map[string]string{lackingKey: planLost})
+		s.record.lacking = append(s.record.lacking, planLost)
+	}
+	if err := s.writeMap(ctx, content, ""); err != nil {
 		return err
 	}
 	s.record.add(first)
@@ -205,6 +221,7 @@ func (s *session) saveReport(ctx context.Context, decision teardown.Decision, v 
 	}
 	object, _, _ := s.view()
 	document := s.document(object, decision, merged(s.record.items, v.items))
+	document.Incomplete = append(document.Incomplete, s.record.lacking...)
 	if decision.Phase == teardown.Complete {
 		ended := s.Clock.Now().Truncate(time.Second)
 		document.Ended = &ended

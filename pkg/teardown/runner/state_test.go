@@ -78,7 +78,7 @@ func TestFreezeThatDoesNotGetIntoForceIsNotReady(t *testing.T) {
 					}); !errors.Is(err, tc.err) {
 						t.Errorf("the error is %v", err)
 					}
-					time.Sleep(s.Waits.Freeze)
+					sleep(t.Context(), s.Waits.Freeze)
 				}
 				object.Spec.ConfirmedAt = new(metav1.NewTime(object.Spec.ConfirmedAt.Time))
 				if got := s.freeze.failed.Equal(wordIn(object).at); got != tc.failed {
@@ -256,5 +256,30 @@ func TestStuckItemIsToldOnce(t *testing.T) {
 	}
 	if text := <-events.Events; !strings.Contains(text, "Warning Remains Service shop/web remains") {
 		t.Errorf("%q", text)
+	}
+}
+
+// A plan that is saved after the start misses what was gone by then, and each report says so.
+func TestPlanThatIsSavedAgainSaysWhatItLacks(t *testing.T) {
+	for _, started := range []bool{false, true} {
+		object := deletedAlive(started)
+		r := newTestRunner(t, object)
+		r.current = object
+		s := newSession(r, nil, object, time.Time{})
+		s.record.saved = map[string]int{}
+		if err := s.savePlan(t.Context(), view{}); err != nil {
+			t.Fatal(err)
+		}
+		found, err := r.loadRecord(t.Context(), "old")
+		if err != nil || (len(found.lacking) == 1) != started {
+			t.Errorf("started %t: the record lacks %q, %v", started, found.lacking, err)
+		}
+		if err := s.saveReport(t.Context(), teardown.Decision{Phase: teardown.Complete}, view{}); err != nil {
+			t.Fatal(err)
+		}
+		report, err := r.recordedReport(t.Context())
+		if err != nil || (len(report.Incomplete) == 1) != started {
+			t.Errorf("started %t: the report lacks %q, %v", started, report.Incomplete, err)
+		}
 	}
 }
