@@ -56,3 +56,28 @@ func TestNodeIsReadySince(t *testing.T) {
 		}
 	}
 }
+
+func TestClaimExpires(t *testing.T) {
+	created := time.Unix(1000, 0)
+	for name, tc := range map[string]struct {
+		expireAfter any
+		want        time.Time
+		bad         bool
+	}{
+		"none":         {},
+		"an hour":      {expireAfter: "1h", want: created.Add(time.Hour)},
+		"never":        {expireAfter: "Never"},
+		"no period":    {expireAfter: "1d", bad: true},
+		"too long":     {expireAfter: "9999999h", bad: true},
+		"another type": {expireAfter: int64(3)},
+	} {
+		claim := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+		claim.SetCreationTimestamp(metav1.NewTime(created))
+		if tc.expireAfter != nil {
+			claim.Object["spec"].(map[string]any)["expireAfter"] = tc.expireAfter
+		}
+		if got, err := Expires(claim); !got.Equal(tc.want) || (err != nil) != tc.bad {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
