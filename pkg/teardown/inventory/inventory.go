@@ -354,3 +354,24 @@ func (i *Inventory) Restore(items []teardown.Item) {
 		}
 	}
 }
+
+// Lost returns the requests of a record, as unknown, whose claim went without a volume: the runner that saw it go is
+// dead, the disk may exist, and nothing else shows it (#21, #60). The journal of our provisioner would.
+func (i *Inventory) Lost(recorded []teardown.Item) (lost []teardown.Item) {
+	served := map[string]bool{}
+	for _, item := range recorded {
+		served[item.Claim] = true
+	}
+	for _, item := range recorded {
+		name := key{item.Object.Namespace, item.Object.Name}
+		c := &request{key: name, uid: types.UID(item.Object.UID)}
+		known := i.claims[name]
+		if item.Object.Kind != claimKind || item.Plan != teardown.PlanDelete || item.Fate != teardown.Planned ||
+			known != nil && known.uid == c.uid || served[name.namespace+"/"+name.name] || i.ours(item.Driver) || i.refersTo(c) {
+			continue
+		}
+		item.Fate, item.Reason = teardown.Unknown, string(claim.OutcomeUnknown)
+		lost = append(lost, item)
+	}
+	return lost
+}

@@ -57,3 +57,36 @@ func TestNamesAreThoseOfOtherPackages(t *testing.T) {
 		t.Errorf("steps %q: the Lease of our provisioner is not recognized", got)
 	}
 }
+
+// A runner recorded a request, saw its claim go, and died. Only what nothing else shows is unknown.
+func TestRecordedRequestWithoutClaimIsUnknown(t *testing.T) { // 21, 60
+	recorded := teardown.Item{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolumeClaim", Namespace: "shop",
+		Name: "data", UID: "data"}, ExternalID: "pvc-data", Driver: "ebs", Plan: teardown.PlanDelete, Fate: teardown.Planned}
+	saved := teardown.Item{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "disk", UID: "disk"},
+		Claim: "shop/data", Plan: teardown.PlanDelete, Fate: teardown.Planned}
+	for name, tc := range map[string]struct {
+		items   []teardown.Item
+		objects []any
+		lost    int
+	}{
+		"nothing is left":         {[]teardown.Item{recorded}, nil, 1},
+		"the claim is there":      {[]teardown.Item{recorded}, []any{data("shop")}, 0},
+		"the volume is there":     {[]teardown.Item{recorded}, []any{disk("shop")}, 0},
+		"the volume was recorded": {[]teardown.Item{recorded, saved}, nil, 0},
+		"another claim":           {[]teardown.Item{recorded}, []any{data("shop", func(c *v1.PersistentVolumeClaim) { c.UID = "b" })}, 1},
+	} {
+		i := inventory.New(inventory.Options{})
+		for _, object := range tc.objects {
+			i.Set(object)
+		}
+		lost := i.Lost(tc.items)
+		if len(lost) != tc.lost {
+			t.Errorf("%s: %+v", name, lost)
+		}
+		i.Restore(lost)
+		unknown := slices.ContainsFunc(i.Items(now), func(item teardown.Item) bool { return item.Fate == teardown.Unknown })
+		if unknown != (tc.lost > 0) {
+			t.Errorf("%s: an item is unknown: %t", name, unknown)
+		}
+	}
+}

@@ -55,6 +55,10 @@ func (s *session) look() view {
 	if object, _, _ := s.view(); object != nil {
 		s.inventory.SetParticipants(participantsOf(object, s.why.participants))
 	}
+	if !s.judged {
+		s.judged = true
+		s.inventory.Restore(s.inventory.Lost(s.record.items))
+	}
 	v.steps, v.work = s.inventory.Steps(v.now), s.inventory.Work(v.now)
 	v.unmarked, v.running = s.inventory.Unmarked(v.now), s.inventory.Unopened(v.now)
 	v.items, v.next = s.inventory.Items(v.now), s.inventory.NextTime(v.now)

@@ -39,6 +39,8 @@ type session struct {
 	freeze          freeze
 
 	record recording
+	// judged: what earlier runners recorded was compared with what is there.
+	judged bool
 	end    ending
 	ready  readiness
 	status statusWrites

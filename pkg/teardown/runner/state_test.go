@@ -20,7 +20,9 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/controller/servertime"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
 )
 
 // Each kubelet renews its Lease every 10 s: a round for each would never end in a large cluster.
@@ -280,6 +282,19 @@ func TestPlanThatIsSavedAgainSaysWhatItLacks(t *testing.T) {
 		report, err := r.recordedReport(t.Context())
 		if err != nil || (len(report.Incomplete) == 1) != started {
 			t.Errorf("started %t: the report lacks %q, %v", started, report.Incomplete, err)
+		}
+	}
+}
+
+// The runner that recorded a request and saw its claim go is dead (#21, #60).
+func TestNewRunnerMissesRecordedRequests(t *testing.T) {
+	s := &session{Runner: New(Config{Clients: &Clients{Clock: servertime.New()}}), inventory: inventory.New(inventory.Options{}),
+		watched: 1, listed: 1}
+	s.record.items = []teardown.Item{{Kind: teardown.Volume, Plan: teardown.PlanDelete, Fate: teardown.Planned,
+		Object: teardown.Object{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: "data"}}}
+	for range 2 {
+		if v := s.look(); len(v.items) != 1 || v.items[0].Fate != teardown.Unknown {
+			t.Errorf("items %+v", v.items)
 		}
 	}
 }
