@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -54,7 +55,10 @@ type recording struct {
 	next int
 }
 
-func keyOf(item *teardown.Item) string { return string(item.Kind) + "/" + item.Object.UID }
+// keyOf returns what an item is known by. Participants have no UID: their finalizers name them.
+func keyOf(item *teardown.Item) string {
+	return string(item.Kind) + "/" + cmp.Or(item.Object.UID, item.ExternalID)
+}
 
 // readRecord reads the record of Alive live.
 func (s *session) readRecord(ctx context.Context) error {

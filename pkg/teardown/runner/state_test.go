@@ -150,6 +150,17 @@ func TestLaterItemReplacesOnlyIfUnknown(t *testing.T) {
 	}
 }
 
+// Each is named by itself in the record and in what is explained.
+func TestParticipantsAreRecordedOneByOne(t *testing.T) {
+	i := inventory.New(inventory.Options{})
+	i.SetParticipants([]inventory.Participant{{Finalizer: "a.example.com/x"}, {Finalizer: "b.example.com/x"}})
+	r := recording{saved: map[string]int{}}
+	r.add(i.Items(time.Time{}))
+	if len(r.items) != 2 {
+		t.Errorf("recorded %d of 2 participants", len(r.items))
+	}
+}
+
 func TestStuckNeedsEvidenceForAll(t *testing.T) {
 	item := func(fate teardown.Fate, verdict string) teardown.Item {
 		return teardown.Item{Plan: teardown.PlanDelete, Fate: fate, Blockers: []teardown.Blocker{{Verdict: verdict}}}
