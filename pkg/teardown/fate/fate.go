@@ -29,7 +29,7 @@ type State struct {
 	Provisioned bool
 	// Shared: another PersistentVolume has the same handle, here or in another cluster.
 	Shared bool
-	// Below: a kept volume is served from the namespace of its claim.
+	// Below: a kept volume or snapshot is served from the namespace of its claim.
 	Below bool
 	// Claim is its relation to the claim.
 	Claim Claim
@@ -68,7 +68,7 @@ const (
 	Static Reason = "Static"
 	// HandleShared: another PersistentVolume stands for the same disk.
 	HandleShared Reason = "HandleShared"
-	// HoldsKeptVolumes: a kept volume lies on this disk.
+	// HoldsKeptVolumes: a kept volume or snapshot lies on this disk.
 	HoldsKeptVolumes Reason = "HoldsKeptVolumes"
 	// Unbound: no claim was bound to it, or the claim is Lost.
 	Unbound Reason = "Unbound"

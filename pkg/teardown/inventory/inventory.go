@@ -281,7 +281,9 @@ func (i *Inventory) setUnstructured(u *unstructured.Unstructured) {
 	case "VolumeSnapshot":
 		i.setOutside("VolumeSnapshot", keyOf(u), factsOfSnapshot(u))
 	case "VolumeSnapshotContent":
-		i.contents[u.GetName()] = factsOfContent(u)
+		facts := factsOfContent(u)
+		i.contents[u.GetName()] = facts
+		i.addDriver(facts.driver)
 	case "APIService":
 		i.backends["served "+u.GetName()] = []string{text(u, "spec", "service", "namespace")}
 	}

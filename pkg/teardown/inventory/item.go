@@ -117,11 +117,7 @@ func (i *Inventory) outsideItem(v *view, o *outside, d balancer.Decision) teardo
 		ExternalID: strings.Join(o.addresses, ","), Driver: o.driver, Created: o.created, Reason: string(d.Reason),
 		Evidence: evidence(s.Evident()), Blockers: []teardown.Blocker{},
 	}
-	c := v.contents[o.uid]
-	if c == nil {
-		c = i.contents[o.content]
-	}
-	if o.item == teardown.Snapshot && c != nil {
+	if c := i.contentFor(v, o); o.item == teardown.Snapshot && c != nil {
 		item.ExternalID, item.Driver, item.Size = c.handle, c.driver, c.size
 	}
 	item.Plan, item.Fate = planned(d.Action == balancer.Leave)

@@ -129,31 +129,6 @@ func TestUserWhoKeepsLateKeepsTheVolume(t *testing.T) { // 06
 	}
 }
 
-func TestDiskBelowKeptVolumeIsKept(t *testing.T) { // 08
-	objects := []any{disk("ceph", named("osd")), data("ceph", boundTo("osd")), csi("ceph", "ceph.rbd"), csi("kube-system", "ebs")}
-	kept := fill(inventory.Options{}, append(objects, disk("shop", of("ceph.rbd"), retain), data("shop"))...)
-	if got, want := itemsOf(kept, now), []string{"disk keep PolicyRetain finalizer", "osd keep HoldsKeptVolumes finalizer"}; !slices.Equal(got, want) {
-		t.Errorf("items %q, want %q", got, want)
-	}
-	if got := kept.Live(disk("ceph", named("osd"))); !got.Kept() {
-		t.Errorf("%v deletes the disk below a kept volume", got)
-	}
-	gone := fill(inventory.Options{}, append(objects, disk("shop", of("ceph.rbd")), data("shop"))...)
-	if got, want := itemsOf(gone, now), []string{"disk delete PolicyDelete finalizer", "osd delete PolicyDelete finalizer"}; !slices.Equal(got, want) {
-		t.Errorf("items %q, want %q", got, want)
-	}
-}
-
-func TestDriverWithoutNameMayBeThatOfKeptVolume(t *testing.T) { // 08
-	pod := csi("ceph", "")
-	pod.Spec.Containers[0].Args = nil
-	i := fill(inventory.Options{}, disk("ceph", named("osd")), data("ceph", boundTo("osd")), pod,
-		disk("shop", of("ceph.rbd"), retain), data("shop"))
-	if got, want := itemsOf(i, now)[1], "osd keep HoldsKeptVolumes finalizer"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 func TestKeptVolumeOnNodeIsNamed(t *testing.T) { // 09
 	local := disk("shop", retain, func(v *v1.PersistentVolume) {
 		v.Spec.PersistentVolumeSource = v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/data"}}

@@ -24,7 +24,7 @@ type view struct {
 	// contents are by the UID of their snapshot.
 	contents map[types.UID]*content
 	entries  map[types.UID]entry
-	// claimed are the namespaces with claims, below those with disks that hold kept volumes.
+	// claimed are the namespaces with claims, below those with disks that hold kept volumes or snapshots.
 	claimed, below map[string]bool
 	// infrastructure are the namespaces that go last.
 	infrastructure map[string]bool
@@ -44,8 +44,8 @@ func (i *Inventory) at(now time.Time) *view {
 		return i.last
 	}
 	v := i.index(now)
-	i.findBelow(v)
 	i.judgeOutsides(v)
+	i.findBelow(v)
 	v.waves = i.newWaves(v)
 	i.judgeClaims(v)
 	i.last, i.below = v, v.below
@@ -82,24 +82,57 @@ func (i *Inventory) index(now time.Time) *view {
 	return v
 }
 
-// findBelow judges the volumes until no further namespace holds kept volumes: what a kept volume lies on is kept as well
-// (#08).
+// findBelow judges the volumes until no further namespace holds kept disks: what a kept volume or snapshot lies on is
+// kept as well (#08).
 func (i *Inventory) findBelow(v *view) {
 	found := i.findDrivers()
+	for driver := range i.snapshotDrivers(v) {
+		namespaces := found.of(driver)
+		if driver == "" { // its content is not there yet: any driver may have it
+			namespaces = found.all
+		}
+		i.hold(v, namespaces)
+	}
 	for changed := true; changed; {
 		changed = false
 		for name, f := range i.volumes {
 			v.fates[name] = fate.Decide(i.fateOf(v.below, f))
-			if !v.fates[name].Kept() {
-				continue
-			}
-			for namespace := range found.of(f.driver) {
-				if v.claimed[namespace] && !v.below[namespace] {
-					v.below[namespace], changed = true, true
-				}
+			if v.fates[name].Kept() && i.hold(v, found.of(f.driver)) {
+				changed = true
 			}
 		}
 	}
+}
+
+// hold keeps the disks of claims in the namespaces, and reports whether one is new.
+func (i *Inventory) hold(v *view, namespaces map[string]bool) (changed bool) {
+	for namespace := range namespaces {
+		if v.claimed[namespace] && !v.below[namespace] {
+			v.below[namespace], changed = true, true
+		}
+	}
+	return changed
+}
+
+// snapshotDrivers returns the drivers of snapshots that stay.
+func (i *Inventory) snapshotDrivers(v *view) map[string]bool {
+	drivers := map[string]bool{}
+	for _, c := range i.contents {
+		if !c.deletable { // also after its snapshot has gone
+			drivers[c.driver] = true
+		}
+	}
+	for id, o := range i.outsides {
+		if o.state.Kind != balancer.Snapshot || v.outsides[id].Action != balancer.Leave {
+			continue
+		}
+		driver := ""
+		if c := i.contentFor(v, o); c != nil {
+			driver = c.driver
+		}
+		drivers[driver] = true
+	}
+	return drivers
 }
 
 // fateOf returns what the decision about a volume rests on.
@@ -175,11 +208,16 @@ func (i *Inventory) outsideOf(v *view, o *outside) balancer.State {
 	return s
 }
 
-func (i *Inventory) contentOf(v *view, o *outside) balancer.Content {
-	c := v.contents[o.uid]
-	if c == nil {
-		c = i.contents[o.content]
+// contentFor returns the content of a snapshot, nil if there is none.
+func (i *Inventory) contentFor(v *view, o *outside) *content {
+	if c := v.contents[o.uid]; c != nil {
+		return c
 	}
+	return i.contents[o.content]
+}
+
+func (i *Inventory) contentOf(v *view, o *outside) balancer.Content {
+	c := i.contentFor(v, o)
 	switch {
 	case o.grouped:
 		return balancer.ContentOfGroup
