@@ -179,13 +179,29 @@ func (r *Runner) permit(ctx context.Context, object *alive.Alive, said Word) (*a
 		if !patch.IsStale(err) {
 			return armed, err
 		}
-		if object, err = r.ensure(ctx); object == nil || err != nil {
+		now, err := r.ensure(ctx)
+		switch {
+		case now == nil || err != nil:
 			return nil, err
+		case isStoppedSince(object, now):
+			return nil, errStoppedSince
 		}
+		object = now
 	}
 }
 
-// arm writes the permission, with the time of the API server. It returns Alive as it is then.
+var errStoppedSince = errors.New("Alive was protected or replaced since this command began, as an abort does: nothing was " +
+	"permitted; the same command, given again, permits the teardown")
+
+// isStoppedSince reports whether somebody has protected Alive since it was read. Another command that permits the
+// teardown at the same time does not.
+func isStoppedSince(before, now *alive.Alive) bool {
+	changed := !before.IsProtected() || now.Generation != before.Generation
+	return now.UID != before.UID || now.IsProtected() && changed
+}
+
+// arm writes the permission, with the time of the API server. It returns Alive as it is then. The version is that read:
+// another command may have permitted the teardown since, and an abort stopped it.
 func (r *Runner) arm(ctx context.Context, object *alive.Alive, said Word) (*alive.Alive, error) {
 	spec := object.Spec.DeepCopy()
 	protected, now := false, metav1.NewTime(r.Clock.Now().Truncate(time.Second))
@@ -196,7 +212,7 @@ func (r *Runner) arm(ctx context.Context, object *alive.Alive, said Word) (*aliv
 	if len(said.Last) > 0 {
 		spec.Last = said.Last
 	}
-	armed, err := r.patchAlive(ctx, patch.For(object).Test("/spec/protected", object.IsProtected()).Set("/spec", spec))
+	armed, err := r.patchAlive(ctx, patch.ForVersion(object).Set("/spec", spec))
 	if err != nil {
 		return nil, fmt.Errorf("permit the teardown: %w", err)
 	}
