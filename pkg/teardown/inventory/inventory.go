@@ -347,6 +347,16 @@ func (i *Inventory) SetStuck(stuck map[types.UID]bool) {
 	i.last, i.stuck = nil, maps.Clone(stuck)
 }
 
+// Inherit takes over what another inventory has learned and no list shows: since when answers are awaited, what events said
+// that have expired since, and the claims that went without an answer.
+func (i *Inventory) Inherit(other *Inventory) {
+	i.last, i.requested, i.unknown = nil, maps.Clone(other.requested), maps.Clone(other.unknown)
+	for uid, said := range other.failures {
+		facts := *said
+		i.failures[uid] = &facts
+	}
+}
+
 // Restore adds the items of a record whose fate is Unknown: claims that were deleted without an answer (#21).
 func (i *Inventory) Restore(items []teardown.Item) {
 	i.last = nil

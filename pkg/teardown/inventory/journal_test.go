@@ -3,6 +3,7 @@ package inventory_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	csispec "github.com/container-storage-interface/spec/lib/go/csi"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -87,6 +88,46 @@ func TestRecordedRequestWithoutClaimIsUnknown(t *testing.T) { // 21, 60
 		unknown := slices.ContainsFunc(i.Items(now), func(item teardown.Item) bool { return item.Fate == teardown.Unknown })
 		if unknown != (tc.lost > 0) {
 			t.Errorf("%s: an item is unknown: %t", name, unknown)
+		}
+	}
+}
+
+// The lists at the end are judged by what the runner has learned: what they do not show is neither awaited anew, nor
+// unknown again once its volume came.
+func TestFreshListsAgreeWithWhatWasLearned(t *testing.T) { // 21
+	later := now.Add(3 * time.Minute)
+	kept := data("shop", requested, func(c *v1.PersistentVolumeClaim) { c.Labels = map[string]string{preserve: ""} })
+	for name, tc := range map[string]struct {
+		learn  func(*inventory.Inventory)
+		listed []any
+		want   teardown.Work
+	}{
+		"a kept request has no answer": {func(i *inventory.Inventory) { i.Set(kept); i.Work(now) }, []any{kept}, teardown.Quiet},
+		"its answer was final": {func(i *inventory.Inventory) {
+			i.Set(kept)
+			i.Set(failed("rpc error: code = InvalidArgument desc = no", now))
+		}, []any{kept}, teardown.Quiet},
+		"a claim went without an answer": {func(i *inventory.Inventory) {
+			i.Set(data("shop", requested))
+			i.Work(now)
+			i.Remove(data("shop", requested))
+		}, nil, teardown.Awaited},
+		"its volume came late, and went": {func(i *inventory.Inventory) {
+			i.Set(data("shop", requested))
+			i.Work(now)
+			i.Remove(data("shop", requested))
+			i.Set(disk("shop"))
+			i.Remove(disk("shop"))
+		}, nil, teardown.Quiet},
+	} {
+		learned, fresh := inventory.New(inventory.Options{}), inventory.New(inventory.Options{})
+		tc.learn(learned)
+		fresh.Inherit(learned)
+		for _, object := range tc.listed {
+			fresh.Set(object)
+		}
+		if watched, listed := learned.Work(later), fresh.Work(later); watched != tc.want || listed != tc.want {
+			t.Errorf("%s: watches say %s, lists %s, want %s", name, watched, listed, tc.want)
 		}
 	}
 }

@@ -15,19 +15,24 @@ type ending struct {
 	at    time.Time
 }
 
-// list reads all objects live. The journals of our provisioner are Leases, and among them.
+// list reads all objects live.
 func (r *Runner) list(ctx context.Context, options inventory.Options) (*inventory.Inventory, error) {
+	found := inventory.New(options)
+	return found, r.fill(ctx, found)
+}
+
+// fill adds all objects, read live. The journals of our provisioner are Leases, and among them.
+func (r *Runner) fill(ctx context.Context, found *inventory.Inventory) error {
 	sources, err := r.sources()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	found := inventory.New(options)
 	for _, source := range sources {
 		if err := source.eachListed(ctx, func(object any) { found.Set(object) }); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // recheck reads all lists again, twice, with a quiet period between: a call in flight may still bring a volume, and
@@ -41,13 +46,15 @@ func (s *session) recheck(ctx context.Context, v view) error {
 	if s.confirmed != nil {
 		object = s.confirmed
 	}
-	found, err := s.list(ctx, s.options(object))
-	if err != nil {
+	found := inventory.New(s.options(object))
+	s.mu.Lock()
+	found.Inherit(s.inventory) // before the lists: a volume among them is the answer for its claim
+	s.mu.Unlock()
+	if err := s.fill(ctx, found); err != nil {
 		return err
 	}
 	now := s.Clock.Now()
 	found.SetParticipants(participantsOf(object, nil))
-	found.Restore(s.record.unknown())
 	s.end.at = now
 	if found.Work(now) == teardown.Quiet && found.Unmarked(now) == 0 {
 		s.end.clean++
