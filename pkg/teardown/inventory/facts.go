@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -127,13 +129,40 @@ func Handles(v *v1.PersistentVolume) []string {
 		return []string{"cinder.csi.openstack.org:" + source.Cinder.VolumeID}
 	case source.CSI != nil:
 		return []string{source.CSI.Driver + ":" + csiHandle(source.CSI.Driver, source.CSI.VolumeHandle)}
+	case source.AzureFile != nil:
+		return []string{fileDriver + ":" + strings.ToLower(source.AzureFile.ShareName)}
+	case source.PortworxVolume != nil:
+		return []string{"pxd.portworx.com:" + source.PortworxVolume.VolumeID}
+	default:
+		return otherHandles(&source)
 	}
-	return nil
+}
+
+// mounting are the fields of sources that say how a disk is reached or mounted, not which.
+var mounting = []string{
+	"chapAuthDiscovery", "chapAuthSession", "fsType", "initiatorName", "iscsiInterface", "keyring", "monitors", "portals",
+	"readOnly", "secretFile", "secretRef", "storagePolicyID", "storagePolicyName", "targetPortal", "user",
+}
+
+// otherHandles returns the source itself: two volumes of one disk say the same.
+func otherHandles(source *v1.PersistentVolumeSource) (handles []string) {
+	var kinds map[string]map[string]any
+	if encoded, err := json.Marshal(source); err != nil || json.Unmarshal(encoded, &kinds) != nil {
+		return nil
+	}
+	for kind, fields := range kinds {
+		maps.DeleteFunc(fields, func(name string, _ any) bool { return slices.Contains(mounting, name) })
+		if identity, err := json.Marshal(fields); err == nil {
+			handles = append(handles, kind+":"+strings.ToLower(string(identity)))
+		}
+	}
+	return handles
 }
 
 const (
 	gceDriver   = "pd.csi.storage.gke.io"
 	azureDriver = "disk.csi.azure.com"
+	fileDriver  = "file.csi.azure.com"
 )
 
 // csiHandle returns the handle as an in-tree volume of the same disk names it. A disk that two volumes seem to share is
@@ -143,6 +172,11 @@ func csiHandle(driver, handle string) string {
 	case gceDriver:
 		return path.Base(handle)
 	case azureDriver:
+		return strings.ToLower(handle)
+	case fileDriver: // GROUP#ACCOUNT#SHARE#...
+		if parts := strings.Split(handle, "#"); len(parts) > 2 {
+			handle = parts[2]
+		}
 		return strings.ToLower(handle)
 	}
 	return handle
