@@ -203,15 +203,9 @@ func (f *feed) Delete(object any) error {
 // Replace takes all objects.
 func (f *feed) Replace(objects []any, _ string) error {
 	f.change(func() bool {
-		before := f.known
-		f.known = make(map[types.UID]any, len(objects))
+		f.removeAbsent(objects)
 		for _, object := range objects {
 			f.see(object)
-		}
-		for id, object := range before {
-			if _, still := f.known[id]; !still {
-				f.remove(object)
-			}
 		}
 		if f.done != nil {
 			f.done()
@@ -219,6 +213,22 @@ func (f *feed) Replace(objects []any, _ string) error {
 		return true
 	})
 	return nil
+}
+
+// removeAbsent removes what is not in the list. It comes first: an object may have been made again under the same name.
+func (f *feed) removeAbsent(objects []any) {
+	present := make(map[types.UID]bool, len(objects))
+	for _, object := range objects {
+		if accessor, err := meta.Accessor(object); err == nil {
+			present[accessor.GetUID()] = true
+		}
+	}
+	for uid, object := range f.known {
+		if !present[uid] {
+			delete(f.known, uid)
+			f.remove(object)
+		}
+	}
 }
 
 // Resync does nothing.
