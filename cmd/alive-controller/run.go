@@ -17,6 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/teardown/plan"
 	"github.com/exeunt-io/exeunt/pkg/teardown/runner"
 )
 
@@ -78,9 +79,8 @@ func configFor(clients *program.Clients) (runner.Config, error) {
 	if err != nil {
 		return runner.Config{}, err
 	}
-	r := rights{client: clients.Objects, config: connected.Config}
-	return runner.Config{Clients: connected, Waits: runner.DefaultWaits(), Agent: agent, Check: r.check,
-		Permitted: r.missing}, nil
+	return runner.Config{Clients: connected, Waits: runner.DefaultWaits(), Agent: agent,
+		Check: connected.Checker(plan.Options{}), Permitted: connected.MissingRights}, nil
 }
 
 // awaitID returns the ID of the cluster, "" if the context ended first. Without it nothing is confirmed.

@@ -47,15 +47,15 @@ func newStorage() *storage {
 
 func (s *storage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer any
-	switch path := strings.TrimPrefix(r.URL.Path, "/api/v1/"); {
-	case path == "nodes/n1":
+	switch path := strings.TrimPrefix(r.URL.Path, "/api/v1/"); path {
+	case "nodes/n1":
 		answer = &v1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	case path == "pods":
+	case "pods":
 		answer = &s.pods
-	case path == "namespaces/shop/persistentvolumeclaims":
+	case "namespaces/shop/persistentvolumeclaims":
 		s.asked.Add(1)
 		answer = &s.claims
-	case path == "persistentvolumes":
+	case "persistentvolumes":
 		s.asked.Add(1)
 		answer = &s.volumes
 	default:

@@ -38,6 +38,11 @@ func (c *Controller) claimWrite(name string, n *v1.Node) write {
 	if one == nil || c.Claims.unreadable() {
 		return nil
 	}
+	return c.claimWriteOf(one, n)
+}
+
+// claimWriteOf is claimWrite of a claim that is there.
+func (c *Controller) claimWriteOf(one *claim, n *v1.Node) write {
 	mismatch := one.mismatch(n)
 	ended := mismatch != "" || n.DeletionTimestamp != nil && !termination.Protected(n)
 	switch {

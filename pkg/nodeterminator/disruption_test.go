@@ -239,6 +239,15 @@ func TestDisruptionIsGuarded(t *testing.T) {
 }
 
 // #62 Nothing but these keeps a node: each is told once, with the name of what it waits for.
+// store changes Node a in the API server, and not in the cache.
+func (w *disrupted) store(change func(*v1.Node)) {
+	n := liveNode("a")
+	change(n)
+	if err := w.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), n, ""); err != nil {
+		w.t.Error(err)
+	}
+}
+
 func TestDisruptionIsKept(t *testing.T) {
 	annotated := map[string]string{pod.DoNotDisruptAnnotation: "true"}
 	for name, tc := range map[string]struct {
@@ -257,18 +266,10 @@ func TestDisruptionIsKept(t *testing.T) {
 			w.change("a", func(one *unstructured.Unstructured) { one.SetAnnotations(annotated) })
 		}, false},
 		"the Node says so since": {func(w *disrupted) {
-			n := liveNode("a")
-			n.Annotations[pod.DoNotDisruptAnnotation] = "true"
-			if err := w.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), n, ""); err != nil {
-				w.t.Error(err)
-			}
+			w.store(func(n *v1.Node) { n.Annotations[pod.DoNotDisruptAnnotation] = "true" })
 		}, false},
 		"the Node lost its label since": {func(w *disrupted) {
-			n := liveNode("a")
-			n.Labels = nil
-			if err := w.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), n, ""); err != nil {
-				w.t.Error(err)
-			}
+			w.store(func(n *v1.Node) { n.Labels = nil })
 		}, false},
 		"#60 Karpenter's": {func(w *disrupted) {
 			n := liveNode("a")

@@ -53,9 +53,14 @@ func (n *Node) accept(r *tracked, out outcome) {
 		d.deletions.WithLabelValues(string(obstacle)).Inc()
 	}
 	if named {
-		n.addCut(entry)
+		n.addNamed(r, entry, action)
 	}
-	if named && action != pod.Remove {
+}
+
+// addNamed adds a pod to those that are cut short, and tells its owner unless the pod was dead.
+func (n *Node) addNamed(r *tracked, entry termination.CutShort, action pod.Action) {
+	n.addCut(entry)
+	if action != pod.Remove {
 		n.tellDisrupted(r, entry)
 	}
 }

@@ -184,17 +184,22 @@ func TestLostAnswerOfRemovalCountsAsRemoved(t *testing.T) {
 	}
 }
 
-func TestNewLeaderGoesOnCounting(t *testing.T) {
+// reportOfLeader is what an earlier leader has counted.
+func reportOfLeader() termination.Report {
 	left := func(name string, reason pod.Reason) termination.Left {
 		return termination.Left{Pod: "default/" + name, UID: "uid-of-" + name, Reason: string(reason)}
 	}
-	report := termination.Report{
+	return termination.Report{
 		Counts: termination.Counts{Evicted: 3, Deleted: 1, CutShort: 1, Finished: 2, WithNode: 1, Left: 4},
 		Left: []termination.Left{left("static", pod.StaticPod), left("done", pod.ContainersFinished),
 			left("lost", pod.Terminating), left("evicted", pod.Terminating), left("deleted", pod.Terminating),
 			left("waits", pod.DoNotDisrupt)},
 		CutShort: []termination.CutShort{{Pod: "default/old", UID: "uid-of-old", Missing: 5}},
 	}
+}
+
+func TestNewLeaderGoesOnCounting(t *testing.T) {
+	report := reportOfLeader()
 	pods := func(w *world) {
 		w.pod("static", 30, mirror)
 		w.pod("done", 30, finished)

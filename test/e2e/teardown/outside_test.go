@@ -39,13 +39,8 @@ func (r *rig) expectService(name string, wanted bool) {
 // Rows 31 and 32, and an Ingress without finalizer.
 func TestEachServiceGoesOrStaysByItsRow(t *testing.T) {
 	r := newRig(t, stock)
-	class := `{"spec":{"type":"LoadBalancer","loadBalancerClass":"example.com/other"}}`
-	for _, name := range []string{"bare", "addressed"} {
-		_, err := r.Client.CoreV1().Services(r.Namespace).Create(r.Ctx, &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: v1.ServiceSpec{Ports: []v1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
-		r.Must(err, "create Service")
-		changeService(r.Session, name, class)
-	}
+	r.createOther("bare")
+	r.createOther("addressed")
 	changeService(r.Session, "addressed", `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.7"}]}}}`, "status")
 	createService(r.Session, "changed")
 	createService(r.Session, "labeled")
@@ -82,6 +77,15 @@ func TestEachServiceGoesOrStaysByItsRow(t *testing.T) {
 	}
 	_, err := r.Client.NetworkingV1().Ingresses(r.Namespace).Get(r.Ctx, "plain", metav1.GetOptions{})
 	r.Must(err, "read the Ingress without finalizer")
+}
+
+// createOther creates a Service of a load balancer class that nobody serves.
+func (r *rig) createOther(name string) {
+	r.T.Helper()
+	_, err := r.Client.CoreV1().Services(r.Namespace).Create(r.Ctx, &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer, LoadBalancerClass: new("example.com/other"),
+			Ports: []v1.ServicePort{{Port: 80}}}}, metav1.CreateOptions{})
+	r.Must(err, "create Service")
 }
 
 func (r *rig) createIngress(name string) {

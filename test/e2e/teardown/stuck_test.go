@@ -63,21 +63,7 @@ func TestFourStuckObjectsAreNamed(t *testing.T) {
 		"set faults")
 
 	document := r.document(r.admin(3, "--confirm="+r.id(), "--timeout=1m", "-o", "json"))
-	left := map[string]bool{}
-	for i := range document.Items {
-		item := &document.Items[i]
-		if item.Fate != core.Remains {
-			continue
-		}
-		name := item.Object.Name
-		if item.Kind == core.Participant {
-			name = item.ExternalID
-		}
-		left[string(item.Kind)+" "+name] = true
-		if len(item.Blockers) == 0 {
-			t.Errorf("%s %s remains, and nothing says why", item.Kind, item.Object.Name)
-		}
-	}
+	left := r.remaining(document)
 	want := []string{"Volume " + refused.volume, "Volume " + held.volume, "LoadBalancer stuck", "Participant " + participant}
 	for _, name := range want {
 		if !left[name] {
@@ -91,6 +77,27 @@ func TestFourStuckObjectsAreNamed(t *testing.T) {
 	r.expectDisks(keep(held))
 	r.expectService("web", false)
 	r.expectUntouched(lost, stuck)
+}
+
+// remaining returns what remains by kind and name. Each has to have a reason.
+func (r *rig) remaining(document *core.Document) map[string]bool {
+	r.T.Helper()
+	left := map[string]bool{}
+	for i := range document.Items {
+		item := &document.Items[i]
+		if item.Fate != core.Remains {
+			continue
+		}
+		name := item.Object.Name
+		if item.Kind == core.Participant {
+			name = item.ExternalID
+		}
+		left[string(item.Kind)+" "+name] = true
+		if len(item.Blockers) == 0 {
+			r.T.Errorf("%s %s remains, and nothing says why", item.Kind, item.Object.Name)
+		}
+	}
+	return left
 }
 
 // expectUntouched checks that nobody took the finalizers of others off, and the pod was not forced away.

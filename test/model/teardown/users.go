@@ -30,6 +30,15 @@ func (w World) users(s State, add adder) {
 		func(s *State) {
 			s.API.Alive.Word = teardown.ExpiredWord
 		})
+	w.guardUsers(s, user)
+	w.volumeUsers(s, user)
+	w.serviceUsers(s, user)
+}
+
+// guardUsers adds what users do to the guards of Alive, and against its rules.
+func (w World) guardUsers(s State, user func(left func(*Left) *uint8, says string, may bool, change func(*State))) {
+	a := s.API.Alive
+	lives := a.Exists && !a.New
 	user(func(l *Left) *uint8 { return &l.DeletesDefinition }, "a user deletes the CRD", lives, func(s *State) {
 		s.API.Undefined, s.API.Alive.Deleting = true, true
 	})
@@ -45,8 +54,6 @@ func (w World) users(s State, add adder) {
 	user(func(l *Left) *uint8 { return &l.Aborts }, "an abort makes a new Alive", lives && stopped, func(s *State) {
 		s.API.Alive, s.API.Planned = Alive{Exists: true, Held: true, Protected: true, Participant: true, New: true}, false
 	})
-	w.volumeUsers(s, user)
-	w.serviceUsers(s, user)
 }
 
 // protect is what --abort does first: what is Terminating already is saved by the policy.
