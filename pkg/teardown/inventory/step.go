@@ -194,7 +194,7 @@ func (i *Inventory) isStorageAwaited(v *view) bool {
 		}
 	}
 	for _, a := range i.attachments {
-		if v.fates[a.volume].Kept() {
+		if i.volumes[a.volume] != nil && v.fates[a.volume].Kept() {
 			return true
 		}
 	}

@@ -73,6 +73,17 @@ func TestKeptVolumeIsDetachedBeforeItsDriverGoes(t *testing.T) { // 02, 08
 	}
 }
 
+func TestAttachmentWithoutVolumeIsNotAwaited(t *testing.T) { // 23
+	i := fill(inventory.Options{}, attached("disk"))
+	if got := i.Work(now); got != teardown.Quiet {
+		t.Errorf("work %v, want Quiet: no volume is kept", got)
+	}
+	i.Set(disk("shop", marked))
+	if got := i.Work(now); got != teardown.Awaited {
+		t.Errorf("work %v, want Awaited: the kept volume is attached", got)
+	}
+}
+
 func TestSnapshotGoesBeforeTheStorageBelow(t *testing.T) {
 	i := fill(inventory.Options{}, storage()[:8]...)
 	i.Set(contentWith("Delete"))
