@@ -22,8 +22,9 @@ import (
 const (
 	// writeTimeout is how long a write may take: a webhook may answer late.
 	writeTimeout = 30 * time.Second
-	// writePause is the time after a write in the background that failed.
-	writePause = 5 * time.Second
+	// writePause is the time after a write in the background that failed, undonePause after one that succeeded: somebody
+	// else may take it back each time.
+	writePause, undonePause = 5 * time.Second, time.Second
 )
 
 // errNotAsObserved: the Node that a decision rests on has changed, or is another one.

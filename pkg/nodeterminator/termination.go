@@ -226,7 +226,7 @@ func (c *Controller) background(t *nodeTermination, busy *bool, write write) {
 		ctx, cancel := context.WithTimeout(c.ctx, writeTimeout)
 		defer cancel()
 		err := write(ctx)
-		wait := time.Duration(0)
+		wait := undonePause
 		if err != nil {
 			wait = writePause
 		}

@@ -235,3 +235,22 @@ func TestClockOfTheMachineDoesNotMatter(t *testing.T) {
 		}, leaseAt("a", at))
 	}
 }
+
+// A mutating webhook takes each restored label back: one write each second, not one after the other.
+func TestUndoneWriteIsRepeatedSlowly(t *testing.T) {
+	inWorld(t, func(w *world) {
+		one, writes := w.begun(deletedNode("a", "20s", time.Now())), 0
+		var busy bool
+		for range 300 {
+			w.background(one, &busy, func(context.Context) error {
+				writes++
+				return nil
+			})
+			<-time.After(10 * time.Millisecond)
+			synctest.Wait()
+		}
+		if writes < 3 || writes > 4 {
+			w.t.Errorf("%d writes in 3 s", writes)
+		}
+	})
+}
