@@ -207,16 +207,16 @@ func (f *teardownFlags) decide(ctx context.Context, config *rest.Config, options
 	return f.carryOut(ctx, config, read, options)
 }
 
-// personal are the reasons of what the person of the command did wrong.
-var personal = []string{"RightsMissing", "PreserveMissing", "LastMissing", "SameCluster"}
+// lasting are the reasons that refuse after the start, too: what the person of the command did wrong, and disks of
+// another cluster that are not known, which would be deleted.
+var lasting = []string{"RightsMissing", "PreserveMissing", "LastMissing", "SameCluster", "OtherUnreadable"}
 
 // refuses reports whether something refuses to begin, or to go on: what is missing only because of the teardown itself
 // refuses no more once it has started.
 func refuses(read *plan.Plan) bool {
 	started := read.Alive != nil && read.Alive.IsDeleted() && read.Alive.IsStarted()
 	for _, problem := range read.Problems {
-		ofPerson := slices.Contains(personal, problem.Reason)
-		if problem.Refuses && (ofPerson || !started) {
+		if problem.Refuses && (!started || slices.Contains(lasting, problem.Reason)) {
 			return true
 		}
 	}

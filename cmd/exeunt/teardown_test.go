@@ -18,7 +18,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
+	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/teardown/plan"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
 )
 
@@ -267,5 +269,18 @@ func TestSlowServerIsWaitedForByRequestTimeout(t *testing.T) {
 	_, err := execute(t.Context(), "exeunt", "teardown", "--kubeconfig", writeKubeconfig(t, server.URL), "--request-timeout=200ms")
 	if err == nil || !strings.Contains(err.Error(), "did not answer within 200ms (--request-timeout): nothing was seen") {
 		t.Error(err)
+	}
+}
+
+// The other cluster may have been read at the start; now nobody knows which disks are its own.
+func TestUnreadOtherClusterRefusesAfterStart(t *testing.T) {
+	one := alive.New()
+	one.DeletionTimestamp = &metav1.Time{}
+	one.Status.Conditions = []metav1.Condition{{Type: alive.ConditionStarted, Status: metav1.ConditionTrue}}
+	for reason, want := range map[string]bool{"OtherUnreadable": true, "SameCluster": true, "Unreadable": false} {
+		read := &plan.Plan{Alive: one, Document: teardown.Document{Problems: []teardown.Problem{{Reason: reason, Refuses: true}}}}
+		if refuses(read) != want {
+			t.Errorf("%s refuses: %t, want %t", reason, !want, want)
+		}
 	}
 }

@@ -189,7 +189,7 @@ func TestOtherClusterThatCannotBeReadRefuses(t *testing.T) { // 05, 66
 		t.Errorf("%+v, refusals %q", read.Items[0], refusals(read))
 	}
 	other.refused = []string{"persistentvolumes"}
-	if read := w.read(t, with); !slices.Equal(refusals(read), []string{"Unreadable"}) {
+	if read := w.read(t, with); !slices.Equal(refusals(read), []string{"OtherUnreadable"}) {
 		t.Errorf("refusals %q", refusals(read))
 	}
 }

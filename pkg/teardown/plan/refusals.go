@@ -18,15 +18,7 @@ func (s *survey) addRefusals(ctx context.Context, unread []string) {
 	if s.plan.Cluster.ID == "" {
 		unread = append(unread, "the ID of the cluster, the UID of namespace "+metav1.NamespaceSystem)
 	}
-	for _, other := range s.Others {
-		for _, sentence := range other.Reader.Incomplete() {
-			unread = append(unread, other.Name+": "+sentence)
-		}
-	}
-	for _, name := range s.same {
-		s.problem(teardown.Problem{Reason: "SameCluster", Refuses: true, Text: fmt.Sprintf("--other-kubeconfig %s leads to this "+
-			"cluster: all its volumes would be kept", name)})
-	}
+	s.addOthers()
 	for _, sentence := range unread { // #66
 		s.problem(teardown.Problem{Reason: "Unreadable", Refuses: true, Text: "not all was read: " + sentence})
 	}
@@ -39,6 +31,20 @@ func (s *survey) addRefusals(ctx context.Context, unread []string) {
 	}
 	for _, rule := range missing {
 		s.problem(teardown.Problem{Reason: "RightsMissing", Refuses: true, Text: "you lack a right; the rule is " + rule})
+	}
+}
+
+// addOthers refuses without the disks of another cluster, whose reason is its own: they are not known later either (#05).
+func (s *survey) addOthers() {
+	for _, name := range s.same {
+		s.problem(teardown.Problem{Reason: "SameCluster", Refuses: true, Text: fmt.Sprintf("--other-kubeconfig %s leads to this "+
+			"cluster: all its volumes would be kept", name)})
+	}
+	for _, other := range s.Others {
+		for _, sentence := range other.Reader.Incomplete() {
+			s.problem(teardown.Problem{Reason: "OtherUnreadable", Refuses: true, Text: fmt.Sprintf("--other-kubeconfig %s: not all "+
+				"was read, so its volumes could be deleted: %s", other.Name, sentence)})
+		}
 	}
 }
 
