@@ -123,6 +123,7 @@ func (i *Inventory) set(object any) {
 		i.setVolume(o)
 	case *v1.PersistentVolumeClaim:
 		i.claims[keyOf(o)] = factsOfClaim(o)
+		delete(i.unknown, o.UID) // it is judged by itself
 	case *v1.Pod:
 		i.setPod(o)
 	case *v1.Namespace:
@@ -271,6 +272,9 @@ func (i *Inventory) setLease(l *coordinationv1.Lease) bool {
 		i.found = nil
 	}
 	i.last, i.leases[keyOf(l)] = nil, facts
+	for _, e := range facts.entries { // the journal shows what becomes of them
+		delete(i.unknown, e.uid)
+	}
 	return true
 }
 
@@ -347,8 +351,8 @@ func (i *Inventory) SetStuck(stuck map[types.UID]bool) {
 	i.last, i.stuck = nil, maps.Clone(stuck)
 }
 
-// Inherit takes over what another inventory has learned and no list shows: since when answers are awaited, what events said
-// that have expired since, and the claims that went without an answer.
+// Inherit takes over what another inventory has learned and no list shows: since when answers are awaited, what expired
+// events said, and the claims that went without an answer.
 func (i *Inventory) Inherit(other *Inventory) {
 	i.last, i.requested, i.unknown = nil, maps.Clone(other.requested), maps.Clone(other.unknown)
 	for uid, said := range other.failures {
@@ -357,14 +361,23 @@ func (i *Inventory) Inherit(other *Inventory) {
 	}
 }
 
-// Restore adds the items of a record whose fate is Unknown: claims that were deleted without an answer (#21).
+// Restore adds the items of a record whose fate is Unknown: claims that were deleted without an answer (#21). A claim,
+// a volume or a journal entry that is there shows the outcome.
 func (i *Inventory) Restore(items []teardown.Item) {
 	i.last = nil
+	entries := i.entries()
 	for _, item := range items {
-		if item.Fate == teardown.Unknown && item.Object.Kind == claimKind {
-			i.unknown[types.UID(item.Object.UID)] = item
+		c := &request{key: key{item.Object.Namespace, item.Object.Name}, uid: types.UID(item.Object.UID)}
+		_, inJournal := entries[c.uid]
+		if item.Fate == teardown.Unknown && item.Object.Kind == claimKind && !inJournal && !i.hasClaim(c) && !i.refersTo(c) {
+			i.unknown[c.uid] = item
 		}
 	}
+}
+
+func (i *Inventory) hasClaim(c *request) bool {
+	known := i.claims[c.key]
+	return known != nil && known.uid == c.uid
 }
 
 // Lost returns the requests of a record, as unknown, whose claim went without a volume: the runner that saw it go is
@@ -377,9 +390,8 @@ func (i *Inventory) Lost(recorded []teardown.Item) (lost []teardown.Item) {
 	for _, item := range recorded {
 		name := key{item.Object.Namespace, item.Object.Name}
 		c := &request{key: name, uid: types.UID(item.Object.UID)}
-		known := i.claims[name]
 		if item.Object.Kind != claimKind || item.Plan != teardown.PlanDelete || item.Fate != teardown.Planned ||
-			known != nil && known.uid == c.uid || served[name.namespace+"/"+name.name] || i.ours(item.Driver) || i.refersTo(c) {
+			i.hasClaim(c) || served[name.namespace+"/"+name.name] || i.ours(item.Driver) || i.refersTo(c) {
 			continue
 		}
 		item.Fate, item.Reason = teardown.Unknown, string(claim.OutcomeUnknown)

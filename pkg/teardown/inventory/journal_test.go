@@ -102,7 +102,10 @@ func TestFreshListsAgreeWithWhatWasLearned(t *testing.T) { // 21
 		listed []any
 		want   teardown.Work
 	}{
-		"a kept request has no answer": {func(i *inventory.Inventory) { i.Set(kept); i.Work(now) }, []any{kept}, teardown.Quiet},
+		"a kept request has no answer": {func(i *inventory.Inventory) {
+			i.Set(kept)
+			i.Work(now)
+		}, []any{kept}, teardown.Quiet},
 		"its answer was final": {func(i *inventory.Inventory) {
 			i.Set(kept)
 			i.Set(failed("rpc error: code = InvalidArgument desc = no", now))
@@ -128,6 +131,35 @@ func TestFreshListsAgreeWithWhatWasLearned(t *testing.T) { // 21
 		}
 		if watched, listed := learned.Work(later), fresh.Work(later); watched != tc.want || listed != tc.want {
 			t.Errorf("%s: watches say %s, lists %s, want %s", name, watched, listed, tc.want)
+		}
+	}
+}
+
+// What was recorded as unknown is no more than what nothing else shows.
+func TestRestoredOutcomeYieldsToWhatIsThere(t *testing.T) { // 21
+	unknown := []teardown.Item{{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolumeClaim",
+		Namespace: "shop", Name: "data", UID: "data"}, Plan: teardown.PlanDelete, Fate: teardown.Unknown}}
+	for name, tc := range map[string]struct {
+		object any
+		want   bool
+	}{
+		"nothing":       {nil, true},
+		"the claim":     {data("shop"), false},
+		"another claim": {data("shop", func(c *v1.PersistentVolumeClaim) { c.UID = "b" }), true},
+		"the volume":    {disk("shop"), false},
+		"the journal":   {requestedIn(t, journal.KindActive), false},
+	} {
+		before, after := inventory.New(inventory.Options{}), inventory.New(inventory.Options{})
+		before.Restore(unknown)
+		for _, i := range []*inventory.Inventory{before, after} {
+			i.Set(tc.object)
+		}
+		after.Restore(unknown)
+		for i, listed := range map[*inventory.Inventory]string{before: "later", after: "before"} {
+			is := slices.ContainsFunc(i.Items(now), func(item teardown.Item) bool { return item.Fate == teardown.Unknown })
+			if is != tc.want {
+				t.Errorf("%s, listed %s: unknown %t", name, listed, is)
+			}
 		}
 	}
 }

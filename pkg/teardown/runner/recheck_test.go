@@ -5,9 +5,12 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
 )
@@ -58,5 +61,80 @@ func TestRecheckKnowsWhatTheSessionLearned(t *testing.T) {
 				t.Errorf("%d clean lists, %v", s.end.clean, err)
 			}
 		})
+	}
+}
+
+type leads bool
+
+func (l leads) Leading() bool       { return bool(l) }
+func (leads) ID() controller.TermID { return controller.TermID{} }
+
+// A runner that is killed, or interrupted, leaves to others what became of the claims that it saw go.
+func TestOutcomesAreSavedAtOnce(t *testing.T) { // 21, 60
+	object := deletedAlive(true)
+	object.Finalizers = []string{alive.Finalizer}
+	object.Spec.Protected = new(true) // nothing is deleted, and no report is written
+	r := newTestRunner(t, object, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: clusterID}})
+	r.current, r.synced = object, true
+	s := newSession(r, leads(true), object, time.Now())
+	if err := s.readRecord(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.watched, s.listed, s.freeze.parts[0].listed, s.freeze.parts[1].listed = 1, 1, true, true
+	claim, late := requestedClaim(nil), testVolume("data", v1.VolumeReleased)
+	late.Spec.ClaimRef.UID = claim.UID
+	s.inventory.Set(claim)
+	if err := s.savePlan(t.Context(), s.look()); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		change func()
+		want   teardown.Fate
+		maps   int
+	}{
+		{func() { s.inventory.Remove(claim) }, teardown.Unknown, 2},
+		{func() {}, teardown.Unknown, 2},
+		{func() { s.inventory.Set(late); s.inventory.Remove(late) }, teardown.Gone, 3},
+		{func() {}, teardown.Gone, 3},
+	} {
+		tc.change()
+		if _, err := s.round(t.Context(), t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		found, err := r.loadRecord(t.Context(), "old")
+		if err != nil || len(found.items) != 1 || found.items[0].Fate != tc.want {
+			t.Errorf("the record is %+v, %v, want %s", found.items, err, tc.want)
+		}
+		if maps, err := r.recordMaps(t.Context()); err != nil || len(maps) != tc.maps {
+			t.Errorf("%d ConfigMaps, %v, want %d", len(maps), err, tc.maps)
+		}
+	}
+}
+
+// Nothing is written without a live read of the cluster and of Alive.
+func TestOutcomesAreNotSavedElsewhere(t *testing.T) { // 70
+	object := deletedAlive(true)
+	unknown := []teardown.Item{{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolumeClaim", UID: "a"},
+		Plan: teardown.PlanDelete, Fate: teardown.Unknown}}
+	for name, tc := range map[string]struct {
+		cluster types.UID
+		term    leads
+		action  teardown.Action
+		fails   bool
+	}{
+		"another cluster": {"other", true, teardown.Wait, true},
+		"not leading":     {clusterID, false, teardown.Wait, false},
+		"the end":         {clusterID, true, teardown.End, false},
+	} {
+		r := newTestRunner(t, object, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: tc.cluster}})
+		s := newSession(r, tc.term, object, time.Now())
+		s.record = recording{saved: map[string]int{}, planned: true, next: 1}
+		decision := teardown.Decision{Phase: teardown.Stopped, Action: tc.action}
+		if err := s.saveOutcomes(t.Context(), decision, view{listed: true, items: unknown}); (err != nil) != tc.fails {
+			t.Errorf("%s: %v", name, err)
+		}
+		if maps, err := r.recordMaps(t.Context()); err != nil || len(maps) != 0 {
+			t.Errorf("%s: %d ConfigMaps are written, %v", name, len(maps), err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -128,7 +129,7 @@ func (r *Runner) recordMaps(ctx context.Context) ([]v1.ConfigMap, error) {
 	return maps.Items, nil
 }
 
-// add takes items that are saved. A later one of an object replaces an earlier one if its outcome is unknown.
+// add takes items that are saved, in any order. One of an object replaces another if it says more of the outcome.
 func (r *recording) add(items []teardown.Item) {
 	for i := range items {
 		key := keyOf(&items[i])
@@ -137,18 +138,23 @@ func (r *recording) add(items []teardown.Item) {
 		case !is:
 			r.saved[key] = len(r.items)
 			r.items = append(r.items, items[i])
-		case items[i].Fate == teardown.Unknown:
+		case outcome(&items[i]) > outcome(&r.items[at]):
 			r.items[at] = items[i]
 		}
 	}
 }
+
+// outcome orders what was saved of one object: it is planned, then perhaps unknown, and its volume may come late.
+func outcome(item *teardown.Item) int { return slices.Index(outcomes, item.Fate) }
+
+var outcomes = []teardown.Fate{teardown.Unknown, teardown.Gone}
 
 // unsaved returns the items that the record lacks.
 func (r *recording) unsaved(items []teardown.Item) []teardown.Item {
 	var lacking []teardown.Item
 	for i := range items {
 		at, is := r.saved[keyOf(&items[i])]
-		if !is || items[i].Fate == teardown.Unknown && r.items[at].Fate != teardown.Unknown {
+		if !is || outcome(&items[i]) > outcome(&r.items[at]) {
 			lacking = append(lacking, items[i])
 		}
 	}
@@ -183,6 +189,43 @@ func (s *session) savePlan(ctx context.Context, v view) error {
 // saveNew saves the items that appeared after the plan before anything of them is deleted.
 func (s *session) saveNew(ctx context.Context, v view) error {
 	return s.saveItems(ctx, s.record.unsaved(v.items))
+}
+
+// saveOutcomes saves at once which claims went without an answer, and which of these got their volume since. No object
+// shows it to a report or to the next runner, and this one may be killed (#21, #60).
+func (s *session) saveOutcomes(ctx context.Context, decision teardown.Decision, v view) error {
+	silent := decision.Phase == teardown.NoPhase || decision.Action == teardown.End || !v.listed || !s.record.planned
+	if silent || !s.term.Leading() {
+		return nil
+	}
+	changed := s.record.outcomesOf(v.items)
+	if len(changed) == 0 {
+		return nil
+	}
+	if s.confirmed == nil {
+		if err := s.confirm(ctx); err != nil {
+			return err
+		}
+	}
+	if s.confirmed == nil {
+		return errors.New("what became of claims is not saved: the cluster is another one, or Alive is gone")
+	}
+	return s.leading(func() error { return s.saveItems(ctx, changed) })
+}
+
+// outcomesOf returns the outcomes of claims that the record lacks. An unknown one that is no item any more has got its
+// volume, which is an item of its own. A kept claim may be there still, and is judged anew.
+func (r *recording) outcomesOf(items []teardown.Item) []teardown.Item {
+	changed := slices.DeleteFunc(r.unsaved(items), func(item teardown.Item) bool { return item.Fate != teardown.Unknown })
+	for _, item := range r.items {
+		if item.Fate != teardown.Unknown || item.Plan != teardown.PlanDelete || slices.ContainsFunc(items,
+			func(other teardown.Item) bool { return keyOf(&other) == keyOf(&item) }) {
+			continue
+		}
+		item.Fate = teardown.Gone
+		changed = append(changed, item)
+	}
+	return changed
 }
 
 func (s *session) saveItems(ctx context.Context, items []teardown.Item) error {

@@ -197,6 +197,9 @@ func (s *session) round(ctx, watching context.Context, watches *sync.WaitGroup) 
 	if err := s.writeStatus(ctx, decision, view); err != nil {
 		return nil, err
 	}
+	if err := s.saveOutcomes(ctx, decision, view); err != nil {
+		return nil, err
+	}
 	return s.outcomeOf(decision)
 }
 
