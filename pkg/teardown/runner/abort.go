@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/alive"
@@ -117,45 +120,128 @@ func (r *Runner) nameMarked(ctx context.Context, done *Aborted) error {
 	return nil
 }
 
-// saveDisks sets the policy Retain on the volumes of claims that are being deleted.
+// disks is what an abort has found out about volumes, by their UID: sentences.
+type disks struct {
+	// seen are the volumes whose disks were to be deleted with their claims.
+	seen        map[types.UID]string
+	saved, left map[types.UID]string
+}
+
+// saveDisks sets the policy Retain on the volumes of claims that are deleted or gone. A runner that is amid a batch goes
+// on deleting for a moment after the protection: the lists are read again until it has stopped and they bring nothing new.
 func (r *Runner) saveDisks(ctx context.Context, done *Aborted) error {
-	deleted, err := r.goingClaims(ctx)
-	if err != nil {
-		return err
-	}
-	volumes, err := answer.CheckedList(r.Objects.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{}))
-	if err != nil {
-		return fmt.Errorf("list volumes: %w", err)
-	}
-	for i := range volumes.Items {
-		volume := &volumes.Items[i]
-		ref := volume.Spec.ClaimRef
-		if ref == nil || volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete {
-			continue
+	found := disks{map[types.UID]string{}, map[types.UID]string{}, map[types.UID]string{}}
+	var last holding
+	for began, clean := time.Now(), 0; ; {
+		idle, err := r.isIdle(ctx, &last) // before the lists: what was deleted by then is in them
+		if err != nil {
+			return err
 		}
-		if !deleted[ref.UID] {
-			if volume.Status.Phase == v1.VolumeReleased {
-				done.Left = append(done.Left, fmt.Sprintf("PersistentVolume %s of claim %s/%s: its disk is being deleted",
-					volume.Name, ref.Namespace, ref.Name))
-			}
-			continue
+		isNew, err := r.saveOnce(ctx, &found)
+		if err != nil {
+			return err
 		}
-		if err := r.retain(ctx, volume); err != nil {
-			done.Left = append(done.Left, fmt.Sprintf("PersistentVolume %s could not be saved: %v", volume.Name, err))
-			continue
+		if clean++; !idle || isNew {
+			clean = 0
 		}
-		done.Undone = append(done.Undone, fmt.Sprintf("PersistentVolume %s of claim %s/%s keeps its disk: the policy is Retain",
-			volume.Name, ref.Namespace, ref.Name))
+		if clean >= 2 {
+			break
+		}
+		if time.Since(began) > 4*r.Waits.Lease {
+			done.Left = append(done.Left, "a runner does not say that it has stopped, and may delete more: give this command again")
+			break
+		}
+		if !sleep(ctx, r.Waits.Probe) {
+			return context.Cause(ctx)
+		}
 	}
+	done.Undone = append(done.Undone, slices.Sorted(maps.Values(found.saved))...)
+	done.Left = append(done.Left, slices.Sorted(maps.Values(found.left))...)
 	done.Left = append(done.Left, "what is gone stays gone, and so does what participants did",
 		"the freeze stays: without it the owners of deleted volumes would fill new, empty ones")
 	done.Next = append(done.Next, r.Commands.Kubectl("", "delete", "validatingadmissionpolicybinding", FreezeName))
 	return nil
 }
 
-// goingClaims returns the UIDs of claims that are deleted, or go with a pod that is deleted: the garbage collector deletes
-// an ephemeral claim once its pod is gone.
-func (r *Runner) goingClaims(ctx context.Context) (map[types.UID]bool, error) {
+// holding is a version of the Lease, and since when it is the current one by the clock of this process.
+type holding struct {
+	version string
+	since   time.Time
+}
+
+// isIdle reports whether no runner deletes: the one that leads says that it has stopped, or none leads.
+func (r *Runner) isIdle(ctx context.Context, last *holding) (bool, error) {
+	object, err := r.readAlive(ctx)
+	if err != nil || object == nil || isStopped(object) {
+		return err == nil, err
+	}
+	lease, exists, err := answer.Get(ctx, LeaseName, r.Objects.CoordinationV1().Leases(Namespace).Get)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("read the Lease: %w", err)
+	case !exists || ptr.Deref(lease.Spec.HolderIdentity, "") == "":
+		return true, nil
+	case lease.ResourceVersion != last.version: // renewed: times in the Lease may be those of a wrong clock
+		*last = holding{lease.ResourceVersion, time.Now()}
+	}
+	lasts := time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
+	return time.Since(last.since) > max(lasts, r.Waits.Lease), nil
+}
+
+// saveOnce saves what the lists show now. It reports whether there was anything new.
+func (r *Runner) saveOnce(ctx context.Context, found *disks) (bool, error) {
+	volumes, err := answer.CheckedList(r.Objects.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{}))
+	if err != nil {
+		return false, fmt.Errorf("list volumes: %w", err)
+	}
+	stays, err := r.stayingClaims(ctx)
+	if err != nil {
+		return false, err
+	}
+	known, isStale := len(found.saved)+len(found.left), false
+	here := map[types.UID]bool{}
+	for i := range volumes.Items {
+		volume := &volumes.Items[i]
+		here[volume.UID] = true
+		ref := volume.Spec.ClaimRef
+		if ref == nil || ref.UID == "" || volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete {
+			continue
+		}
+		found.seen[volume.UID] = fmt.Sprintf("PersistentVolume %s of claim %s/%s", volume.Name, ref.Namespace, ref.Name)
+		if !stays[ref.UID] {
+			isStale = patch.IsStale(r.saveDisk(ctx, volume, found)) || isStale
+		}
+	}
+	for uid, name := range found.seen {
+		if !here[uid] && found.saved[uid] == "" {
+			found.left[uid] = name + " is gone: its disk was deleted"
+		}
+	}
+	return isStale || len(found.saved)+len(found.left) > known, nil
+}
+
+// saveDisk keeps the disk of a volume whose claim goes or is gone. Once the volume is released, its driver deletes the
+// disk: the policy would come too late, and the claim that it is saved would be wrong.
+func (r *Runner) saveDisk(ctx context.Context, volume *v1.PersistentVolume, found *disks) error {
+	name := found.seen[volume.UID]
+	if phase := volume.Status.Phase; phase == v1.VolumeReleased || phase == v1.VolumeFailed {
+		found.left[volume.UID] = name + ": its disk is being deleted"
+		return nil
+	}
+	err := r.retain(ctx, volume)
+	if err != nil {
+		found.left[volume.UID] = fmt.Sprintf("%s could not be saved: %v", name, err)
+		return err
+	}
+	delete(found.left, volume.UID)
+	found.saved[volume.UID] = name + " keeps its disk: the policy is Retain"
+	return nil
+}
+
+// stayingClaims returns the UIDs of claims that are neither deleted nor go with a pod that is deleted: the garbage
+// collector deletes an ephemeral claim once its pod is gone. It is called after the volumes were listed: a claim of one
+// of them that it does not return goes, or is gone.
+func (r *Runner) stayingClaims(ctx context.Context) (map[types.UID]bool, error) {
 	claims, err := answer.CheckedList(r.Objects.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{}))
 	if err != nil {
 		return nil, fmt.Errorf("list claims: %w", err)
@@ -165,24 +251,22 @@ func (r *Runner) goingClaims(ctx context.Context) (map[types.UID]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	stays := map[types.UID]bool{}
+	runs := map[types.UID]bool{}
 	for i := range pods.Items {
-		stays[pods.Items[i].UID] = pods.Items[i].DeletionTimestamp == nil
+		runs[pods.Items[i].UID] = pods.Items[i].DeletionTimestamp == nil
 	}
-	going := map[types.UID]bool{}
+	stays := map[types.UID]bool{}
 	for i := range claims.Items {
 		owner := metav1.GetControllerOf(&claims.Items[i])
-		ofPod := owner != nil && owner.Kind == "Pod" && !stays[owner.UID]
-		going[claims.Items[i].UID] = ofPod || claims.Items[i].DeletionTimestamp != nil
+		ofPod := owner != nil && owner.Kind == "Pod" && !runs[owner.UID]
+		stays[claims.Items[i].UID] = !ofPod && claims.Items[i].DeletionTimestamp == nil
 	}
-	return going, nil
+	return stays, nil
 }
 
-// retain keeps the disk of a volume that is still of its claim.
+// retain keeps the disk of the version of a volume that was judged: it is of its claim, and not released.
 func (r *Runner) retain(ctx context.Context, volume *v1.PersistentVolume) error {
-	body, err := patch.For(volume).Test("/spec/persistentVolumeReclaimPolicy", "Delete").
-		Test("/spec/claimRef/uid", string(volume.Spec.ClaimRef.UID)).
-		Set("/spec/persistentVolumeReclaimPolicy", "Retain").Bytes()
+	body, err := patch.ForVersion(volume).Set("/spec/persistentVolumeReclaimPolicy", "Retain").Bytes()
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,13 @@ package runner
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -79,7 +82,7 @@ func testClaim(name string, deleted bool, owner *metav1.OwnerReference) *v1.Pers
 
 // testVolume returns the volume of the claim of its name.
 func testVolume(name string, phase v1.PersistentVolumePhase) *v1.PersistentVolume {
-	return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+	return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: "1"},
 		Spec: v1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: v1.PersistentVolumeReclaimDelete,
 			ClaimRef: &v1.ObjectReference{Namespace: "shop", Name: name, UID: types.UID("claim-" + name)}},
 		Status: v1.PersistentVolumeStatus{Phase: phase}}
@@ -100,14 +103,14 @@ func TestAbortSavesDisksOfDeletedClaims(t *testing.T) {
 		testClaim("scratch", false, ofPod("ending")), testVolume("scratch", v1.VolumeBound),
 		testClaim("orphan", false, ofPod("gone")), testVolume("orphan", v1.VolumeBound),
 		testClaim("cache", false, ofPod("running")), testVolume("cache", v1.VolumeBound),
-		testVolume("released", v1.VolumeReleased))
+		testVolume("vanished", v1.VolumeBound), testVolume("released", v1.VolumeReleased))
 	done, err := r.Abort(t.Context())
 	if err != nil || !done.Started {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	for name, want := range map[string]v1.PersistentVolumeReclaimPolicy{
 		"deleted": v1.PersistentVolumeReclaimRetain, "scratch": v1.PersistentVolumeReclaimRetain,
-		"orphan": v1.PersistentVolumeReclaimRetain, "used": v1.PersistentVolumeReclaimDelete,
+		"orphan": v1.PersistentVolumeReclaimRetain, "vanished": v1.PersistentVolumeReclaimRetain, "used": v1.PersistentVolumeReclaimDelete,
 		"cache": v1.PersistentVolumeReclaimDelete, "released": v1.PersistentVolumeReclaimDelete} {
 		volume, err := r.Objects.CoreV1().PersistentVolumes().Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil || volume.Spec.PersistentVolumeReclaimPolicy != want {
@@ -119,6 +122,157 @@ func TestAbortSavesDisksOfDeletedClaims(t *testing.T) {
 	}
 	if object, err := r.readAlive(t.Context()); err != nil || !object.IsProtected() || object.UID != "old" {
 		t.Errorf("Alive is %+v, %v", object, err)
+	}
+}
+
+// A runner that is amid a batch goes on deleting for a moment (#71).
+func TestAbortWaitsForTheBatchInFlight(t *testing.T) {
+	released := func(t *testing.T, r *Runner) {
+		update(t, r, "persistentvolumes", "", testVolume("late", v1.VolumeReleased))
+	}
+	gone := func(t *testing.T, r *Runner) {
+		volumes := v1.SchemeGroupVersion.WithResource("persistentvolumes")
+		if err := r.Objects.(*fake.Clientset).Tracker().Delete(volumes, "", "late"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		leads func(t *testing.T, r *Runner)
+		pass  int
+		then  func(t *testing.T, r *Runner)
+		said  string
+	}{
+		"nobody leads":         {nil, 1, nil, "late of claim shop/late keeps its disk"},
+		"stops":                {stopsLater, 5, nil, "late of claim shop/late keeps its disk"},
+		"is dead":              {holdsLease, 5, nil, "late of claim shop/late keeps its disk"},
+		"does not stop":        {renewsLease, 5, nil, "a runner does not say that it has stopped"},
+		"released in the end":  {stopsLater, 5, released, "late of claim shop/late: its disk is being deleted"},
+		"all gone between two": {stopsLater, 5, gone, "late of claim shop/late is gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newTestRunner(t, deletedAlive(true), testClaim("late", false, nil), testVolume("late", v1.VolumeBound))
+				r.Waits.Probe = time.Second
+				if tc.leads != nil {
+					tc.leads(t, r)
+				}
+				// A deletion of the batch: the claim is listed once more as it was.
+				afterList(r, "persistentvolumeclaims", func(pass int) {
+					if pass == tc.pass {
+						update(t, r, "persistentvolumeclaims", "shop", testClaim("late", true, nil))
+						if tc.then != nil {
+							tc.then(t, r)
+						}
+					}
+				})
+				done, err := r.Abort(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if text := strings.Join(append(done.Undone, done.Left...), "\n"); !strings.Contains(text, tc.said) {
+					t.Errorf("the abort says:\n%s\nwithout %q", text, tc.said)
+				}
+				volume, err := r.Objects.CoreV1().PersistentVolumes().Get(t.Context(), "late", metav1.GetOptions{})
+				saved := err == nil && volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimRetain
+				if saved != (tc.then == nil) {
+					t.Errorf("the disk is saved: %t, %v", saved, err)
+				}
+			})
+		})
+	}
+}
+
+// A volume may be released between the list and the patch: then its driver deletes the disk.
+func TestReleasedVolumeIsNotCalledSaved(t *testing.T) {
+	r := newTestRunner(t, deletedAlive(true), testVolume("late", v1.VolumeBound))
+	afterList(r, "persistentvolumeclaims", func(int) {
+		volume := testVolume("late", v1.VolumeReleased)
+		volume.ResourceVersion = "2"
+		update(t, r, "persistentvolumes", "", volume)
+	})
+	done, err := r.Abort(t.Context())
+	if err != nil || slices.ContainsFunc(done.Undone, func(text string) bool { return strings.Contains(text, "late") }) ||
+		!slices.Contains(done.Left, "PersistentVolume late of claim shop/late: its disk is being deleted") {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// afterList calls the function after each list of the resource, with the number of the list.
+func afterList(r *Runner, resource string, then func(pass int)) {
+	client, pass := r.Objects.(*fake.Clientset), 0
+	react := k8stesting.ObjectReaction(client.Tracker())
+	client.PrependReactor("list", resource, func(action k8stesting.Action) (bool, runtime.Object, error) {
+		handled, list, err := react(action)
+		pass++
+		then(pass)
+		return handled, list, err
+	})
+}
+
+func update(t *testing.T, r *Runner, resource, namespace string, object runtime.Object) {
+	t.Helper()
+	tracker := r.Objects.(*fake.Clientset).Tracker()
+	if err := tracker.Update(v1.SchemeGroupVersion.WithResource(resource), object, namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func lease(version int) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: LeaseName, ResourceVersion: strconv.Itoa(version)},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("runner"), LeaseDurationSeconds: new(int32(15))}}
+}
+
+// holdsLease: a runner leads.
+func holdsLease(t *testing.T, r *Runner) {
+	t.Helper()
+	if err := r.Objects.(*fake.Clientset).Tracker().Add(lease(0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// renewsLease: it leads, and renews the Lease for ever.
+func renewsLease(t *testing.T, r *Runner) {
+	t.Helper()
+	holdsLease(t, r)
+	afterList(r, "pods", func(pass int) { renew(t, r, pass) })
+}
+
+func renew(t *testing.T, r *Runner, pass int) {
+	t.Helper()
+	resource := coordinationv1.SchemeGroupVersion.WithResource("leases")
+	if err := r.Objects.(*fake.Clientset).Tracker().Update(resource, lease(pass), Namespace); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stopsLater: it leads, and says that it has stopped after some passes.
+func stopsLater(t *testing.T, r *Runner) {
+	t.Helper()
+	holdsLease(t, r)
+	afterList(r, "pods", func(pass int) {
+		if renew(t, r, pass); pass == 6 {
+			stop(t, r)
+		}
+	})
+}
+
+// stop writes the status of a runner that has stopped.
+func stop(t *testing.T, r *Runner) {
+	t.Helper()
+	object, err := r.readAlive(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	object.Status.Phase = alive.Stopped
+	object.Status.Conditions = append(object.Status.Conditions, metav1.Condition{Type: alive.ConditionReady,
+		Status: metav1.ConditionFalse, Reason: "IsProtected", ObservedGeneration: object.Generation})
+	content, err := alive.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Dynamic.(*dynamicfake.FakeDynamicClient).Tracker().Update(alive.Resource, content, ""); err != nil {
+		t.Fatal(err)
 	}
 }
 
