@@ -157,6 +157,8 @@ func (f *teardownFlags) validate() error {
 		return fmt.Errorf("--output must be json, yaml or be left out, not %q", f.output)
 	case f.abort && (f.confirmed || f.output != "" || len(f.preserve)+len(f.last)+len(f.others) > 0):
 		return errors.New("--abort stops a teardown: no other flag but those of the connection goes with it")
+	case slices.Contains(f.others, ""): // it would be the kubeconfig of the environment
+		return refused("--other-kubeconfig is empty: it must name the kubeconfig of a cluster; nothing was written")
 	}
 	return nil
 }

@@ -284,3 +284,14 @@ func TestUnreadOtherClusterRefusesAfterStart(t *testing.T) {
 		}
 	}
 }
+
+// An empty value would be the kubeconfig of the environment: the disks of the cluster that was meant would be deleted.
+func TestEmptyOtherKubeconfigIsRefused(t *testing.T) {
+	c, unrelated := newDoomed(t, "orders"), newDoomed(t)
+	unrelated.objects["namespaces"][0].SetUID("another")
+	t.Setenv("KUBECONFIG", writeKubeconfig(t, unrelated.URL))
+	_, code, err := c.teardown(t, "--other-kubeconfig=")
+	if code != exitRefused || !strings.Contains(err.Error(), "--other-kubeconfig is empty") {
+		t.Errorf("exit code %d, error %v", code, err)
+	}
+}
