@@ -45,18 +45,17 @@ func (u *UpdateFallback) PatchOrUpdate(ctx context.Context, object metav1.Object
 	send func() error) error {
 	if u.updatesLeft.Add(-1) >= 0 {
 		err := u.update(ctx, object, body, now)
-		if !apierrors.IsForbidden(err) {
+		if !isMissingRight(err) {
 			return err
 		}
 		u.updatesLeft.Store(0)
 	}
 	patchErr := send()
-	// A webhook that denies the patch denies the update too.
-	if !apierrors.IsForbidden(patchErr) || strings.Contains(patchErr.Error(), "denied the request") {
+	if !isMissingRight(patchErr) {
 		return patchErr
 	}
 	err := u.update(ctx, object, body, now)
-	if apierrors.IsForbidden(err) {
+	if isMissingRight(err) {
 		return patchErr
 	}
 	// Only an update that succeeds shows that updates are allowed.
@@ -64,6 +63,11 @@ func (u *UpdateFallback) PatchOrUpdate(ctx context.Context, object metav1.Object
 		u.updatesLeft.Store(updatesPerPatch)
 	}
 	return err
+}
+
+// isMissingRight reports whether the request was forbidden, and not by a webhook: that denies a patch and an update alike.
+func isMissingRight(err error) bool {
+	return apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "denied the request")
 }
 
 // update reads the object, applies the patch with all of its tests, and writes the result

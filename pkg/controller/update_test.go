@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -215,6 +216,23 @@ func TestPatchDeniedByWebhookStaysDenied(t *testing.T) {
 		t.Error("no error")
 	}
 	if want := []string{"PATCH"}; !slices.Equal(u.verbs, want) {
+		t.Errorf("requests %v, want %v", u.verbs, want)
+	}
+}
+
+// Updates are sent as the role allows, and a webhook denies this one: its words are what the user needs.
+func TestUpdateDeniedByWebhookStaysDenied(t *testing.T) {
+	u := newUpdater(t, true)
+	if _, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other"))); err != nil {
+		t.Fatal(err)
+	}
+	u.mayUpdate, u.verbs = false, nil
+	u.message = "admission webhook w.example.com denied the request: not now"
+	_, err := u.PatchClaim(t.Context(), observed("other"), hold(observed("other")))
+	if err == nil || !strings.Contains(err.Error(), "w.example.com") {
+		t.Errorf("the error is %v", err)
+	}
+	if want := []string{"GET", "PUT"}; !slices.Equal(u.verbs, want) {
 		t.Errorf("requests %v, want %v", u.verbs, want)
 	}
 }
