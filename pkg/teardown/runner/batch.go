@@ -149,6 +149,9 @@ func (s *session) step(ctx context.Context, step inventory.Step) error {
 	if !s.term.Leading() {
 		return errNotLeading
 	}
+	if object, _, _ := s.view(); object != nil && object.UID == s.uid && !s.permits(object) {
+		return errNotPermitted // protected, or over, amid the batch (#71)
+	}
 	return s.delete(ctx, step)
 }
 
