@@ -223,7 +223,16 @@ func (s *session) confirm(ctx context.Context) error {
 	}
 	if object != nil && object.UID == s.uid {
 		s.confirmed = object
+		return nil
 	}
+	// The watch may never show it: the kind may be gone, too.
+	s.change(func() bool {
+		stale := s.current != nil && s.current.UID == s.uid
+		if stale {
+			s.current = object
+		}
+		return stale
+	})
 	return nil
 }
 
