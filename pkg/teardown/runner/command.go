@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,13 +140,29 @@ func (r *Runner) ensure(ctx context.Context) (*alive.Alive, error) {
 // lastOutcome is that of a teardown whose Alive is gone: complete, or nobody knows (#57).
 func (r *Runner) lastOutcome(ctx context.Context) (*Outcome, error) {
 	report, exists, err := answer.Get(ctx, reportName, r.Objects.CoreV1().ConfigMaps(Namespace).Get)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("read the record of the teardown: %w", err)
-	case exists && report.Annotations[inPhase] == string(teardown.Complete):
-		return &Outcome{Phase: teardown.Complete, Reason: teardown.Completed, Message: texts[teardown.Completed]}, nil
+	}
+	if exists && report.Annotations[inPhase] == string(teardown.Complete) {
+		last, err := r.isLast(ctx, report)
+		if err != nil {
+			return nil, err
+		}
+		if last {
+			return &Outcome{Phase: teardown.Complete, Reason: teardown.Completed, Message: texts[teardown.Completed]}, nil
+		}
 	}
 	return &Outcome{Reason: teardown.NotCompleted}, ErrNotCompleted
+}
+
+// isLast reports whether no teardown has begun after that of the report. Each replaces the first part of the plan, and
+// the report of an earlier one is no success of a later one.
+func (r *Runner) isLast(ctx context.Context, report *v1.ConfigMap) (bool, error) {
+	first, exists, err := answer.Get(ctx, planName+"0", r.Objects.CoreV1().ConfigMaps(Namespace).Get)
+	if err != nil {
+		return false, fmt.Errorf("read the plan of the teardown: %w", err)
+	}
+	return exists && first.Annotations[ofAlive] == report.Annotations[ofAlive], nil
 }
 
 // create creates the missing Alive, protected, unless the freeze is there.

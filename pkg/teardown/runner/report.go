@@ -62,7 +62,7 @@ func (r *Runner) explainItems(ctx context.Context, items []teardown.Item) {
 	}
 }
 
-// recordedReport returns the report of the record, whatever Alive it is of.
+// recordedReport returns the report of the record, whatever Alive it is of, and says if a later teardown has begun.
 func (r *Runner) recordedReport(ctx context.Context) (*teardown.Document, error) {
 	report, exists, err := answer.Get(ctx, reportName, r.Objects.CoreV1().ConfigMaps(Namespace).Get)
 	if err != nil {
@@ -82,6 +82,14 @@ func (r *Runner) recordedReport(ctx context.Context) (*teardown.Document, error)
 		return nil, err
 	}
 	document.Items, document.Incomplete = items, append(document.Incomplete, lacking...)
+	last, err := r.isLast(ctx, report)
+	if err != nil {
+		return nil, err
+	}
+	if !last {
+		document.Incomplete = append(document.Incomplete, "this is the record of an earlier teardown: "+
+			"what the last one, whose plan is not of it, or is lost, has deleted is not known")
+	}
 	document.Count()
 	return document, nil
 }
