@@ -66,25 +66,27 @@ func (r *Remover) Run(ctx context.Context) error {
 		if err := r.check(object); err != nil {
 			return err
 		}
-	}
-	for _, name := range names {
-		if err := r.remove(ctx, bindings, name, ""); err != nil {
+		if _, err := r.protect(ctx, object); err != nil {
 			return err
 		}
 	}
-	if object != nil {
-		if err := r.removeAlive(ctx, object); err != nil {
+	for _, name := range names {
+		if err := r.remove(ctx, bindings, name, nil); err != nil {
 			return err
 		}
 	}
-	if err := r.remove(ctx, definitions, alive.CRD, ""); err != nil {
+	if err := r.await(ctx, "Alive", r.clear); err != nil {
 		return err
 	}
-	if err := r.awaitGone(ctx); err != nil {
+	if err := r.remove(ctx, definitions, alive.CRD, nil); err != nil {
+		return err
+	}
+	// What is installed before the CRD is gone would go with it.
+	if err := r.await(ctx, "CustomResourceDefinition "+alive.CRD, r.isUndefined); err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := r.remove(ctx, policies, name, ""); err != nil {
+		if err := r.remove(ctx, policies, name, nil); err != nil {
 			return err
 		}
 	}
@@ -134,51 +136,89 @@ func (r *Remover) check(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// removeAlive deletes Alive, and takes our finalizer off.
-func (r *Remover) removeAlive(ctx context.Context, object *unstructured.Unstructured) error {
-	err := r.remove(ctx, alive.Resource, alive.Name, object.GetUID())
+// protect takes a permission back while the guards are on: the deletion of a permitted Alive is the signal.
+func (r *Remover) protect(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	read, err := alive.FromUnstructured(object)
+	if err != nil || read.IsProtected() {
+		return object, err
+	}
+	body, err := patch.ForVersion(object).Set("/spec/protected", true).Bytes()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	live, exists, err := answer.Get(ctx, alive.Name, r.get(alive.Resource))
-	if err != nil || !exists || live.GetUID() != object.GetUID() {
-		return err
+	protected, err := r.Reader.Dynamic().Resource(alive.Resource).Patch(ctx, alive.Name, types.JSONPatchType, body,
+		metav1.PatchOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("take the permission of Alive back: %w", err)
 	}
-	if err := r.check(live); errors.Is(err, ErrRefused) && len(alive.ParticipantsOf(live)) > 0 {
-		return err
+	r.Say("alives." + alive.Group + " " + alive.Name + " is protected")
+	return protected, nil
+}
+
+// clear takes the next step towards a cluster without Alive, and reports whether there is none. alive-controller makes a
+// new one, protected, until the CRD is being deleted.
+func (r *Remover) clear(ctx context.Context) (bool, error) {
+	live, err := r.read(ctx)
+	if err != nil || live == nil {
+		return err == nil, err
 	}
-	all := live.GetFinalizers()
-	rest := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == alive.Finalizer })
-	body, err := patch.For(live).Test("/metadata/finalizers", all).Set("/metadata/finalizers", rest).Bytes()
+	if err := r.check(live); err != nil { // the guards are off: this is no refusal before the first write
+		return false, fmt.Errorf("a part is removed already, and the same command goes on: %s", err.Error())
+	}
+	live, err = r.protect(ctx, live)
+	switch {
+	case err != nil:
+	case live.GetDeletionTimestamp() == nil:
+		uid, version := live.GetUID(), live.GetResourceVersion()
+		// Of this version only: it is protected, and the deletion of a permitted Alive is the signal.
+		err = r.remove(ctx, alive.Resource, alive.Name, &metav1.Preconditions{UID: &uid, ResourceVersion: &version})
+	case slices.Contains(live.GetFinalizers(), alive.Finalizer):
+		err = r.release(ctx, live)
+	}
+	if patch.IsStale(err) || apierrors.IsNotFound(err) {
+		err = nil // it is read again
+	}
+	return false, err
+}
+
+// release takes our finalizer off.
+func (r *Remover) release(ctx context.Context, live *unstructured.Unstructured) error {
+	rest := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(name string) bool { return name == alive.Finalizer })
+	body, err := patch.ForVersion(live).Set("/metadata/finalizers", rest).Bytes()
 	if err != nil {
 		return err
 	}
 	_, err = r.Reader.Dynamic().Resource(alive.Resource).Patch(ctx, alive.Name, types.JSONPatchType, body,
 		metav1.PatchOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil {
 		return fmt.Errorf("remove the finalizer of Alive: %w", err)
 	}
 	return nil
 }
 
-// awaitGone waits until the CRD is gone: what is installed before would go with it.
-func (r *Remover) awaitGone(ctx context.Context) error {
-	err := wait.PollUntilContextTimeout(ctx, again, settling, true, func(ctx context.Context) (bool, error) {
-		_, exists, err := answer.Get(ctx, alive.CRD, r.get(definitions))
-		return !exists, err
-	})
-	if err != nil {
-		return fmt.Errorf("wait until CustomResourceDefinition %s is gone: %w", alive.CRD, err)
+// isUndefined reports whether the CRD is gone. A new Alive would hold it.
+func (r *Remover) isUndefined(ctx context.Context) (bool, error) {
+	_, exists, err := answer.Get(ctx, alive.CRD, r.get(definitions))
+	if err == nil && exists {
+		if _, err = r.clear(ctx); apierrors.IsNotFound(err) {
+			err = nil // the kind is gone meanwhile
+		}
+	}
+	return err == nil && !exists, err
+}
+
+// await waits until something is gone. A step of it may wait for a guard.
+func (r *Remover) await(ctx context.Context, what string, isGone wait.ConditionWithContextFunc) error {
+	if err := wait.PollUntilContextTimeout(ctx, again, 2*settling, true, isGone); err != nil {
+		return fmt.Errorf("wait until %s is gone: %w", what, err)
 	}
 	return nil
 }
 
-// remove deletes an object of the UID, "" for any. A guard whose binding is gone may still deny for a second.
-func (r *Remover) remove(ctx context.Context, resource schema.GroupVersionResource, name string, uid types.UID) error {
-	options := metav1.DeleteOptions{}
-	if uid != "" {
-		options.Preconditions = &metav1.Preconditions{UID: &uid}
-	}
+// remove deletes an object. A guard whose binding is gone may still deny for a second.
+func (r *Remover) remove(ctx context.Context, resource schema.GroupVersionResource, name string,
+	only *metav1.Preconditions) error {
+	options := metav1.DeleteOptions{Preconditions: only}
 	var denied error
 	err := wait.PollUntilContextTimeout(ctx, again, settling, true, func(ctx context.Context) (bool, error) {
 		err := r.Reader.Dynamic().Resource(resource).Delete(ctx, name, options)

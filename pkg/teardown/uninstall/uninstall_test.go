@@ -67,14 +67,32 @@ func (i *installed) answer(w http.ResponseWriter, request *http.Request) {
 			Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
 			Details: &metav1.StatusDetails{Name: name}})
 		return
-	case request.Method == http.MethodPatch, request.Method == http.MethodDelete && !isHeld(found):
+	case request.Method == http.MethodPatch:
+		change(found, request)
+	case request.Method == http.MethodDelete:
+		found["metadata"].(map[string]any)["deletionTimestamp"] = "2026-05-01T12:00:00Z"
+	}
+	metadata := found["metadata"].(map[string]any)
+	if held, _ := metadata["finalizers"].([]any); metadata["deletionTimestamp"] != nil && len(held) == 0 {
 		delete(i.objects, request.URL.Path)
 	}
 	_ = json.NewEncoder(w).Encode(found)
 }
 
-func isHeld(object map[string]any) bool {
-	return object["metadata"].(map[string]any)["finalizers"] != nil
+// change applies the patches of the remover.
+func change(object map[string]any, request *http.Request) {
+	var steps []struct {
+		Op, Path string
+		Value    any
+	}
+	if err := json.NewDecoder(request.Body).Decode(&steps); err != nil {
+		panic(err)
+	}
+	for _, step := range steps {
+		if words := strings.Split(step.Path, "/"); step.Op == "add" {
+			object[words[1]].(map[string]any)[words[2]] = step.Value
+		}
+	}
 }
 
 // run removes everything, and returns what was written.
@@ -126,5 +144,86 @@ func TestTeardownInProgressRefusesRemoval(t *testing.T) {
 	i.objects[alives]["spec"] = map[string]any{} // whether it is in progress is not known
 	if writes, err = i.run(t); !errors.Is(err, uninstall.ErrRefused) || len(writes) != 0 {
 		t.Errorf("an Alive that cannot be read: error %v, writes %q", err, writes)
+	}
+}
+
+// The deletion of a permitted Alive is the signal: alive-controller would begin a teardown.
+func TestPermittedAliveIsProtectedBeforeRemoval(t *testing.T) {
+	i := newInstalled(map[string]any{"finalizers": []any{own}})
+	i.objects[alives]["spec"] = map[string]any{"protected": false, "confirm": "id", "confirmedAt": "2026-11-29T09:00:00Z"}
+	writes, err := i.run(t)
+	want := []string{"PATCH cluster", "DELETE exeunt-teardown-freeze"}
+	if err != nil || len(i.objects) != 0 || !slices.Equal(writes[:2], want) {
+		t.Errorf("writes %q, error %v, left %d", writes, err, len(i.objects))
+	}
+}
+
+// A person permits a teardown while the guards are off.
+func TestAlivePermittedDuringRemovalIsNotDeleted(t *testing.T) {
+	i := newInstalled(map[string]any{"finalizers": []any{own}})
+	permitted := false
+	remover := &uninstall.Remover{Say: func(string) {}, Reader: clustertest.NewReader(t, func(w http.ResponseWriter,
+		request *http.Request) {
+		if request.Method == http.MethodDelete && request.URL.Path == alives && !permitted {
+			var options metav1.DeleteOptions
+			_ = json.NewDecoder(request.Body).Decode(&options)
+			if p := options.Preconditions; p == nil || p.ResourceVersion == nil || *p.ResourceVersion != "7" {
+				t.Errorf("any version would be deleted: %+v", p)
+			}
+			i.mu.Lock()
+			permitted, i.objects[alives]["spec"] = true, map[string]any{"protected": false}
+			i.mu.Unlock()
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusConflict)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`))
+			return
+		}
+		i.answer(w, request)
+	})}
+	err := remover.Run(t.Context())
+	p, d := slices.Index(i.writes, "PATCH cluster"), slices.Index(i.writes, "DELETE cluster")
+	if err != nil || !permitted || p < 0 || p > d || len(i.objects) != 0 {
+		t.Errorf("writes %q, error %v, left %d", i.writes, err, len(i.objects))
+	}
+}
+
+// besideController removes everything while alive-controller makes another Alive just before the CRD is being deleted.
+func (i *installed) besideController(t *testing.T, metadata map[string]any) error {
+	t.Helper()
+	handler := func(w http.ResponseWriter, request *http.Request) {
+		i.mu.Lock()
+		if request.Method == http.MethodDelete && request.URL.Path == definitions {
+			i.objects[alives] = object("lifecycle.exeunt.io/v1alpha1", "Alive", "cluster", metadata)
+			i.objects[definitions]["metadata"].(map[string]any)["finalizers"] = []any{"customresourcecleanup.apiextensions.k8s.io"}
+		}
+		i.mu.Unlock()
+		i.answer(w, request)
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if definition := i.objects[definitions]; definition != nil && i.objects[alives] == nil &&
+			definition["metadata"].(map[string]any)["deletionTimestamp"] != nil {
+			delete(i.objects, definitions)
+		}
+	}
+	remover := &uninstall.Remover{Reader: clustertest.NewReader(t, handler), Say: func(string) {}}
+	return remover.Run(t.Context())
+}
+
+// The finalizer of the new Alive would hold the CRD for ever, without its guards.
+func TestAliveMadeDuringRemovalGoes(t *testing.T) {
+	i := newInstalled(map[string]any{"finalizers": []any{own}})
+	if err := i.besideController(t, map[string]any{"finalizers": []any{own}}); err != nil || len(i.objects) != 0 {
+		t.Errorf("error %v, left %d, writes %q", err, len(i.objects), i.writes)
+	}
+}
+
+// Exit code 4 would say that nothing was removed.
+func TestParticipantDuringRemovalIsNoRefusal(t *testing.T) {
+	i := newInstalled(map[string]any{"finalizers": []any{own}})
+	err := i.besideController(t, map[string]any{"finalizers": []any{own, other},
+		"annotations": map[string]any{other: "buckets: buckets of dev"}})
+	if err == nil || errors.Is(err, uninstall.ErrRefused) || !strings.Contains(err.Error(), "a part is removed already") ||
+		i.objects[alives] == nil {
+		t.Errorf("error %v, writes %q", err, i.writes)
 	}
 }
