@@ -46,6 +46,22 @@ func TestLoadBalancerOfAPIServerRefuses(t *testing.T) { // 33
 	}
 }
 
+func TestGatewayOfAPIServerRefuses(t *testing.T) { // 33
+	for name, tc := range map[string]struct{ address, server string }{
+		"an IP address": {"203.0.113.9", "https://api.example.com"},
+		"a host name":   {"lb.example.com", "https://203.0.113.9"},
+	} {
+		gateway := custom("gateway.networking.k8s.io/v1", "Gateway", "api", "example.com/gateway")
+		gateway.Object["status"] = map[string]any{"addresses": []any{map[string]any{"value": tc.address}}}
+		w := newWorld().serve("gateway.networking.k8s.io/v1", "gateways", "Gateway", gateway)
+		w.addresses = map[string][]string{"api.example.com": {"203.0.113.9"}, "lb.example.com": {"203.0.113.9"}}
+		read := w.read(t, func(o *plan.Options) { o.Server = tc.server })
+		if got := refusals(read); !slices.Equal(got, []string{"LeadsToAPI"}) {
+			t.Errorf("%s: refusals %q", name, got)
+		}
+	}
+}
+
 // namedBalancer is a load balancer with a host name.
 func namedBalancer(host string) *v1.Service {
 	object := balancer("")

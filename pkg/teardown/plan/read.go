@@ -79,6 +79,9 @@ func (s *survey) setCustom(ctx context.Context, r *cluster.Reader) {
 		r.EachObject(ctx, resource.GroupVersionResource, "", func(page []unstructured.Unstructured) {
 			for i := range page {
 				s.preserve(resource.Kind, &page[i])
+				if resource.Kind == "Gateway" {
+					s.seeGateway(&page[i])
+				}
 				s.inventory.Set(&page[i])
 			}
 		})
@@ -145,6 +148,19 @@ func (s *survey) seeIngress(o *networkingv1.Ingress) {
 	s.seeNames(o)
 	for _, ingress := range o.Status.LoadBalancer.Ingress {
 		s.seeAddress(ingress.Hostname)
+	}
+}
+
+func (s *survey) seeGateway(o *unstructured.Unstructured) {
+	addresses, _, _ := unstructured.NestedSlice(o.Object, "status", "addresses")
+	for _, entry := range addresses {
+		fields, _ := entry.(map[string]any)
+		// Its type may be absent or of an implementation: what is no IP address is a host name.
+		value, _ := fields["value"].(string)
+		if net.ParseIP(value) != nil {
+			value = ""
+		}
+		s.seeAddress(value)
 	}
 }
 
