@@ -121,6 +121,8 @@ var row53 = []attempt{
 	{"#53 Started", permitted, armed, write(condition(alive.ConditionStarted), "status"), guards[5]},
 	{"#53 Started", reprotected, armed, write(condition(alive.ConditionStarted), "status"), guards[5]},
 	{"#53 Complete", permitted, admin, write(phase(alive.Complete), "status"), guards[5]},
+	{"#53 Started taken back", started, writer, write(conditions(), "status"), guards[5]},
+	{"#53 Started taken back", started, controller, write(conditions(), "status"), guards[5]},
 }
 
 // unauthorized are requests that RBAC refuses.
@@ -150,6 +152,7 @@ var allowed = []attempt{
 	}, ""},
 	{"Started", deleting, armed, write(condition(alive.ConditionStarted), "status"), ""},
 	{"Complete", deleting, armed, write(phase(alive.Complete), "status"), ""},
+	{"Stopped", started, controller, write(phase(alive.Stopped), "status"), ""},
 	{"finalizer removed", complete, armed, write(finalizers(others)), ""},
 	{"finalizer removed", protected, admin, write(finalizers(others)), ""},
 	{"#53 another finalizer added", protected, participant, write(finalizers(alive.Finalizer, others, "p.example.com/f")), ""},

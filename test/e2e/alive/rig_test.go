@@ -197,6 +197,7 @@ const (
 	permitted   state = "permitted"
 	unguarded   state = "unguarded" // permitted, without the finalizer
 	deleting    state = "deleting"
+	started     state = "started"
 	complete    state = "complete"
 	reprotected state = "protected again"
 )
@@ -224,6 +225,8 @@ func (r *rig) in(want state) {
 	}
 	r.must(r.alives(admin).Delete(r.ctx, alive.Name, metav1.DeleteOptions{}), "delete Alive")
 	switch want {
+	case started:
+		r.must(r.patch(admin, condition(alive.ConditionStarted), "status"), "start")
 	case complete:
 		r.must(r.patch(admin, phase(alive.Complete), "status"), "complete")
 	case reprotected:
@@ -257,10 +260,14 @@ func phase(phase alive.Phase) map[string]any {
 	return map[string]any{"status": map[string]any{"phase": phase}}
 }
 
-// condition is a status with the condition.
+// condition is a status with the condition, conditions with all of them.
 func condition(name string) map[string]any {
-	return map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{Type: name, Status: metav1.ConditionTrue,
-		Reason: "Test", LastTransitionTime: metav1.Now()}}}}
+	return conditions(metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: "Test",
+		LastTransitionTime: metav1.Now()})
+}
+
+func conditions(all ...metav1.Condition) map[string]any {
+	return map[string]any{"status": map[string]any{"conditions": append([]metav1.Condition{}, all...)}}
 }
 
 // denied reports whether the guard of the binding refused the request with 403 and the text.
