@@ -85,7 +85,14 @@ type Item struct {
 	Fate     Fate      `json:"fate"`
 	Evidence Evidence  `json:"evidence"`
 	Blockers []Blocker `json:"blockers"`
+	// InUse: it is kept, and still attached, or used by a pod or claim that is to go: the teardown waits for that.
+	InUse bool `json:"-"`
+	// Attachment is the VolumeAttachment of a kept volume, "" if there is none.
+	Attachment string `json:"-"`
 }
+
+// Awaited reports whether the teardown waits for the item.
+func (i *Item) Awaited() bool { return i.Plan == PlanDelete && i.Fate != Gone || i.InUse }
 
 // Cluster says which cluster was read.
 type Cluster struct {

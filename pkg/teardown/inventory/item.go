@@ -77,7 +77,21 @@ func (i *Inventory) volumeItem(v *view, f *volume, d fate.Decision) teardown.Ite
 		Evidence: evidence(i.fateOf(v.below, f).Evident()), Blockers: []teardown.Blocker{},
 	}
 	item.Plan, item.Fate = planned(d.Kept())
+	if d.Kept() {
+		item.InUse, item.Attachment = i.inUse(v, f), v.attached[f.name]
+	}
 	return item
+}
+
+// inUse reports whether the volume is attached, or used by a pod or claim that is to go.
+func (i *Inventory) inUse(v *view, f *volume) bool {
+	c := i.claims[f.claim]
+	if c != nil && c.uid == f.claimUID && v.claims[f.claim].Action == claim.Wait {
+		return true
+	}
+	return v.attached[f.name] != "" || f.claimed && slices.ContainsFunc(v.users[f.claim], func(p *pod) bool {
+		return v.pods[p.key].Action != claim.Leave
+	})
 }
 
 // requestItem is the item of a claim whose volume may be on its way: nothing but its name shows it.

@@ -19,6 +19,8 @@ type view struct {
 	// users are the pods of each claim, bound its volumes.
 	users map[key][]*pod
 	bound map[key][]*volume
+	// attached are the names of VolumeAttachments, by volume.
+	attached map[string]string
 	// owners are the UIDs of pods with claims.
 	owners map[types.UID]bool
 	// contents are by the UID of their snapshot.
@@ -58,7 +60,10 @@ func (i *Inventory) index(now time.Time) *view {
 		contents: map[types.UID]*content{}, entries: i.entries(),
 		claimed: map[string]bool{}, below: map[string]bool{}, fates: make(map[string]fate.Decision, len(i.volumes)),
 		claims: make(map[key]claim.Decision, len(i.claims)), pods: map[key]claim.Decision{},
-		outsides: map[string]balancer.Decision{}, requests: map[key]claim.Request{},
+		outsides: map[string]balancer.Decision{}, requests: map[key]claim.Request{}, attached: map[string]string{},
+	}
+	for _, a := range i.attachments {
+		v.attached[a.volume] = max(v.attached[a.volume], a.name)
 	}
 	for _, p := range i.pods {
 		v.owners[p.uid] = true

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/teardown"
@@ -69,6 +70,44 @@ func TestKeptVolumeIsDetachedBeforeItsDriverGoes(t *testing.T) { // 02, 08
 	}
 	i.Remove(attached("disk"))
 	if got, want := stepsOf(i, now), []string{"Delete Pod pod-of-of-osd"}; !slices.Equal(got, want) {
+		t.Errorf("steps %q, want %q", got, want)
+	}
+}
+
+func TestKeptVolumeInUseIsAwaitedByName(t *testing.T) { // 02, 23
+	deleted := func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
+	deletedClaim := func(c *v1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{Time: now} }
+	again := func(c *v1.PersistentVolumeClaim) { c.UID = "again" }
+	for name, tc := range map[string]struct {
+		objects []any
+		want    bool
+	}{
+		"a pod that does not go":     {[]any{data("shop"), user("shop", "data", deleted)}, true},
+		"attached":                   {[]any{data("shop"), attached("disk")}, true},
+		"a deleted claim":            {[]any{data("shop", deletedClaim)}, true},
+		"detached":                   {[]any{data("shop")}, false},
+		"a pod of another claim":     {[]any{data("shop"), user("shop", "other", deleted)}, false},
+		"another volume is attached": {[]any{data("shop"), attached("other")}, false},
+		"a claim made again":         {[]any{data("shop", deletedClaim, again)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := fill(inventory.Options{}, append(tc.objects, disk("shop", marked))...)
+			if item := i.Items(now)[0]; item.InUse != tc.want || item.Awaited() != tc.want || item.Fate != teardown.Kept {
+				t.Errorf("%+v, want in use %v", item, tc.want)
+			}
+		})
+	}
+}
+
+func TestStuckPodOfKeptVolumeOpensTheNextWave(t *testing.T) { // 13, 22
+	i := fill(inventory.Options{}, disk("shop", marked), data("shop"), attached("disk"),
+		user("shop", "data", func(p *v1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }),
+		disk("kube-system", named("low")), data("kube-system", boundTo("low")))
+	if got := stepsOf(i, now); len(got) != 0 {
+		t.Errorf("steps %q while the pod goes", got)
+	}
+	i.SetStuck(map[types.UID]bool{"disk": true, "pod-of-data": true})
+	if got, want := stepsOf(i, now), []string{"Delete PersistentVolumeClaim of-low"}; !slices.Equal(got, want) {
 		t.Errorf("steps %q, want %q", got, want)
 	}
 }

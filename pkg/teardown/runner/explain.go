@@ -155,6 +155,7 @@ var kinds = map[string]schema.GroupVersionResource{
 	"PersistentVolume":      v1.SchemeGroupVersion.WithResource("persistentvolumes"),
 	"PersistentVolumeClaim": v1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
 	"Pod":                   v1.SchemeGroupVersion.WithResource("pods"),
+	"VolumeAttachment":      {Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"},
 	"Service":               v1.SchemeGroupVersion.WithResource("services"),
 	"Ingress":               {Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
 	"Gateway":               {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gateways"},
@@ -173,13 +174,7 @@ func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *t
 		}
 		return e
 	}
-	refs := []cluster.Ref{{Resource: kinds[item.Object.Kind], Kind: item.Object.Kind, Namespace: item.Object.Namespace,
-		Name: item.Object.Name}}
-	if namespace, name, is := strings.Cut(item.Claim, "/"); is {
-		refs = append(refs, cluster.Ref{Resource: kinds["PersistentVolumeClaim"], Kind: "PersistentVolumeClaim",
-			Namespace: namespace, Name: name})
-		refs = append(refs, r.usersOf(ctx, namespace, name)...)
-	}
+	refs := r.refsOf(ctx, item)
 	for _, ref := range refs {
 		report, err := explorer.Explain(ctx, ref)
 		if err != nil || report.Verdict == blocker.Gone || len(report.Blockers) == 0 {
@@ -189,7 +184,10 @@ func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *t
 		e.take(report, func(blocker.Blocker) bool { return true })
 		return e
 	}
-	if item.Kind == teardown.Volume && item.Object.Kind == "PersistentVolume" {
+	switch {
+	case item.InUse: // neither volume nor claim is deleted
+		return e
+	case item.Kind == teardown.Volume && item.Object.Kind == "PersistentVolume":
 		refs = refs[1:] // its claim is what the runner deletes
 	}
 	for _, ref := range refs {
@@ -199,6 +197,21 @@ func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *t
 		}
 	}
 	return e
+}
+
+// refsOf returns what may say why the item remains: its object, the claim, pods that use the claim, attachments.
+func (r *Runner) refsOf(ctx context.Context, item *teardown.Item) []cluster.Ref {
+	refs := []cluster.Ref{{Resource: kinds[item.Object.Kind], Kind: item.Object.Kind, Namespace: item.Object.Namespace,
+		Name: item.Object.Name}}
+	if namespace, name, is := strings.Cut(item.Claim, "/"); is {
+		refs = append(refs, cluster.Ref{Resource: kinds["PersistentVolumeClaim"], Kind: "PersistentVolumeClaim",
+			Namespace: namespace, Name: name})
+		refs = append(refs, r.usersOf(ctx, namespace, name)...)
+	}
+	if item.Attachment != "" {
+		refs = append(refs, cluster.Ref{Resource: kinds["VolumeAttachment"], Kind: "VolumeAttachment", Name: item.Attachment})
+	}
+	return refs
 }
 
 // usersOf returns the pods that use a claim.

@@ -1,13 +1,16 @@
 package runner
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/why"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -30,5 +33,35 @@ func TestObjectThatIsGoneExplainsNothing(t *testing.T) {
 	item := &teardown.Item{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "v", UID: "v"}, Claim: "shop/data"}
 	if got := r.explainOne(t.Context(), explorer, item); len(got.roots) > 0 {
 		t.Errorf("%+v", got.roots)
+	}
+}
+
+func TestPodThatHoldsKeptVolumeIsNamed(t *testing.T) { // 02, 13
+	volume := &v1.PersistentVolume{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"},
+		ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "v"}, Status: v1.PersistentVolumeStatus{Phase: v1.VolumeBound}}
+	pod := &v1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", UID: "web", Finalizers: []string{"example.com/audit"},
+		DeletionTimestamp: &metav1.Time{Time: time.Unix(1e9, 0)}}}
+	pod.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{
+		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	r := &Runner{Config: Config{Clients: &Clients{Objects: fake.NewClientset(pod)}}}
+	objects := clustertest.Objects{"persistentvolumes": {volume}, "pods": {pod}}
+	explorer := why.NewExplorer(clustertest.NewReader(t, objects.ServeHTTP), cluster.Commands{}, false)
+	item := teardown.Item{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "v", UID: "v"},
+		Claim: "shop/data", Plan: teardown.PlanKeep, Fate: teardown.Kept, InUse: true}
+	if len(remainingOf([]teardown.Item{item})) != 1 {
+		t.Error("a kept volume in use is not awaited")
+	}
+	got := r.explainOne(t.Context(), explorer, &item)
+	if len(got.roots) == 0 || got.roots[0].Object.Name != "web" || !slices.Contains(got.objects, "web") {
+		t.Fatalf("%+v does not name the pod", got)
+	}
+	document := &teardown.Document{Items: []teardown.Item{item}}
+	if Stuck(document) {
+		t.Error("stuck without evidence")
+	}
+	document.Items[0].Blockers = []teardown.Blocker{{Verdict: blocker.Stuck.String()}}
+	if !Stuck(document) {
+		t.Error("what holds the kept volume is stuck by evidence")
 	}
 }

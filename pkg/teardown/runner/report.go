@@ -52,10 +52,13 @@ func (r *Runner) explainItems(ctx context.Context, items []teardown.Item) {
 	explained := r.explainAll(ctx, left[:min(alive.MaxRemaining, len(left))])
 	for i := range items {
 		item := &items[i]
-		if item.Plan != teardown.PlanDelete || item.Fate != teardown.Planned {
+		switch {
+		case item.InUse: // it is kept, and the teardown waits until it is detached
+		case item.Plan != teardown.PlanDelete || item.Fate != teardown.Planned:
 			continue
+		default:
+			item.Fate = teardown.Remains
 		}
-		item.Fate = teardown.Remains
 		if known, is := explained[keyOf(item)]; is {
 			item.Blockers = blockersOf(known.roots)
 		}
@@ -120,10 +123,10 @@ func Stuck(document *teardown.Document) bool {
 	stuck := false
 	for i := range document.Items {
 		item := &document.Items[i]
-		if item.Plan != teardown.PlanDelete || item.Fate == teardown.Gone {
+		if !item.Awaited() {
 			continue
 		}
-		if item.Fate != teardown.Remains || !slices.ContainsFunc(item.Blockers, func(b teardown.Blocker) bool {
+		if item.Fate != teardown.Remains && !item.InUse || !slices.ContainsFunc(item.Blockers, func(b teardown.Blocker) bool {
 			return b.Verdict == blocker.Stuck.String()
 		}) {
 			return false

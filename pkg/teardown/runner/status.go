@@ -202,11 +202,11 @@ func (r *Runner) setCondition(status *alive.Status, of *alive.Alive, kind string
 		LastTransitionTime: metav1.NewTime(r.Clock.Now().Truncate(time.Second))})
 }
 
-// remainingOf returns the items that are to be deleted and are there, the oldest first.
+// remainingOf returns the items that the teardown waits for, the oldest first.
 func remainingOf(items []teardown.Item) []teardown.Item {
 	var remain []teardown.Item
 	for _, item := range items {
-		if item.Plan == teardown.PlanDelete && item.Fate != teardown.Gone {
+		if item.Awaited() {
 			remain = append(remain, item)
 		}
 	}
@@ -218,7 +218,7 @@ func remainingOf(items []teardown.Item) []teardown.Item {
 func (v *view) left() map[string]int {
 	left := map[string]int{}
 	for _, item := range v.items {
-		if item.Plan == teardown.PlanDelete && item.Fate != teardown.Gone {
+		if item.Awaited() {
 			left[string(item.Kind)]++
 		}
 	}
