@@ -80,17 +80,29 @@ func (c *Controller) liveClaimWrite(one *claim, n *v1.Node) write {
 	return c.describeClaim(n, &observation{})
 }
 
-// deleteNode deletes the Node of a claim that is being deleted.
+// deleteNode deletes the Node of a claim that is being deleted, after live reads of both: without label and finalizer,
+// which a stale cache may still show, the Node would go at once, and its pods undrained.
 func (c *Controller) deleteNode(ctx context.Context, n *v1.Node, one *claim) error {
-	live, err := c.Claims.client.Get(ctx, one.GetName(), metav1.GetOptions{})
+	live, err := c.live(ctx, n)
+	if err != nil {
+		return err
+	}
+	claimed, err := c.Claims.client.Get(ctx, one.GetName(), metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read NodeClaim %s: %w", one.GetName(), err)
 	}
-	if live.GetUID() != one.GetUID() || live.GetDeletionTimestamp() == nil {
+	_, served, _ := termination.PeriodOf(live)
+	_, others := c.Claims.of(live)
+	if !served || others || claimed.GetUID() != one.GetUID() || claimed.GetDeletionTimestamp() == nil ||
+		(&claim{claimed}).mismatch(live) != "" {
 		return errNotAsObserved
 	}
-	nodes := c.Client.CoreV1().Nodes()
-	err = controller.CheckRefusal(ctx, nodes.Delete(ctx, n.Name, onlyWith(n.UID)), "node", n, nodes.Get)
+	if err := c.isLeading(); err != nil {
+		return err
+	}
+	options, nodes := onlyWith(n.UID), c.Client.CoreV1().Nodes()
+	options.Preconditions.ResourceVersion = &live.ResourceVersion
+	err = controller.CheckRefusal(ctx, nodes.Delete(ctx, n.Name, options), "node", live, nodes.Get)
 	if err == nil || errors.Is(err, controller.ErrGone) {
 		return nil
 	}

@@ -1,13 +1,20 @@
 package nodeterminator
 
 import (
+	"errors"
+	"slices"
 	"testing"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/termination"
 )
 
 // A webhook may deny a deletion with the code of an object that is gone. No event of the object follows, so the machine
@@ -25,19 +32,25 @@ func TestDeletionDeniedAsNotFoundIsRepeated(t *testing.T) {
 func expectDeletionRepeated(t *testing.T, w *disrupted, resource string, gone bool) {
 	t.Helper()
 	absent := apierrors.NewNotFound(schema.GroupResource{Resource: resource}, "a")
-	deny := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, absent }
+	denied := false
+	deny := func(clienttesting.Action) (bool, runtime.Object, error) {
+		denied = true
+		return true, nil, absent
+	}
 	n := liveNode("a")
 	one, _ := w.Claims.of(n)
 	var err error
 	if resource == "nodes" {
 		w.client.PrependReactor("delete", "nodes", deny)
 		deleted := one.DeepCopy()
-		deleted.SetDeletionTimestamp(new(metav1.Now()))
+		deleted.SetDeletionTimestamp(new(metav1.NewTime(n.CreationTimestamp.Add(time.Hour))))
 		w.claims.PrependReactor("get", "nodeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, deleted, nil
 		})
 		if gone {
-			w.client.PrependReactor("get", "nodes", deny)
+			w.client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return denied, nil, absent
+			})
 		}
 		err = w.deleteNode(t.Context(), n, one)
 	} else {
@@ -50,4 +63,80 @@ func expectDeletionRepeated(t *testing.T, w *disrupted, resource string, gone bo
 	if (err == nil) != gone {
 		t.Errorf("the deletion that was answered with 404: %v", err)
 	}
+}
+
+// #01 #06 The cache of the Node is old. Without its finalizer the Node goes at once: its pods are not drained, and the
+// machine runs on with their disks.
+func TestStaleCacheDeletesNoReleasedNode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		node    func(*v1.Node)
+		claim   func(*unstructured.Unstructured)
+		former  bool
+		deleted bool
+	}{
+		"as observed":                {deleted: true},
+		"released":                   {node: func(n *v1.Node) { n.Labels, n.Finalizers, n.Annotations = nil, nil, nil }},
+		"without the finalizer":      {node: func(n *v1.Node) { n.Finalizers = nil }},
+		"without the label":          {node: func(n *v1.Node) { n.Labels = nil }},
+		"an unreadable label":        {node: func(n *v1.Node) { n.Labels[termination.Label] = "1d" }},
+		"#60 Karpenter's":            {node: func(n *v1.Node) { n.Labels[karpenterPool] = "default" }},
+		"#60 Karpenter finalizes":    {node: func(n *v1.Node) { n.Finalizers = append(n.Finalizers, karpenterFinalizer) }},
+		"#06 the claim is another's": {claim: func(one *unstructured.Unstructured) { withStatus(one, "a", "mock://b") }},
+		"the leader was replaced":    {former: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inDisrupted(t, "30m", func(w *disrupted) {
+				now, old := metav1.Now(), liveNode("a")
+				old.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+				w.cached(old)
+				w.change("a", func(one *unstructured.Unstructured) { one.SetDeletionTimestamp(&now) })
+				n, one := old.DeepCopy(), w.Claims.named("a").DeepCopy()
+				if tc.node != nil {
+					tc.node(n)
+				}
+				if tc.claim != nil {
+					tc.claim(one)
+				}
+				if err := errors.Join(w.claims.Tracker().Update(claimResource, one, ""),
+					w.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), n, "")); err != nil {
+					t.Fatal(err)
+				}
+				w.Leading = func() bool { return !tc.former }
+				err := w.reconcile("a")
+				deleted := slices.ContainsFunc(w.client.Actions(), func(action clienttesting.Action) bool {
+					return action.Matches("delete", "nodes")
+				})
+				if deleted != tc.deleted || (err == nil) != tc.deleted {
+					w.t.Errorf("deleted %v, %v", deleted, err)
+				}
+			})
+		})
+	}
+}
+
+// #01 The DELETE of the Node has the UID and the version of the live read before it.
+func TestNodeIsDeletedAsItWasRead(t *testing.T) {
+	inDisrupted(t, "30m", func(w *disrupted) {
+		now, n := metav1.Now(), liveNode("a")
+		n.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+		w.cached(n)
+		w.change("a", func(one *unstructured.Unstructured) { one.SetDeletionTimestamp(&now) })
+		later := n.DeepCopy()
+		later.ResourceVersion = "8"
+		if err := errors.Join(w.claims.Tracker().Update(claimResource, w.Claims.named("a").DeepCopy(), ""),
+			w.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), later, "")); err != nil {
+			t.Fatal(err)
+		}
+		guards := 0
+		w.before("delete", "nodes", func(action clienttesting.Action) {
+			guard := action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
+			if guards++; guard == nil || guard.UID == nil || *guard.UID != "uid-a" || guard.ResourceVersion == nil ||
+				*guard.ResourceVersion != "8" {
+				w.t.Errorf("preconditions %+v", guard)
+			}
+		})
+		if err := w.reconcile("a"); err != nil || guards != 1 {
+			w.t.Errorf("%v, %d DELETE requests", err, guards)
+		}
+	})
 }
