@@ -127,8 +127,8 @@ type disks struct {
 	saved, left map[types.UID]string
 }
 
-// saveDisks sets the policy Retain on the volumes of claims that are deleted or gone. A runner that is amid a batch goes
-// on deleting for a moment after the protection: the lists are read again until it has stopped and they bring nothing new.
+// saveDisks sets the policy Retain on the volumes of claims that are deleted or gone. A runner amid a batch goes on for
+// a moment after the protection: the lists are read again until it has stopped and they bring nothing new.
 func (r *Runner) saveDisks(ctx context.Context, done *Aborted) error {
 	found := disks{map[types.UID]string{}, map[types.UID]string{}, map[types.UID]string{}}
 	var last holding
@@ -148,7 +148,8 @@ func (r *Runner) saveDisks(ctx context.Context, done *Aborted) error {
 			break
 		}
 		if time.Since(began) > 4*r.Waits.Lease {
-			done.Left = append(done.Left, "a runner does not say that it has stopped, and may delete more: give this command again")
+			done.Left = append(done.Left,
+				"a runner does not say that it has stopped, and may delete more: give this command again")
 			break
 		}
 		if !sleep(ctx, r.Waits.Probe) {
