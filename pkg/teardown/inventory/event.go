@@ -114,6 +114,11 @@ func (i *Inventory) requestOf(c *request, entries map[types.UID]entry, now time.
 	return claim.Open
 }
 
+func (i *Inventory) hasClaim(c *request) bool {
+	known := i.claims[c.key]
+	return known != nil && known.uid == c.uid
+}
+
 const claimKind = "PersistentVolumeClaim"
 
 // nameOfVolume returns what the volume of a claim is called in storage by default.

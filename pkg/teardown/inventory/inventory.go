@@ -375,11 +375,6 @@ func (i *Inventory) Restore(items []teardown.Item) {
 	}
 }
 
-func (i *Inventory) hasClaim(c *request) bool {
-	known := i.claims[c.key]
-	return known != nil && known.uid == c.uid
-}
-
 // Lost returns the requests of a record, as unknown, whose claim went without a volume: the runner that saw it go is
 // dead, the disk may exist, and nothing else shows it (#21, #60). The journal of our provisioner would.
 func (i *Inventory) Lost(recorded []teardown.Item) (lost []teardown.Item) {
