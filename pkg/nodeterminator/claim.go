@@ -43,7 +43,7 @@ func (c *Controller) claimWrite(name string, n *v1.Node) write {
 
 // claimWriteOf is claimWrite of a claim that is there.
 func (c *Controller) claimWriteOf(one *claim, n *v1.Node) write {
-	mismatch := one.mismatch(n)
+	mismatch := c.mismatch(one, n)
 	ended := mismatch != "" || n.DeletionTimestamp != nil && !termination.Protected(n)
 	switch {
 	case ended && one.deleting() && termination.Protected(one):
@@ -57,6 +57,22 @@ func (c *Controller) claimWriteOf(one *claim, n *v1.Node) write {
 		return func(ctx context.Context) error { return c.deleteClaim(ctx, one) }
 	}
 	return nil
+}
+
+// mismatch returns why the claim keeps no Node, "" if it does. A Node that lives and is not served never gets our finalizer,
+// so its claim would keep ours for ever.
+func (c *Controller) mismatch(one *claim, n *v1.Node) string {
+	if why := one.mismatch(n); why != "" || n.DeletionTimestamp != nil {
+		return why
+	}
+	_, _, others, err := c.periodOf(n)
+	switch {
+	case others:
+		return "another program, such as Karpenter, terminates the Node"
+	case err != nil:
+		return err.Error()
+	}
+	return ""
 }
 
 // liveClaimWrite protects and describes the claim of a node that lives, or deletes the Node with its claim.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 )
 
@@ -138,5 +139,72 @@ func TestNodeIsDeletedAsItWasRead(t *testing.T) {
 		if err := w.reconcile("a"); err != nil || guards != 1 {
 			w.t.Errorf("%v, %d DELETE requests", err, guards)
 		}
+	})
+}
+
+// A Node that is not served never gets our finalizer, so nothing would ever release its claim, and drifted nodes would
+// wait for it.
+func TestClaimOfUnservedNodeIsReleased(t *testing.T) {
+	for name, change := range map[string]func(n *v1.Node, one *unstructured.Unstructured){
+		"#61 control plane": func(n *v1.Node, _ *unstructured.Unstructured) {
+			n.Labels["node-role.kubernetes.io/control-plane"] = ""
+		},
+		"#05 T 9999999h": func(_ *v1.Node, one *unstructured.Unstructured) {
+			one.Object["spec"].(map[string]any)["terminationGracePeriod"] = "9999999h"
+		},
+		"#05 label 1d":    func(n *v1.Node, _ *unstructured.Unstructured) { n.Labels[termination.Label] = "1d" },
+		"#60 Karpenter's": func(n *v1.Node, _ *unstructured.Unstructured) { n.Labels[karpenterPool] = "x" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inDisrupted(t, "30m", func(w *disrupted) { expectUnservedClaimReleased(w, change) })
+		})
+	}
+}
+
+func expectUnservedClaimReleased(w *disrupted, change func(n *v1.Node, one *unstructured.Unstructured)) {
+	w.t.Helper()
+	told := make(chan string, 10)
+	w.reporter = controller.NewReporter(recorder(told))
+	n, one := liveNode("b"), w.Claims.named("b").DeepCopy()
+	n.CreationTimestamp, n.Finalizers = metav1.NewTime(time.Now().Add(-time.Hour)), nil
+	one.SetFinalizers(nil)
+	change(n, one)
+	w.cached(n)
+	stored := func(finalizers ...string) []string {
+		one.SetFinalizers(finalizers)
+		err := errors.Join(w.Claims.informer.GetStore().Update(one.DeepCopy()),
+			w.claims.Tracker().Update(claimResource, one.DeepCopy(), ""))
+		err = errors.Join(err, w.reconcile("b"))
+		live, readErr := w.claims.Resource(claimResource).Get(w.t.Context(), "b", metav1.GetOptions{})
+		if err = errors.Join(err, readErr); err != nil {
+			w.t.Fatal(err)
+		}
+		return live.GetFinalizers()
+	}
+	if got := stored(); len(got) > 0 {
+		w.t.Errorf("the claim that lives got %q", got)
+	}
+	expectTold(w.t, told, claimUnmatched, "The node is not touched")
+	one.SetDeletionTimestamp(new(metav1.Now()))
+	if got := stored(termination.Finalizer); len(got) > 0 {
+		w.t.Errorf("the claim that is being deleted keeps %q", got)
+	}
+}
+
+// A claim that cannot be released keeps no drifted node: live reads count what the cache counts.
+func TestClaimOfUnservedNodeKeepsNoOthers(t *testing.T) {
+	inDisrupted(t, "30m", func(w *disrupted) {
+		n, one := liveNode("b"), w.Claims.named("b").DeepCopy()
+		n.CreationTimestamp, n.Finalizers = metav1.NewTime(time.Now().Add(-time.Hour)), nil
+		w.cached(n)
+		one.SetDeletionTimestamp(new(metav1.Now()))
+		if err := errors.Join(w.Claims.informer.GetStore().Update(one.DeepCopy()),
+			w.claims.Tracker().Update(claimResource, one, "")); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := w.reconcile("a"); err != nil {
+			w.t.Error(err)
+		}
+		w.expectDeleted("a")
 	})
 }

@@ -240,10 +240,10 @@ func (c *Claims) of(n *v1.Node) (own *claim, others bool) {
 	return nil, false
 }
 
-// liveTerminating reads which nodes of ours are being terminated, by Nodes and claims. A Node whose label was removed after
-// its deletion is among them.
+// liveTerminating reads which nodes of ours are being terminated, by Nodes and claims, and counts what terminatingLocked
+// counts. A Node whose label was removed after its deletion is among them.
 func (c *Claims) liveTerminating(ctx context.Context) (sets.Set[string], error) {
-	found := sets.New[string]()
+	found, protected := sets.New[string](), sets.New[string]()
 	options := metav1.ListOptions{Limit: 500}
 	for more := true; more; more = options.Continue != "" {
 		list, err := c.definitions.Resource(v1.SchemeGroupVersion.WithResource("nodes")).List(ctx, options)
@@ -251,7 +251,11 @@ func (c *Claims) liveTerminating(ctx context.Context) (sets.Set[string], error) 
 			return nil, fmt.Errorf("list nodes: %w", err)
 		}
 		for i := range list.Items {
-			if n := &list.Items[i]; n.DeletionTimestamp != nil && termination.Protected(n) {
+			n := &list.Items[i]
+			if !termination.Protected(n) {
+				continue
+			}
+			if protected.Insert(n.Name); n.DeletionTimestamp != nil {
 				found.Insert(n.Name)
 			}
 		}
@@ -264,7 +268,7 @@ func (c *Claims) liveTerminating(ctx context.Context) (sets.Set[string], error) 
 			return nil, fmt.Errorf("list NodeClaims: %w", err)
 		}
 		for i := range list.Items {
-			if one := (&claim{&list.Items[i]}); one.isTerminating() {
+			if one := (&claim{&list.Items[i]}); one.isTerminating() && protected.Has(one.GetName()) {
 				found.Insert(one.GetName())
 			}
 		}

@@ -197,7 +197,9 @@ func TestStaleCacheReplacesNoSecondNode(t *testing.T) {
 		"the claim": func(w *disrupted) error {
 			one, now := w.Claims.named("b").DeepCopy(), metav1.Now()
 			one.SetDeletionTimestamp(&now)
-			return w.claims.Tracker().Update(claimResource, one, "")
+			return errors.Join(w.claims.Tracker().Update(claimResource, one, ""),
+				w.nodes.Tracker().Add(&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+					ObjectMeta: liveNode("b").ObjectMeta}))
 		},
 	} {
 		inDisrupted(t, "30m", func(w *disrupted) {
