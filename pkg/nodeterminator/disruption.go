@@ -255,6 +255,9 @@ func (c *Controller) deleteDisrupted(ctx context.Context, n *v1.Node, one *claim
 	if others.Delete(n.Name); others.Len() >= c.MaxDisrupted {
 		return fmt.Errorf("%w: %s are being terminated", errNotAsObserved, strings.Join(others.UnsortedList(), ", "))
 	}
+	if err := c.isLeading(); err != nil { // the lists took their time
+		return err
+	}
 	options, version := onlyWith(one.GetUID()), one.GetResourceVersion()
 	options.Preconditions.ResourceVersion = &version
 	err = c.Claims.client.Delete(ctx, one.GetName(), options)
