@@ -1,8 +1,12 @@
 package nodeterminator
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -21,4 +25,48 @@ func TestFormerLeaderDeletesNoClaim(t *testing.T) {
 		}
 		w.expectDeleted()
 	})
+}
+
+// #62 The answer to the DELETE of a is lost, and the API server may still carry it out: b waits until it cannot any more.
+func TestUnknownDeletionKeepsItsPlace(t *testing.T) {
+	resource := claimResource.GroupResource()
+	for name, tc := range map[string]struct {
+		verb    string
+		err     error
+		unknown bool
+	}{
+		"the connection is lost":   {"delete", errors.New("http2: client connection lost"), true},
+		"500":                      {"delete", apierrors.NewInternalError(errors.New("etcd is away")), true},
+		"504":                      {"delete", apierrors.NewTimeoutError("too slow", 1), true},
+		"403":                      {"delete", apierrors.NewForbidden(resource, "a", errors.New("denied")), false},
+		"409":                      {"delete", apierrors.NewConflict(resource, "a", errors.New("changed")), false},
+		"429":                      {"delete", apierrors.NewTooManyRequests("busy", 1), false},
+		"the list before it fails": {"list", errors.New("http2: client connection lost"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inDisrupted(t, "30m", func(w *disrupted) {
+				fails := true
+				w.claims.PrependReactor(tc.verb, "nodeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return fails, nil, tc.err
+				})
+				if err := w.reconcile("a"); err == nil || w.hasRoom("b") == tc.unknown {
+					w.t.Errorf("%v; room for b: %v", err, w.hasRoom("b"))
+				}
+				if fails = false; !tc.unknown {
+					return
+				}
+				if err := w.reconcile("b"); err != nil {
+					w.t.Error(err)
+				}
+				go w.loop.Run(w.ctx, 2)
+				<-time.After(deletionTimeout - time.Second)
+				w.expectDeleted("a")
+				<-time.After(2 * time.Second)
+				synctest.Wait()
+				if len(w.deleted()) != 2 {
+					w.t.Errorf("the place is not given back: deleted %q", w.deleted())
+				}
+			})
+		})
+	}
 }

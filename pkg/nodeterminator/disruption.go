@@ -2,6 +2,7 @@ package nodeterminator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
 	"github.com/exeunt-io/exeunt/pkg/termination"
@@ -28,7 +30,12 @@ const (
 	disruptionTerminating = "DisruptionTerminating"
 	// expireAfterInvalid is the reason of the event about an expireAfter that cannot be read.
 	expireAfterInvalid = "ExpireAfterInvalid"
+	// deletionTimeout is how long after a lost answer the API server may still carry a DELETE out: its --request-timeout.
+	deletionTimeout = time.Minute
 )
+
+// errOutcomeUnknown: the API server may have deleted the claim, or may still do so.
+var errOutcomeUnknown = errors.New("outcome unknown")
 
 // disruptions are the nodes that are deleted because their claims have drifted or expired, or wait for that.
 type disruptions struct {
@@ -226,11 +233,16 @@ func (c *Controller) disrupt(ctx context.Context, n *v1.Node, one *claim, cause 
 	if !c.reserve(one) {
 		return nil // whoever has the place wakes this node
 	}
-	if err := c.deleteDisrupted(ctx, n, one); err != nil {
-		c.disruptions.mu.Lock()
-		delete(c.disruptions.begun, n.Name)
-		c.disruptions.mu.Unlock()
-		c.enqueueWaiting()
+	err := c.deleteDisrupted(ctx, n, one)
+	switch {
+	case errors.Is(err, errOutcomeUnknown): // in the place of this node, a second one would go beside it
+		time.AfterFunc(deletionTimeout, func() {
+			c.giveBack(one)
+			c.loop.Enqueue(n.Name)
+		})
+		return err
+	case err != nil:
+		c.giveBack(one)
 		return err
 	}
 	c.reporter.Report(one, controller.NormalEvent(disruptionTerminating, "Deleting the claim and its node: "+
@@ -264,10 +276,23 @@ func (c *Controller) deleteDisrupted(ctx context.Context, n *v1.Node, one *claim
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return errNotAsObserved
+	case err != nil && !answer.IsDefinite(err):
+		return fmt.Errorf("delete NodeClaim %s, %w: %w", one.GetName(), errOutcomeUnknown, err)
 	case err != nil:
 		return fmt.Errorf("delete NodeClaim %s: %w", one.GetName(), err)
 	}
 	return nil
+}
+
+// giveBack frees the place of a node whose claim was not deleted.
+func (c *Controller) giveBack(one *claim) {
+	d := c.disruptions
+	d.mu.Lock()
+	if d.begun[one.GetName()] == one.GetUID() {
+		delete(d.begun, one.GetName())
+	}
+	d.mu.Unlock()
+	c.enqueueWaiting()
 }
 
 // enqueueWaiting enqueues the nodes that wait until another one ended.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -224,7 +225,7 @@ func TestDisruptionIsGuarded(t *testing.T) {
 				*guard.ResourceVersion != "7" {
 				w.t.Errorf("preconditions %+v", guard)
 			}
-			return refuse, nil, errors.New("a webhook refuses")
+			return refuse, nil, apierrors.NewForbidden(claimResource.GroupResource(), "a", errors.New("a webhook refuses"))
 		})
 		if err := w.reconcile("a"); err == nil || len(w.terminatingBut("b")) > 0 {
 			w.t.Errorf("%v; the place was not given back: %v", err, w.terminatingBut("b"))
