@@ -44,6 +44,9 @@ func (c *Controller) claimWrite(name string, n *v1.Node) write {
 // claimWriteOf is claimWrite of a claim that is there.
 func (c *Controller) claimWriteOf(one *claim, n *v1.Node) write {
 	mismatch := c.mismatch(one, n)
+	if mismatch != "" { // the look at its pods ends with the consent
+		c.endDisruption(one.GetName())
+	}
 	ended := mismatch != "" || n.DeletionTimestamp != nil && !termination.Protected(n)
 	switch {
 	case ended && one.deleting() && termination.Protected(one):

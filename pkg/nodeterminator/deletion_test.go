@@ -2,13 +2,19 @@ package nodeterminator
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
+	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/disruption"
 )
 
 // #62 The Lease passes to another process while the others are listed.
@@ -27,7 +33,7 @@ func TestFormerLeaderDeletesNoClaim(t *testing.T) {
 	})
 }
 
-// #62 The answer to the DELETE of a is lost, and the API server may still carry it out: b waits until it cannot any more.
+// #62 The answer to the DELETE of a is lost, and the API server may still carry it out: b waits until it no longer can.
 func TestUnknownDeletionKeepsItsPlace(t *testing.T) {
 	resource := claimResource.GroupResource()
 	for name, tc := range map[string]struct {
@@ -65,6 +71,30 @@ func TestUnknownDeletionKeepsItsPlace(t *testing.T) {
 				synctest.Wait()
 				if len(w.deleted()) != 2 {
 					w.t.Errorf("the place is not given back: deleted %q", w.deleted())
+				}
+			})
+		})
+	}
+}
+
+// #62 The pods of the node were watched for its claim, which is not the node's any more.
+func TestLabelRemovedEndsLook(t *testing.T) {
+	for name, change := range map[string]func(*v1.Node){
+		"no label":           func(n *v1.Node) { n.Labels, n.Finalizers = nil, nil },
+		"another providerID": func(n *v1.Node) { n.Spec.ProviderID = "mock://other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inDisrupted(t, nil, func(w *disrupted) {
+				w.pods.sight = drain.Sight{Known: true, Blocking: []termination.Left{{Pod: "ns/p"}}}
+				if err := w.reconcile("a"); err != nil || w.disruptions.counts()[disruption.PodsBlock] != 1 {
+					w.t.Errorf("%v, %v", err, w.disruptions.counts())
+				}
+				n := liveNode("a")
+				change(n)
+				w.cached(n)
+				_ = w.reconcile("a")
+				if !slices.Equal(w.pods.forgotten, []string{"a"}) || w.disruptions.counts()[disruption.PodsBlock] != 0 {
+					w.t.Errorf("pods are watched: %q, %v", w.pods.forgotten, w.disruptions.counts())
 				}
 			})
 		})
