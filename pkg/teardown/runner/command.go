@@ -207,8 +207,8 @@ func (r *Runner) permit(ctx context.Context, object *alive.Alive, said Word) (*a
 	}
 }
 
-var errStoppedSince = errors.New("Alive was protected or replaced since this command began, as an abort does: nothing was " +
-	"permitted; the same command, given again, permits the teardown")
+var errStoppedSince = errors.New("the object Alive was protected or replaced since this command began, as an " +
+	"abort does: nothing was permitted; the same command, given again, permits the teardown")
 
 // isStoppedSince reports whether somebody has protected Alive since it was read. Another command that permits the
 // teardown at the same time does not.
