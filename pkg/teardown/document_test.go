@@ -25,3 +25,20 @@ func TestTotalsCountItems(t *testing.T) {
 		t.Errorf("totals are %+v, want %+v", d.Totals, want)
 	}
 }
+
+func TestTeardownAwaitsWhatIsLeftOrInUse(t *testing.T) {
+	for _, tc := range []struct {
+		item Item
+		want bool
+	}{
+		{Item{Plan: PlanDelete, Fate: Planned}, true},
+		{Item{Plan: PlanDelete, Fate: Unknown}, true},
+		{Item{Plan: PlanDelete, Fate: Gone}, false},
+		{Item{Plan: PlanKeep, Fate: Kept}, false},
+		{Item{Plan: PlanKeep, Fate: Kept, InUse: true}, true},
+	} {
+		if got := tc.item.Awaited(); got != tc.want {
+			t.Errorf("%+v is awaited: %t, want %t", tc.item, got, tc.want)
+		}
+	}
+}
