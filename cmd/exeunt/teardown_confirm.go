@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -40,17 +42,38 @@ func (f *teardownFlags) carryOut(ctx context.Context, config *rest.Config, read 
 	})
 	outcome, err := work.Teardown(ctx, runner.Word{Timeout: time.Duration(f.timeout), Last: f.last})
 	shown.end()
+	if err == nil && ctx.Err() == nil {
+		var document *teardown.Document
+		if document, err = f.report(ctx, work, read); err == nil {
+			return cmp.Or(f.recordedEarlier(read, document, outcome), f.codeOf(document, outcome))
+		}
+	}
 	if ctx.Err() != nil {
 		return f.interrupted(ctx, work, read)
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// recordedEarlier refuses to take the record of an earlier teardown for success: without Alive at the start, a complete
+// teardown has deleted what the plan named.
+func (f *teardownFlags) recordedEarlier(read *plan.Plan, document *teardown.Document, outcome *runner.Outcome) error {
+	if read.Alive != nil || outcome.Phase != teardown.Complete {
+		return nil
 	}
-	document, err := f.report(ctx, work, read)
-	if err != nil {
-		return err
+	recorded := map[string]bool{}
+	for i := range document.Items {
+		if document.Items[i].Plan == teardown.PlanDelete {
+			recorded[document.Items[i].Object.UID] = true
+		}
 	}
-	return f.codeOf(document, outcome)
+	for i := range read.Items {
+		if item := &read.Items[i]; item.Plan == teardown.PlanDelete && !recorded[item.Object.UID] {
+			return fmt.Errorf("the record is of an earlier teardown: %s %s is to be deleted, and the record does not name it. "+
+				"Run %s, then again: %s", item.Object.Kind, strings.TrimPrefix(item.Object.Namespace+"/"+item.Object.Name, "/"),
+				commandsOf(f.config).Exeunt("", "teardown", "remove"), f.command(f.confirm))
+		}
+	}
+	return nil
 }
 
 // report prints what became of each item.
