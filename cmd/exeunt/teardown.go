@@ -106,7 +106,7 @@ func newTeardownCommand(streams genericiooptions.IOStreams, program string) *cob
 func (f *teardownFlags) explain(command *cobra.Command, err error) error {
 	var missing *pflag.ValueRequiredError
 	if errors.As(err, &missing) && missing.GetFlag().Name == "confirm" {
-		f.confirmed = true // all other flags are read: only the last one lacks its value
+		f.confirm, f.confirmed = "", true // all other flags are read: only the last one lacks its value
 		return f.run(command.Context())
 	}
 	return explainFlag(command, err)
@@ -138,6 +138,8 @@ func (t *teardownTimeout) Set(text string) error {
 		return errors.New("it must be 1m at least, such as 90m or 1h30m")
 	case value > maxTimeout:
 		return errors.New("it must be 24h at most")
+	case value%time.Second != 0: // the CRD takes hours, minutes and seconds
+		return errors.New("it must be in whole seconds, such as 90s")
 	}
 	*t = teardownTimeout(value)
 	return nil
@@ -148,6 +150,17 @@ func isDays(text string) bool {
 	number, found := strings.CutSuffix(text, "d")
 	_, err := strconv.Atoi(number)
 	return found && err == nil
+}
+
+// run plans, carries out or aborts. After Ctrl-C a confirmed teardown is not finished, however far the command got.
+func (f *teardownFlags) run(ctx context.Context) error {
+	err := f.runUntilDone(ctx)
+	var coded terminal.ExitError
+	if err == nil || ctx.Err() == nil || !f.confirmed || errors.As(err, &coded) {
+		return err
+	}
+	return unfinished(exitWaiting, "interrupted before this command permitted or deleted anything; labels of --preserve may be "+
+		"set. To go on: %s", f.command(f.confirm))
 }
 
 // validate refuses wrong values.
@@ -163,7 +176,7 @@ func (f *teardownFlags) validate() error {
 	return nil
 }
 
-func (f *teardownFlags) run(ctx context.Context) error {
+func (f *teardownFlags) runUntilDone(ctx context.Context) error {
 	if err := f.validate(); err != nil {
 		return err
 	}

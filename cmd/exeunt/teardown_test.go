@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -146,6 +148,7 @@ var refusedPlans = map[string]struct {
 }{
 	"no ID":           {[]string{"--confirm="}, false, []string{"--confirm has no ID", "has the ID " + clusterID}},
 	"no value":        {[]string{"--confirm"}, false, []string{"--confirm has no ID", "has the ID " + clusterID}},
+	"a second time":   {[]string{"--confirm=f81d4fae", "--confirm"}, false, []string{"--confirm has no ID", clusterID}},
 	"a short ID":      {[]string{"--confirm=f81d4fa"}, false, []string{"=f81d4fa is too short, at least 8", clusterID}},
 	"another cluster": {[]string{"--confirm=0a1b2c3d-0"}, false, []string{"0a1b2c3d-0 is not the ID of this", clusterID}},
 	"a longer ID":     {[]string{"--confirm=" + clusterID + "0"}, false, []string{"is not the ID of this cluster"}},
@@ -207,6 +210,7 @@ var wrongTeardowns = map[string]struct{ flag, want string }{
 	"a negative time":    {"--timeout=-5m", "--timeout=-5m is refused: it must be 1m at least"},
 	"days":               {"--timeout=10d", "--timeout=10d is refused: a day is 24h, which is the most"},
 	"too long":           {"--timeout=25h", "--timeout=25h is refused: it must be 24h at most"},
+	"parts of a second":  {"--timeout=90500ms", "--timeout=90500ms is refused: it must be in whole seconds"},
 	"no unit":            {"--timeout=60", "--timeout=60 is refused: it must be a time from 1m to 24h, such as 90m"},
 	"abort and confirm":  {"--abort --confirm=f81d4fae", "--abort stops a teardown: no other flag"},
 	"abort and preserve": {"--abort --preserve=pv/a", "--abort stops a teardown: no other flag"},
@@ -293,5 +297,20 @@ func TestEmptyOtherKubeconfigIsRefused(t *testing.T) {
 	_, code, err := c.teardown(t, "--other-kubeconfig=")
 	if code != exitRefused || !strings.Contains(err.Error(), "--other-kubeconfig is empty") {
 		t.Errorf("exit code %d, error %v", code, err)
+	}
+}
+
+func TestInterruptedReadIsNotFinished(t *testing.T) {
+	c := newDoomed(t, "orders")
+	for _, tc := range []struct {
+		args []string
+		want int
+	}{{[]string{"--confirm=f81d4fae"}, exitWaiting}, {nil, 128 + int(syscall.SIGINT)}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(terminal.SignalError{Signal: syscall.SIGINT})
+		_, err := execute(ctx, "exeunt", append([]string{"teardown", "--kubeconfig", writeKubeconfig(t, c.URL)}, tc.args...)...)
+		if code := terminal.ExitStatus(err); code != tc.want || len(c.writes) > 0 {
+			t.Errorf("%q: exit code %d, want %d: %v, writes %q", tc.args, code, tc.want, err, c.writes)
+		}
 	}
 }
