@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
@@ -21,15 +21,12 @@ func Ended(ctx context.Context, reader *cluster.Reader, commands cluster.Command
 		return nil
 	}
 	freeze := ReadFreeze(ctx, reader)
-	report, err := reader.Kubernetes().CoreV1().ConfigMaps(teardown.Namespace).Get(ctx, teardown.ReportName, metav1.GetOptions{})
-	if err != nil {
-		report = nil
-	}
-	if report == nil && !freeze.InForce() {
+	report, exists, err := answer.Get(ctx, teardown.ReportName, reader.Kubernetes().CoreV1().ConfigMaps(teardown.Namespace).Get)
+	if !exists && !freeze.InForce() {
 		return nil
 	}
 	b := blocker.Blocker{Object: blocker.Object{Kind: alive.Kind, Group: alive.Group, Name: alive.Name}, Reason: blocker.TeardownEnded,
-		Verdict: blocker.Gone, Evidence: recorded(report), Next: cluster.Steps("the record names what was deleted and kept",
+		Verdict: blocker.Gone, Evidence: recorded(report, err), Next: cluster.Steps("the record names what was deleted and kept",
 			commands.Kubectl(teardown.Namespace, "get", "configmap", teardown.ReportName, "-o", "jsonpath={.data}"))}
 	if text := freeze.Text(); text != "" {
 		b.Evidence = append(b.Evidence, evidence(blocker.FromField, "%s", text))
@@ -39,8 +36,12 @@ func Ended(ctx context.Context, reader *cluster.Reader, commands cluster.Command
 }
 
 // recorded says what the record tells. An Alive that is gone without a record that says Complete proves nothing (#57).
-func recorded(report *corev1.ConfigMap) []blocker.Evidence {
-	if report == nil {
+func recorded(report *corev1.ConfigMap, unread error) []blocker.Evidence {
+	switch {
+	case unread != nil:
+		return []blocker.Evidence{evidence(blocker.FromField, "the record of the teardown, ConfigMap %s/%s, could not be read, so what "+
+			"is left is not known: %v", teardown.Namespace, teardown.ReportName, unread)}
+	case report == nil:
 		return []blocker.Evidence{evidence(blocker.FromField, "there is no record of the teardown, ConfigMap %s/%s: what is left is "+
 			"not known", teardown.Namespace, teardown.ReportName)}
 	}

@@ -303,6 +303,24 @@ func TestRemainingObjectsAreExplained(t *testing.T) {
 	}
 }
 
+func TestUnreadRecordIsNotTakenForNone(t *testing.T) {
+	w := newWorld(t).freeze()
+	serve := clustertest.Discovery{Served: served, Next: http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		if strings.HasSuffix(request.URL.Path, "/configmaps/"+teardown.ReportName) {
+			writer.WriteHeader(http.StatusForbidden)
+			_, _ = writer.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+			return
+		}
+		w.ServeHTTP(writer, request)
+	})}
+	report, err := why.NewExplorer(clustertest.NewReader(t, serve.ServeHTTP), cluster.Commands{}, false).Explain(t.Context(),
+		cluster.Ref{Resource: alive.Resource, Kind: alive.Kind, Name: alive.Name})
+	all := text(report.Blockers)
+	if err != nil || !strings.Contains(all, "could not be read") || strings.Contains(all, "there is no record") {
+		t.Errorf("error %v: %s", err, all)
+	}
+}
+
 func TestRecordSaysHowTeardownEnded(t *testing.T) {
 	record := func(phase string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{
