@@ -28,7 +28,8 @@ const liveWrites = 20
 
 // Pods ends the pods of one node.
 type Pods interface {
-	Restore(report termination.Report)
+	// Restore counts what an earlier leader did. It returns the counts that it added, and all pods that were cut short.
+	Restore(report termination.Report) (termination.Counts, []termination.CutShort)
 	Reconcile(ctx context.Context, view drain.View) (drain.Result, error)
 	// Look returns which pods cannot be evicted now, of a node that is not being terminated.
 	Look(now time.Time) drain.Sight

@@ -47,7 +47,10 @@ func (p *scriptedPods) Look(time.Time) drain.Sight {
 	return p.sight
 }
 
-func (p *scriptedPods) Restore(report termination.Report) { p.earlier = report }
+func (p *scriptedPods) Restore(report termination.Report) (termination.Counts, []termination.CutShort) {
+	p.earlier = report
+	return report.Counts, report.CutShort
+}
 
 func (p *scriptedPods) Reconcile(_ context.Context, view drain.View) (drain.Result, error) {
 	p.mu.Lock()
@@ -125,6 +128,8 @@ type world struct {
 	client   *fake.Clientset
 	pods     *scriptedPods
 	machines *machines
+	// end ends the context of the controller.
+	end context.CancelFunc
 }
 
 // inWorld runs a test with a controller whose API server has the objects.
@@ -140,7 +145,7 @@ func inWorld(t *testing.T, test func(w *world), objects ...runtime.Object) {
 		w.Controller = New(Config{Client: w.client, Caches: caches, Drainer: w.pods, Provider: node.Socket,
 			Instances: w.machines, Recorder: &record.FakeRecorder{}, Clock: servertime.New(), Namespace: "exeunt-system"})
 		ctx, end := context.WithCancel(t.Context())
-		w.ctx = ctx
+		w.ctx, w.end = ctx, end
 		go w.loop.Run(ctx, 0) // ends its queue
 		test(w)
 		end()

@@ -94,8 +94,8 @@ func (c *Controller) begin(n *v1.Node) *nodeTermination {
 		t.began, t.earlier, t.awaited = began, make(chan *termination.Report, 1), time.Now().Add(readTimeout)
 		c.loop.EnqueueAfter(n.Name, readTimeout)
 		go func() {
-			report, err := c.reports.read(ctx, n.UID)
-			if err != nil { // there is none
+			report, err := c.reports.read(c.ctx, n.UID) // also once the termination ends: its report counts on
+			if err != nil {                             // there is none
 				report = nil
 			}
 			t.earlier <- report
@@ -167,13 +167,41 @@ func (c *Controller) conclude(t *nodeTermination) {
 	delete(c.terminations, t.name)
 	c.mu.Unlock()
 	c.reporter.Forget(t.uid)
-	if t.report.UID == "" { // the node was never reported on
+	report := t.report
+	if t.earlier == nil {
+		c.finish(report)
 		return
 	}
-	if t.report.Phase != termination.PhaseAbandoned {
-		t.report.Phase = termination.PhaseEnded
+	go func(ctx context.Context) { // a report over one that was not read would lose its counts
+		if earlier := <-t.earlier; earlier != nil {
+			c.finish(t.after(*earlier, report))
+		} else if ctx.Err() == nil {
+			c.finish(report)
+		}
+	}(c.ctx)
+}
+
+// finish writes the last report of a termination.
+func (c *Controller) finish(report termination.Report) {
+	if report.UID == "" { // the node was never reported on
+		return
 	}
-	c.reports.finish(t.report)
+	if report.Phase != termination.PhaseAbandoned {
+		report.Phase = termination.PhaseEnded
+	}
+	c.reports.finish(report)
+}
+
+// after returns the last report with what an earlier leader counted.
+func (t *nodeTermination) after(earlier, last termination.Report) termination.Report {
+	if last.Counts == (termination.Counts{}) { // this process has counted no pod
+		unseen := endedUnseen(earlier)
+		unseen.Node, unseen.UID, unseen.Phase = t.name, string(t.uid), last.Phase
+		return unseen
+	}
+	added, cutShort := t.pods.Restore(earlier)
+	last.Counts, last.CutShort = last.Counts.Plus(added), cutShort
+	return last
 }
 
 // instanceOf returns the instance of the node, as calls of the provider name it.

@@ -197,8 +197,8 @@ func (n *Node) creditOf(r *tracked) credit {
 }
 
 // Restore counts what the report of an earlier leader says, beside what was counted since. Before the first Reconcile it is
-// called at least with an empty report.
-func (n *Node) Restore(report termination.Report) {
+// called at least with an empty report. It returns the counts that it added, and all pods that were cut short.
+func (n *Node) Restore(report termination.Report) (termination.Counts, []termination.CutShort) {
 	d := n.drainer
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,12 +217,14 @@ func (n *Node) Restore(report termination.Report) {
 	earlier.Left = 0
 	n.counts = n.counts.Plus(earlier)
 	n.old = append(n.old, report.Left...)
-	if n.counted {
+	if unknown := n.counts.Unknown; n.counted {
 		n.countOld()
+		earlier.Unknown += n.counts.Unknown - unknown
 	}
 	for _, entry := range report.CutShort {
 		n.restoreCut(entry)
 	}
+	return earlier, n.named()
 }
 
 // restoreCut takes over an entry of an earlier leader. A pod that this process has cut, too, keeps the earlier reason.

@@ -232,9 +232,13 @@ func TestNewLeaderGoesOnCounting(t *testing.T) {
 		w.expectCounts(termination.Counts{Finished: 1, WithNode: 1, Left: 4})
 		end(w)
 		w.expectCounts(termination.Counts{Evicted: 1, CutShort: 1, Others: 1, Finished: 1, WithNode: 1, Left: 1})
-		w.node.Restore(report)
+		before := w.result().Counts
+		added, cut := w.node.Restore(report)
 		w.setView(func(*View) {})
 		expectEnd(w)
+		if after := w.result(); before.Plus(added) != after.Counts || !slices.Equal(cut, after.CutShort) {
+			t.Errorf("added %+v to %+v, cut short: %+v", added, before, cut)
+		}
 	}, pods, func(w *world) { w.restore = &termination.Report{} })
 }
 

@@ -24,8 +24,7 @@ const (
 
 // result returns how far the pods have come.
 func (n *Node) result(all []judged) Result {
-	named := n.cutShort[:min(len(n.cutShort), termination.MaxCutShort)]
-	r := Result{Synced: true, Counts: n.counts, CutShort: slices.Clone(named)}
+	r := Result{Synced: true, Counts: n.counts, CutShort: n.named()}
 	settled := latest(latest(n.view.Begun, n.served(n.synced)), n.served(n.lastNew)).Add(settling)
 	r.Settled = !n.view.Now.Before(settled)
 	if !r.Settled {
@@ -45,6 +44,11 @@ func (n *Node) result(all []judged) Result {
 		}
 	}
 	return r
+}
+
+// named returns the pods that were cut short, as far as a report lists them.
+func (n *Node) named() []termination.CutShort {
+	return slices.Clone(n.cutShort[:min(len(n.cutShort), termination.MaxCutShort)])
 }
 
 // podsOf returns what the pod is to the node.
