@@ -159,8 +159,8 @@ func (f *teardownFlags) run(ctx context.Context) error {
 	if err == nil || ctx.Err() == nil || !f.confirmed || errors.As(err, &coded) {
 		return err
 	}
-	return unfinished(exitWaiting, "interrupted before this command permitted or deleted anything; labels of --preserve may be "+
-		"set. To go on: %s", f.command(f.confirm))
+	return unfinished(exitWaiting, "interrupted before this command permitted or deleted anything; labels of --preserve "+
+		"may be set. To go on: %s", f.command(f.confirm))
 }
 
 // validate refuses wrong values.

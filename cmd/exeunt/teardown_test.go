@@ -282,7 +282,8 @@ func TestUnreadOtherClusterRefusesAfterStart(t *testing.T) {
 	one.DeletionTimestamp = &metav1.Time{}
 	one.Status.Conditions = []metav1.Condition{{Type: alive.ConditionStarted, Status: metav1.ConditionTrue}}
 	for reason, want := range map[string]bool{"OtherUnreadable": true, "SameCluster": true, "Unreadable": false} {
-		read := &plan.Plan{Alive: one, Document: teardown.Document{Problems: []teardown.Problem{{Reason: reason, Refuses: true}}}}
+		read := &plan.Plan{Alive: one}
+		read.Problems = []teardown.Problem{{Reason: reason, Refuses: true}}
 		if refuses(read) != want {
 			t.Errorf("%s refuses: %t, want %t", reason, !want, want)
 		}
@@ -308,7 +309,8 @@ func TestInterruptedReadIsNotFinished(t *testing.T) {
 	}{{[]string{"--confirm=f81d4fae"}, exitWaiting}, {nil, 128 + int(syscall.SIGINT)}} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(terminal.SignalError{Signal: syscall.SIGINT})
-		_, err := execute(ctx, "exeunt", append([]string{"teardown", "--kubeconfig", writeKubeconfig(t, c.URL)}, tc.args...)...)
+		args := append([]string{"teardown", "--kubeconfig", writeKubeconfig(t, c.URL)}, tc.args...)
+		_, err := execute(ctx, "exeunt", args...)
 		if code := terminal.ExitStatus(err); code != tc.want || len(c.writes) > 0 {
 			t.Errorf("%q: exit code %d, want %d: %v, writes %q", tc.args, code, tc.want, err, c.writes)
 		}

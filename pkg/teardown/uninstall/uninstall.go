@@ -155,8 +155,8 @@ func (r *Remover) protect(ctx context.Context, object *unstructured.Unstructured
 	return protected, nil
 }
 
-// clear takes the next step towards a cluster without Alive, and reports whether there is none. alive-controller makes a
-// new one, protected, until the CRD is being deleted.
+// clear takes the next step towards a cluster without Alive, and reports whether there is none. alive-controller makes
+// a new one, protected, until the CRD is being deleted.
 func (r *Remover) clear(ctx context.Context) (bool, error) {
 	live, err := r.read(ctx)
 	if err != nil || live == nil {
@@ -183,7 +183,7 @@ func (r *Remover) clear(ctx context.Context) (bool, error) {
 
 // release takes our finalizer off.
 func (r *Remover) release(ctx context.Context, live *unstructured.Unstructured) error {
-	rest := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(name string) bool { return name == alive.Finalizer })
+	rest := slices.DeleteFunc(live.GetFinalizers(), func(name string) bool { return name == alive.Finalizer })
 	body, err := patch.ForVersion(live).Set("/metadata/finalizers", rest).Bytes()
 	if err != nil {
 		return err
