@@ -174,6 +174,7 @@ func (c *Controller) enqueueSharers(old, now *v1.Node) {
 // Reconcile observes one node, decides, and executes one action. After a write the node is enqueued again.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	defer func() {
+		c.passOn(name)
 		if next := c.slots.next(); next != "" {
 			c.loop.Enqueue(next)
 		}

@@ -55,7 +55,10 @@ func TestUnknownDeletionKeepsItsPlace(t *testing.T) {
 				w.claims.PrependReactor(tc.verb, "nodeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return fails, nil, tc.err
 				})
-				if err := w.reconcile("a"); err == nil || w.hasRoom("b") == tc.unknown {
+				err := w.reconcile("a")
+				<-time.After(backoff.Initial) // the pause ends
+				synctest.Wait()
+				if err == nil || w.hasRoom("b") == tc.unknown {
 					w.t.Errorf("%v; room for b: %v", err, w.hasRoom("b"))
 				}
 				if fails = false; !tc.unknown {

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
+	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/disruption"
 	"github.com/exeunt-io/exeunt/pkg/termination/pod"
@@ -46,10 +46,12 @@ type disruptions struct {
 	waits map[string]disruption.Reason
 	// looks are the nodes whose pods are watched for that.
 	looks map[string]bool
+	wakes
 }
 
 func newDisruptions() *disruptions {
-	return &disruptions{begun: map[string]types.UID{}, waits: map[string]disruption.Reason{}, looks: map[string]bool{}}
+	return &disruptions{begun: map[string]types.UID{}, waits: map[string]disruption.Reason{}, looks: map[string]bool{},
+		wakes: newWakes()}
 }
 
 // note records what the node waits for, and whether its pods are watched for that. It returns whether they were, and are
@@ -177,8 +179,12 @@ func (c *Controller) endLook(name string, ends bool) {
 	}
 }
 
-// hasRoom reports whether so few other nodes are being terminated that this one may be.
-func (c *Controller) hasRoom(name string) bool { return len(c.terminatingBut(name)) < c.MaxDisrupted }
+// hasRoom reports whether so few other nodes are being terminated, or were woken for that, that this one may be.
+func (c *Controller) hasRoom(name string) bool {
+	c.disruptions.mu.Lock()
+	defer c.disruptions.mu.Unlock()
+	return c.freeLocked(name) > 0
+}
 
 // terminatingBut returns the nodes of ours that are being terminated, or are about to be, but for this one, sorted.
 func (c *Controller) terminatingBut(name string) []string {
@@ -220,7 +226,7 @@ func (c *Controller) reserve(one *claim) bool {
 	switch {
 	case d.begun[one.GetName()] != "": // deleted already
 		return false
-	case len(c.terminatingLocked(one.GetName())) >= c.MaxDisrupted:
+	case c.freeLocked(one.GetName()) <= 0:
 		d.waits[one.GetName()] = disruption.OthersTerminate
 		return false
 	}
@@ -240,11 +246,13 @@ func (c *Controller) disrupt(ctx context.Context, n *v1.Node, one *claim, cause 
 			c.giveBack(one)
 			c.loop.Enqueue(n.Name)
 		})
-		return err
+		return c.reporter.ReportRefusal(one, "Deleting the NodeClaim", err)
 	case err != nil:
+		c.pauseDisruptions()
 		c.giveBack(one)
-		return err
+		return c.reporter.ReportRefusal(one, "Deleting the NodeClaim", err)
 	}
+	c.disruptions.failed.Forget("")
 	c.reporter.Report(one, controller.NormalEvent(disruptionTerminating, "Deleting the claim and its node: "+
 		strings.ToLower(cause.String())))
 	return nil
@@ -272,9 +280,10 @@ func (c *Controller) deleteDisrupted(ctx context.Context, n *v1.Node, one *claim
 	}
 	options, version := onlyWith(one.GetUID()), one.GetResourceVersion()
 	options.Preconditions.ResourceVersion = &version
-	err = c.Claims.client.Delete(ctx, one.GetName(), options)
+	err = controller.CheckRefusal(ctx, c.Claims.client.Delete(ctx, one.GetName(), options), "NodeClaim", one.Unstructured,
+		c.Claims.get)
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case patch.IsStale(err), errors.Is(err, controller.ErrGone):
 		return errNotAsObserved
 	case err != nil && !answer.IsDefinite(err):
 		return fmt.Errorf("delete NodeClaim %s, %w: %w", one.GetName(), errOutcomeUnknown, err)
@@ -295,21 +304,6 @@ func (c *Controller) giveBack(one *claim) {
 	c.enqueueWaiting()
 }
 
-// enqueueWaiting enqueues the nodes that wait until another one ended.
-func (c *Controller) enqueueWaiting() {
-	d := c.disruptions
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.waits) == 0 || len(c.terminatingLocked("")) >= c.MaxDisrupted {
-		return
-	}
-	for node, reason := range d.waits {
-		if reason == disruption.OthersTerminate {
-			c.loop.Enqueue(node)
-		}
-	}
-}
-
 // tellDisruption tells the user what a node waits for that is to be replaced.
 func (c *Controller) tellDisruption(one *claim, cause disruption.Cause, d disruption.Decision, seen drain.Sight) {
 	text := ""
@@ -319,6 +313,9 @@ func (c *Controller) tellDisruption(one *claim, cause disruption.Cause, d disrup
 	case disruption.OthersTerminate:
 		text = fmt.Sprintf("%s being terminated, and --max-disrupted is %d",
 			areOf(c.terminatingBut(one.GetName())), c.MaxDisrupted)
+		if c.disruptions.isPaused() {
+			text = "the deletion of a NodeClaim failed, and is tried again with backoff"
+		}
 	case disruption.PodsUnknown:
 		text = "it has no terminationGracePeriod, and its pods or their budgets cannot be read"
 	case disruption.PodsBlock:

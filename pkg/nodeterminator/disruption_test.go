@@ -231,6 +231,8 @@ func TestDisruptionIsGuarded(t *testing.T) {
 			w.t.Errorf("%v; the place was not given back: %v", err, w.terminatingBut("b"))
 		}
 		refuse = false
+		<-time.After(backoff.Initial)
+		synctest.Wait()
 		if err := w.reconcile("a"); err != nil || !slices.Equal(w.terminatingBut("b"), []string{"a"}) {
 			w.t.Errorf("%v; %v", err, w.terminatingBut("b"))
 		}
