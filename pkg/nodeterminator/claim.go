@@ -62,8 +62,8 @@ func (c *Controller) claimWriteOf(one *claim, n *v1.Node) write {
 	return nil
 }
 
-// mismatch returns why the claim keeps no Node, "" if it does. A Node that lives and is not served never gets our finalizer,
-// so its claim would keep ours for ever.
+// mismatch returns why the claim keeps no Node, "" if it does. A Node that lives and is not served never gets our
+// finalizer, so its claim would keep ours for ever.
 func (c *Controller) mismatch(one *claim, n *v1.Node) string {
 	if why := one.mismatch(n); why != "" || n.DeletionTimestamp != nil {
 		return why

@@ -14,7 +14,7 @@ import (
 type wakes struct {
 	// woken nodes were not reconciled since: each has a place until then.
 	woken map[string]bool
-	// last was woken last. The next one is that after it by name, so that one claim that cannot be deleted keeps no others.
+	// last was woken last. The one after it by name is next: one claim that cannot be deleted keeps no others.
 	last string
 	// failed counts deletions that failed since one succeeded, pauses are those that have not ended.
 	failed workqueue.TypedRateLimiter[string]
@@ -70,8 +70,8 @@ func (c *Controller) passOn(name string) {
 	}
 }
 
-// pauseDisruptions has all nodes wait after a deletion that failed: what refuses one claim refuses the next one, too. The
-// pause grows until a deletion succeeds.
+// pauseDisruptions has all nodes wait after a deletion that failed: what refuses one claim refuses the next one, too.
+// The pause grows until a deletion succeeds.
 func (c *Controller) pauseDisruptions() {
 	d := c.disruptions
 	d.mu.Lock()
