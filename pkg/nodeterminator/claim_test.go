@@ -66,6 +66,19 @@ func expectDeletionRepeated(t *testing.T, w *disrupted, resource string, gone bo
 	}
 }
 
+// reconcileStored reconciles Node a, of which the API server has n and its claim, and reports whether a Node was deleted.
+func (w *disrupted) reconcileStored(n *v1.Node, one *unstructured.Unstructured) (bool, error) {
+	w.t.Helper()
+	if err := errors.Join(w.claims.Tracker().Update(claimResource, one, ""),
+		w.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), n, "")); err != nil {
+		w.t.Fatal(err)
+	}
+	err := w.reconcile("a")
+	return slices.ContainsFunc(w.client.Actions(), func(action clienttesting.Action) bool {
+		return action.Matches("delete", "nodes")
+	}), err
+}
+
 // #01 #06 The cache of the Node is old. Without its finalizer the Node goes at once: its pods are not drained, and the
 // machine runs on with their disks.
 func TestStaleCacheDeletesNoReleasedNode(t *testing.T) {
@@ -98,15 +111,8 @@ func TestStaleCacheDeletesNoReleasedNode(t *testing.T) {
 				if tc.claim != nil {
 					tc.claim(one)
 				}
-				if err := errors.Join(w.claims.Tracker().Update(claimResource, one, ""),
-					w.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), n, "")); err != nil {
-					t.Fatal(err)
-				}
 				w.Leading = func() bool { return !tc.former }
-				err := w.reconcile("a")
-				deleted := slices.ContainsFunc(w.client.Actions(), func(action clienttesting.Action) bool {
-					return action.Matches("delete", "nodes")
-				})
+				deleted, err := w.reconcileStored(n, one)
 				if deleted != tc.deleted || (err == nil) != tc.deleted {
 					w.t.Errorf("deleted %v, %v", deleted, err)
 				}

@@ -125,17 +125,33 @@ func TestAbortSavesDisksOfDeletedClaims(t *testing.T) {
 	}
 }
 
+// abortSaves aborts, checks that the abort says the text, and reports whether the volume keeps its disk.
+func (r *Runner) abortSaves(t *testing.T, name, says string) (bool, error) {
+	t.Helper()
+	done, err := r.Abort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(append(done.Undone, done.Left...), "\n"); !strings.Contains(text, says) {
+		t.Errorf("the abort says:\n%s\nwithout %q", text, says)
+	}
+	volume, err := r.Objects.CoreV1().PersistentVolumes().Get(t.Context(), name, metav1.GetOptions{})
+	return err == nil && volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimRetain, err
+}
+
+func releaseLate(t *testing.T, r *Runner) {
+	update(t, r, "persistentvolumes", "", testVolume("late", v1.VolumeReleased))
+}
+
+func loseLate(t *testing.T, r *Runner) {
+	volumes := v1.SchemeGroupVersion.WithResource("persistentvolumes")
+	if err := r.Objects.(*fake.Clientset).Tracker().Delete(volumes, "", "late"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A runner that is amid a batch goes on deleting for a moment (#71).
 func TestAbortWaitsForTheBatchInFlight(t *testing.T) {
-	released := func(t *testing.T, r *Runner) {
-		update(t, r, "persistentvolumes", "", testVolume("late", v1.VolumeReleased))
-	}
-	gone := func(t *testing.T, r *Runner) {
-		volumes := v1.SchemeGroupVersion.WithResource("persistentvolumes")
-		if err := r.Objects.(*fake.Clientset).Tracker().Delete(volumes, "", "late"); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for name, tc := range map[string]struct {
 		leads func(t *testing.T, r *Runner)
 		pass  int
@@ -146,8 +162,8 @@ func TestAbortWaitsForTheBatchInFlight(t *testing.T) {
 		"stops":                {stopsLater, 5, nil, "late of claim shop/late keeps its disk"},
 		"is dead":              {holdsLease, 5, nil, "late of claim shop/late keeps its disk"},
 		"does not stop":        {renewsLease, 5, nil, "a runner does not say that it has stopped"},
-		"released in the end":  {stopsLater, 5, released, "late of claim shop/late: its disk is being deleted"},
-		"all gone between two": {stopsLater, 5, gone, "late of claim shop/late is gone"},
+		"released in the end":  {stopsLater, 5, releaseLate, "late of claim shop/late: its disk is being deleted"},
+		"all gone between two": {stopsLater, 5, loseLate, "late of claim shop/late is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -165,15 +181,7 @@ func TestAbortWaitsForTheBatchInFlight(t *testing.T) {
 						}
 					}
 				})
-				done, err := r.Abort(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if text := strings.Join(append(done.Undone, done.Left...), "\n"); !strings.Contains(text, tc.said) {
-					t.Errorf("the abort says:\n%s\nwithout %q", text, tc.said)
-				}
-				volume, err := r.Objects.CoreV1().PersistentVolumes().Get(t.Context(), "late", metav1.GetOptions{})
-				saved := err == nil && volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimRetain
+				saved, err := r.abortSaves(t, "late", tc.said)
 				if saved != (tc.then == nil) {
 					t.Errorf("the disk is saved: %t, %v", saved, err)
 				}
