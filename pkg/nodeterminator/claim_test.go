@@ -100,10 +100,7 @@ func TestStaleCacheDeletesNoReleasedNode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inDisrupted(t, "30m", func(w *disrupted) {
-				now, old := metav1.Now(), liveNode("a")
-				old.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
-				w.cached(old)
-				w.change("a", func(one *unstructured.Unstructured) { one.SetDeletionTimestamp(&now) })
+				old := w.claimDeleted("a")
 				n, one := old.DeepCopy(), w.Claims.named("a").DeepCopy()
 				if tc.node != nil {
 					tc.node(n)
@@ -121,13 +118,20 @@ func TestStaleCacheDeletesNoReleasedNode(t *testing.T) {
 	}
 }
 
+// claimDeleted has the caches show that the claim of the Node, which is an hour old, was deleted now.
+func (w *disrupted) claimDeleted(name string) *v1.Node {
+	w.t.Helper()
+	now, n := metav1.Now(), liveNode(name)
+	n.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+	w.cached(n)
+	w.change(name, func(one *unstructured.Unstructured) { one.SetDeletionTimestamp(&now) })
+	return n
+}
+
 // #01 The DELETE of the Node has the UID and the version of the live read before it.
 func TestNodeIsDeletedAsItWasRead(t *testing.T) {
 	inDisrupted(t, "30m", func(w *disrupted) {
-		now, n := metav1.Now(), liveNode("a")
-		n.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
-		w.cached(n)
-		w.change("a", func(one *unstructured.Unstructured) { one.SetDeletionTimestamp(&now) })
+		n := w.claimDeleted("a")
 		later := n.DeepCopy()
 		later.ResourceVersion = "8"
 		if err := errors.Join(w.claims.Tracker().Update(claimResource, w.Claims.named("a").DeepCopy(), ""),
