@@ -40,10 +40,14 @@ func (s *session) due(v view) []inventory.Step {
 	var due []inventory.Step
 	for _, step := range v.steps {
 		last, tried := s.tries[step.UID]
-		if !tried || v.now.After(last.after) || last.failures > 0 && last.version != step.ResourceVersion {
+		after := last.after
+		if last.failures == 0 && last.version != step.ResourceVersion { // somebody has undone the step since
+			after = after.Add(s.Waits.Retry - settles)
+		}
+		if !tried || v.now.After(after) || last.failures > 0 && last.version != step.ResourceVersion {
 			due = append(due, step)
-		} else if last.failures > 0 {
-			s.wakeAt(last.after)
+		} else {
+			s.wakeAt(after)
 		}
 	}
 	return due

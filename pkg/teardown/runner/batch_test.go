@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -71,5 +72,23 @@ func TestStoppedBatchDeletesNothingMore(t *testing.T) {
 				t.Errorf("deletes %t, %v, want %t", deletes, err, tc.deletes)
 			}
 		})
+	}
+}
+
+// A user takes back the policy of a volume that was kept: it is kept again after a moment, and the round comes by itself.
+func TestUndoneStepIsRepeatedSoon(t *testing.T) {
+	now := time.Now()
+	s := &session{Runner: New(Config{Waits: Waits{Retry: time.Second}}), tries: map[types.UID]try{}}
+	step := inventory.Step{UID: "a", ResourceVersion: "1"}
+	s.settle(view{now: now}, step, nil)
+	if due := s.due(view{now: now.Add(2 * time.Second), steps: []inventory.Step{step}}); len(due) != 0 || s.wake.IsZero() {
+		t.Errorf("the watch is late: due %v, wakes at %s", due, s.wake)
+	}
+	step.ResourceVersion, s.wake = "3", time.Time{}
+	if due := s.due(view{now: now, steps: []inventory.Step{step}}); len(due) != 0 || !s.wake.Equal(now.Add(time.Second)) {
+		t.Errorf("due at once: %v, wakes at %s", due, s.wake)
+	}
+	if due := s.due(view{now: now.Add(2 * time.Second), steps: []inventory.Step{step}}); len(due) != 1 {
+		t.Errorf("not due: %v", due)
 	}
 }
