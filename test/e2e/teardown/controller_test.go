@@ -31,6 +31,7 @@ type controlled struct {
 // newControlled starts a cluster with the manifests and alive-controller.
 func newControlled(t *testing.T, setup harness.Setup, manifests ...fs.FS) *controlled {
 	t.Helper()
+	t.Parallel()
 	c := &controlled{Session: harness.Own(t, setup, harness.Within(3*time.Minute))}
 	objects, err := dynamic.NewForConfig(c.Plane.RESTConfig())
 	c.Must(err, "make client")

@@ -229,7 +229,8 @@ func TestRestartOfAPIServerKeepsTheFreeze(t *testing.T) {
 
 // Row 70: a name that leads to another cluster in mid-run.
 func TestOtherClusterBehindTheAddressIsLeftAlone(t *testing.T) {
-	r, other := newRig(t, stock), newRig(t, stock)
+	r := newRig(t, stock)
+	other := rigOf(harness.Own(t, stock, harness.Within(2*time.Minute)))
 	written, foreign := r.addDynamic("data", harness.DeleteClass), other.addDynamic("data", harness.DeleteClass)
 	r.createUser("writer", written.name)
 	other.arm()

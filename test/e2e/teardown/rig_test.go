@@ -28,9 +28,10 @@ type rig struct {
 	events *record.FakeRecorder
 }
 
-// newRig starts a cluster whose pods end as a kubelet ends them.
+// newRig starts a cluster of a parallel test, whose pods end as a kubelet ends them.
 func newRig(t *testing.T, setup harness.Setup) *rig {
 	t.Helper()
+	t.Parallel()
 	return rigOf(harness.Own(t, setup, harness.Within(2*time.Minute)))
 }
 
