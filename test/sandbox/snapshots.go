@@ -2,10 +2,12 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -53,7 +55,12 @@ func (c *Cluster) StartSnapshots(ctx context.Context, driver *Driver) error {
 	if err := c.awaitSnapshotAPI(ctx); err != nil {
 		return err
 	}
-	if err := ApplyYAML(ctx, c.Plane.RESTConfig(), fmt.Appendf(nil, snapshotClasses, driver.DriverName)); err != nil {
+	classes := fmt.Appendf(nil, snapshotClasses, driver.DriverName)
+	err = ApplyYAML(ctx, c.Plane.RESTConfig(), classes)
+	for missing := (*meta.NoKindMatchError)(nil); errors.As(err, &missing) && ctx.Err() == nil; { // discovery lags behind
+		err = ApplyYAML(ctx, c.Plane.RESTConfig(), classes)
+	}
+	if err != nil {
 		return err
 	}
 	_, err = c.keep(c.Plane.startUpstream(ctx, snapshotController,
