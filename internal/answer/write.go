@@ -6,7 +6,15 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/exeunt-io/exeunt/pkg/patch"
 )
+
+// NeedsRead reports whether the object must be read after the error of a write. The code says that the object is gone
+// or has changed, but an admission webhook chooses the code of its denial.
+func NeedsRead(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsGone(err) || patch.IsStale(err)
+}
 
 // IsDefinite reports whether the error of a write proves that the write was not executed.
 func IsDefinite(err error) bool {

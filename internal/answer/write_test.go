@@ -39,6 +39,33 @@ func TestWhatErrorsProve(t *testing.T) {
 	}
 }
 
+// A webhook denies with the codes of an object that is gone or has changed: nothing but a read tells.
+func TestDeniedWriteNeedsARead(t *testing.T) {
+	claims := v1.Resource("persistentvolumeclaims")
+	kind := v1.SchemeGroupVersion.WithKind("PersistentVolumeClaim").GroupKind()
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":             {nil, false},
+		"no answer":            {context.DeadlineExceeded, false},
+		"forbidden":            {apierrors.NewForbidden(claims, "name", errors.New("scripted")), false},
+		"validation":           {apierrors.NewInvalid(kind, "name", field.ErrorList{field.Required(field.NewPath("spec"), "")}), false},
+		"not found":            {apierrors.NewNotFound(claims, "name"), true},
+		"not found, in words":  {fmt.Errorf("delete: %w", apierrors.NewNotFound(claims, "name")), true},
+		"gone":                 {apierrors.NewGone("scripted"), true},
+		"conflict":             {apierrors.NewConflict(claims, "name", errors.New("scripted")), true},
+		"failed test":          {apierrors.NewInvalid(kind, "name", nil), true},
+		"refusal after a read": {&answer.Refusal{Answer: apierrors.NewNotFound(claims, "name")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := answer.NeedsRead(tc.err); got != tc.want {
+				t.Errorf("NeedsRead(%v) = %v", tc.err, got)
+			}
+		})
+	}
+}
+
 // Webhooks and policies deny with the code and the causes of an invalid object, too.
 func TestOnlyValidationProvesAnInvalidObject(t *testing.T) {
 	kind, required := v1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(),

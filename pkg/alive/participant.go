@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,11 +111,12 @@ const tries = 5
 
 // change reads Alive live and patches it, if the patch changes anything.
 func change(ctx context.Context, client dynamic.Interface,
-	edit func(*unstructured.Unstructured) (*patch.Patch, error)) (err error) {
+	edit func(*unstructured.Unstructured) (*patch.Patch, error)) error {
 	alives := client.Resource(Resource)
 	get := func(ctx context.Context, name string, o metav1.GetOptions) (*unstructured.Unstructured, error) {
 		return alives.Get(ctx, name, o)
 	}
+	var refusal error
 	for range tries {
 		object, exists, err := answer.Get(ctx, Name, get)
 		switch {
@@ -133,13 +133,12 @@ func change(ctx context.Context, client dynamic.Interface,
 		if err != nil {
 			return err
 		}
-		_, err = alives.Patch(ctx, Name, types.JSONPatchType, body, metav1.PatchOptions{})
-		// The answer to a write proves no absence: read again.
-		if gone := apierrors.ReasonForError(err) == metav1.StatusReasonNotFound; !gone && !patch.IsStale(err) {
-			return err
+		_, refusal = alives.Patch(ctx, Name, types.JSONPatchType, body, metav1.PatchOptions{})
+		if !answer.NeedsRead(refusal) {
+			return refusal
 		}
 	}
-	return errors.New("Alive changes too often")
+	return fmt.Errorf("Alive changes all the time, or a webhook refuses: %w", refusal)
 }
 
 // withFinalizers replaces the finalizers if they are as they were observed. A list that is empty is absent, which a test

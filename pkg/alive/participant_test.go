@@ -175,7 +175,7 @@ func TestStaleChangeIsMadeAgain(t *testing.T) {
 	}
 	c = client(t, object(func(*alive.Alive) {}))
 	refuse(c, 1000, stale)
-	if err := alive.Register(t.Context(), c, participant); err == nil || writes(c) > 10 {
+	if err := alive.Register(t.Context(), c, participant); !errors.Is(err, stale) || writes(c) > 10 {
 		t.Errorf("error %v after %d writes", err, writes(c))
 	}
 }

@@ -221,12 +221,13 @@ func TestStopWaitsForNoReport(t *testing.T) {
 	inWorld(t, func(w *world) {
 		at := time.Now().Add(-time.Minute)
 		n := withFirstAction(deletedNode("a", "30s", at), at)
-		if err := w.client.Tracker().Add(n); err != nil {
+		report := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "exeunt-system", Name: reportName(n.UID),
+			CreationTimestamp: metav1.Now()},
+			Data: map[string]string{termination.ReportKey: `{"uid":"uid-a","counts":{"evicted":3}}`}}
+		if err := errors.Join(w.client.Tracker().Add(n), w.client.Tracker().Add(report)); err != nil {
 			w.t.Fatal(err)
 		}
-		w.reports.client = hangingReports{w.reports.client, &v1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: "report", CreationTimestamp: metav1.Now()},
-			Data:       map[string]string{termination.ReportKey: `{"uid":"uid-a","counts":{"evicted":3}}`}}}
+		w.reports.client = hangingReports{w.reports.client, report}
 		w.cached(n)
 		began := time.Now()
 		_ = w.follow(n, "a")

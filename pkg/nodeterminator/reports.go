@@ -17,8 +17,8 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/termination"
-	"github.com/exeunt-io/exeunt/pkg/termination/node"
 )
 
 const (
@@ -102,9 +102,9 @@ func reportName(uid types.UID) string { return "node-termination-" + string(uid)
 // read returns the report of the node, nil if there is none. It tries until the context ends: a store that is away at a
 // change of leaders must not lose all counts.
 func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report, error) {
-	stored, err := r.get(ctx, reportName(uid))
+	stored, exists, err := r.get(ctx, reportName(uid))
 	for pause := readRetry; err != nil; pause = min(2*pause, reportPause) {
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		if apierrors.IsForbidden(err) {
 			return nil, err
 		}
 		select {
@@ -112,7 +112,10 @@ func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report,
 			return nil, err
 		case <-time.After(pause):
 		}
-		stored, err = r.get(ctx, reportName(uid))
+		stored, exists, err = r.get(ctx, reportName(uid))
+	}
+	if !exists {
+		return nil, nil
 	}
 	r.keep(stored.Name, stored.CreationTimestamp.Time)
 	report := &termination.Report{}
@@ -122,10 +125,10 @@ func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report,
 	return report, nil
 }
 
-func (r *reports) get(ctx context.Context, name string) (*v1.ConfigMap, error) {
+func (r *reports) get(ctx context.Context, name string) (*v1.ConfigMap, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return r.client.Get(ctx, name, metav1.GetOptions{})
+	return answer.Get(ctx, name, r.client.Get)
 }
 
 // offer writes the report if its phase, its reason or a count has changed, at most once in 5 s.
@@ -224,22 +227,36 @@ func (r *reports) store(ctx context.Context, report termination.Report) error {
 	}
 	data := map[string]string{termination.ReportKey: string(text)}
 	name := reportName(types.UID(report.UID))
-	if r.knows(name) {
-		body, err := json.Marshal(map[string]any{"data": data})
-		if err != nil {
-			return fmt.Errorf("encode report: %w", err)
-		}
-		if _, err = r.client.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{}); !apierrors.IsNotFound(err) {
+	if !r.knows(name) {
+		err := r.create(ctx, name, report.Node, data)
+		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-	}
-	created, err := r.client.Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name,
-		Labels: map[string]string{termination.ReportLabel: labelValue(report.Node)}}, Data: data}, metav1.CreateOptions{})
-	switch {
-	case apierrors.IsAlreadyExists(err):
 		r.keep(name, time.Now())
-		return r.store(ctx, report)
-	case err == nil:
+	}
+	err = r.patch(ctx, name, data)
+	if !answer.NeedsRead(err) {
+		return err
+	}
+	if _, exists, unread := r.get(ctx, name); unread != nil || exists {
+		return err
+	}
+	return r.create(ctx, name, report.Node, data)
+}
+
+func (r *reports) patch(ctx context.Context, name string, data map[string]string) error {
+	body, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	_, err = r.client.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+	return err
+}
+
+func (r *reports) create(ctx context.Context, name, node string, data map[string]string) error {
+	created, err := r.client.Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{termination.ReportLabel: labelValue(node)}}, Data: data}, metav1.CreateOptions{})
+	if err == nil {
 		r.keep(name, created.CreationTimestamp.Time)
 	}
 	return err
@@ -304,7 +321,7 @@ func (r *reports) expire() {
 	r.mu.Unlock()
 	for _, name := range old {
 		limited, cancel := context.WithTimeout(ctx, reportTimeout)
-		if err := r.client.Delete(limited, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := r.client.Delete(limited, name, metav1.DeleteOptions{}); err != nil {
 			klog.FromContext(ctx).Info("Deleting an old report failed", "report", name, "err", err)
 		}
 		cancel()
@@ -338,51 +355,4 @@ func endedUnseen(report termination.Report) termination.Report {
 	report.Counts.Unknown += report.Counts.Left
 	report.Counts.Left, report.Left, report.Volumes = 0, nil, nil
 	return report
-}
-
-// phases are how far a termination has come, by its reason; all others are Draining.
-var phases = map[node.Reason]termination.Phase{
-	node.AwaitingVolumeDetachment: termination.PhaseDetaching,
-	node.DeadlineReached:          termination.PhaseStopping,
-	node.InstanceStops:            termination.PhaseStopping,
-	node.AwaitingPowerOff:         termination.PhaseStopping,
-	node.InstanceForeign:          termination.PhaseStopping,
-	node.InstanceShared:           termination.PhaseStopping,
-	node.InstanceUnknown:          termination.PhaseStopping,
-	node.InstanceUnreadable:       termination.PhaseStopping,
-	node.InstanceCameBack:         termination.PhaseStopping,
-	node.DisksAttached:            termination.PhaseStopping,
-	node.ProofIncomplete:          termination.PhaseStopping,
-	node.MachineOff:               termination.PhaseCleaning,
-	node.DetachNotStarted:         termination.PhaseCleaning,
-}
-
-// update brings the report of the termination up to date.
-func (t *nodeTermination) update(n *v1.Node, o *observation, d node.Decision) {
-	r := &t.report
-	r.Node, r.UID, r.ProviderID = n.Name, string(n.UID), n.Spec.ProviderID
-	r.Requested, r.Deadline = o.deadline.Requested, nil
-	if !o.deadline.None() {
-		end := o.deadline.End
-		r.Deadline = &end
-	}
-	r.Phase, r.Reason = termination.PhaseDraining, string(d.Reason)+because(o.evidence.failure())
-	if phase, known := phases[d.Reason]; known {
-		r.Phase = phase
-	}
-	if o.state.Proof == node.Given && d.Reason == node.AwaitingVolumeDetachment {
-		r.Phase = termination.PhaseCleaning
-	}
-	if o.pods.Synced {
-		r.Counts, r.CutShort, r.Left = o.pods.Counts, o.pods.CutShort, o.pods.Left
-	}
-	r.Volumes = o.attached.report(o.stranded)
-	if overdue := o.now.Sub(o.times.Stop); o.state.Ended && o.state.Proof != node.Given {
-		r.OverdueSeconds = int64(overdue / time.Second)
-	}
-}
-
-// note records a step that was refused.
-func (t *nodeTermination) note(d node.Decision, err error) {
-	t.report.Reason = string(d.Reason) + ": " + err.Error()
 }

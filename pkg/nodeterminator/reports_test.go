@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,7 +64,7 @@ func TestReportIsReadAgainAfterFailure(t *testing.T) {
 		if report, err := r.read(t.Context(), "u"); err != nil || report.Counts.Evicted != 3 {
 			t.Errorf("%+v, %v", report, err)
 		}
-		if report, err := r.read(t.Context(), "another"); report != nil || err == nil {
+		if report, err := r.read(t.Context(), "another"); report != nil || err != nil {
 			t.Errorf("no report: %+v, %v", report, err)
 		}
 		failures = 20
@@ -75,6 +76,65 @@ func TestReportIsReadAgainAfterFailure(t *testing.T) {
 		defer cancel()
 		if report, err := r.read(ends, "u"); report != nil || err == nil {
 			t.Errorf("the termination has ended: %+v, %v", report, err)
+		}
+	})
+}
+
+// The counts of an earlier leader would be lost.
+func TestProxyAnswerIsNoAbsentReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "exeunt-system",
+			Name: "node-termination-u"}, Data: map[string]string{termination.ReportKey: `{"counts":{"evicted":3}}`}})
+		failures := 2
+		client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			failures--
+			return failures >= 0, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get",
+				v1.Resource("configmaps"), "node-termination-u", "404 page not found", 0, true)
+		})
+		r := newReports(client, "exeunt-system", isThere)
+		r.pending["u"] = &pendingReport{} // its end is not planned
+		if report, err := r.read(t.Context(), "u"); err != nil || report == nil || report.Counts.Evicted != 3 {
+			t.Errorf("%+v, %v", report, err)
+		}
+	})
+}
+
+// A webhook denies each PATCH with 404.
+func TestDeniedReportIsWrittenWithBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "exeunt-system",
+			Name: "node-termination-u"}})
+		patches := 0
+		client.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if patches++; patches > 100 {
+				return true, nil, errors.New("too many writes")
+			}
+			return true, nil, apierrors.NewNotFound(v1.Resource("configmaps"), "node-termination-u")
+		})
+		r := newReports(client, "exeunt-system", isThere)
+		r.offer(reportOf(termination.PhaseDraining, 1))
+		<-time.After(time.Hour)
+		if got := writes(client); got > 2*reportTries {
+			t.Errorf("%d writes", got)
+		}
+	})
+}
+
+// Somebody deletes the report while the node waits.
+func TestDeletedReportIsCreatedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		r := newReports(client, "exeunt-system", isThere)
+		r.offer(reportOf(termination.PhaseDraining, 1))
+		<-time.After(time.Minute)
+		err := client.CoreV1().ConfigMaps("exeunt-system").Delete(t.Context(), "node-termination-u", metav1.DeleteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.finish(reportOf(termination.PhaseEnded, 2))
+		synctest.Wait()
+		if got := stored(t, client); got.Phase != termination.PhaseEnded {
+			t.Errorf("the report is %+v", got)
 		}
 	})
 }

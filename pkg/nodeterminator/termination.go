@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/pkg/deadline"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/instances"
@@ -95,8 +96,8 @@ func (c *Controller) begin(n *v1.Node) *nodeTermination {
 		c.loop.EnqueueAfter(n.Name, readTimeout)
 		go func() {
 			report, err := c.reports.read(c.ctx, n.UID) // also once the termination ends: its report counts on
-			if err != nil {                             // there is none
-				report = nil
+			if err != nil {
+				klog.FromContext(c.ctx).Info("The report of an earlier leader could not be read", "node", n.Name, "err", err)
 			}
 			t.earlier <- report
 			notify()
