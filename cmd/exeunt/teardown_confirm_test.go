@@ -99,7 +99,8 @@ func newRecorded(t *testing.T) *doomed {
 	t.Helper()
 	c := newDoomed(t, "orders")
 	meta := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: "7"}
+		return metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: "7",
+			Annotations: map[string]string{"lifecycle.exeunt.io/alive": "old"}}
 	}
 	kind := func(version, name string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: version, Kind: name} }
 	const admission = "admissionregistration.k8s.io/v1"

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/internal/answer"
@@ -34,6 +34,7 @@ func (r *Runner) Teardown(ctx context.Context, said Word) (*Outcome, error) {
 	}
 	object, err := r.ensure(ctx)
 	if object != nil && err == nil {
+		r.commanded = object.UID
 		err = r.preserveShared(ctx)
 	}
 	if object != nil && err == nil {
@@ -137,32 +138,39 @@ func (r *Runner) ensure(ctx context.Context) (*alive.Alive, error) {
 	return r.readAlive(ctx)
 }
 
-// lastOutcome is that of a teardown whose Alive is gone: complete, or nobody knows (#57).
+// lastOutcome is that of a teardown whose Alive is gone (#57).
 func (r *Runner) lastOutcome(ctx context.Context) (*Outcome, error) {
-	report, exists, err := answer.Get(ctx, reportName, r.Objects.CoreV1().ConfigMaps(Namespace).Get)
-	if err != nil {
-		return nil, fmt.Errorf("read the record of the teardown: %w", err)
+	last, err := r.lastAlive(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case last == "":
+		return &Outcome{Reason: teardown.NotCompleted}, ErrNotCompleted
 	}
-	if exists && report.Annotations[inPhase] == string(teardown.Complete) {
-		last, err := r.isLast(ctx, report)
-		if err != nil {
-			return nil, err
-		}
-		if last {
-			return &Outcome{Phase: teardown.Complete, Reason: teardown.Completed, Message: texts[teardown.Completed]}, nil
-		}
-	}
-	return &Outcome{Reason: teardown.NotCompleted}, ErrNotCompleted
+	return r.recordedOutcome(ctx, last)
 }
 
-// isLast reports whether no teardown has begun after that of the report. Each replaces the first part of the plan, and
-// the report of an earlier one is no success of a later one.
-func (r *Runner) isLast(ctx context.Context, report *v1.ConfigMap) (bool, error) {
-	first, exists, err := answer.Get(ctx, planName+"0", r.Objects.CoreV1().ConfigMaps(Namespace).Get)
-	if err != nil {
-		return false, fmt.Errorf("read the plan of the teardown: %w", err)
+// lastAlive returns the UID of the Alive of the last teardown, "" if nothing shows it: that of this command, else that
+// of the freeze, which each teardown writes before it writes anything else. The record may be of an earlier one.
+func (r *Runner) lastAlive(ctx context.Context) (last types.UID, err error) {
+	if r.commanded != "" {
+		return r.commanded, nil
 	}
-	return exists && first.Annotations[ofAlive] == report.Annotations[ofAlive], nil
+	for _, part := range freezeParts {
+		object, exists, err := answer.Get(ctx, FreezeName, r.get(part))
+		if err != nil {
+			return "", fmt.Errorf("read the freeze: %w", err)
+		}
+		if !exists {
+			continue
+		}
+		of := types.UID(object.GetAnnotations()[ofAlive])
+		if of == "" || last != "" && of != last { // a teardown has ended between policy and binding
+			return "", nil
+		}
+		last = of
+	}
+	return last, nil
 }
 
 // create creates the missing Alive, protected, unless the freeze is there.

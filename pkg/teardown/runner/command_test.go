@@ -1,12 +1,15 @@
 package runner
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,23 +59,54 @@ func TestPermissionDoesNotUndoAnAbort(t *testing.T) {
 	}
 }
 
-// An earlier teardown was complete; the last one lost its Alive (#57).
-func TestEarlierRecordIsNoSuccess(t *testing.T) {
-	of := func(name, uid, phase string) *v1.ConfigMap {
-		return &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name,
-			Labels: map[string]string{recordLabel: "teardown"}, Annotations: map[string]string{ofAlive: uid, inPhase: phase}},
-			Data: map[string]string{documentKey: "{}"}}
+// frozen returns policy and binding of the freeze that the teardowns of two Alive have written.
+func frozen(policyOf, bindingOf string) (objects []*unstructured.Unstructured) {
+	for i, of := range []string{policyOf, bindingOf} {
+		kind := []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}[i]
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": freezeParts[i].GroupVersion().String(),
+			"kind": kind}}
+		object.SetName(FreezeName)
+		object.SetAnnotations(map[string]string{ofAlive: of})
+		objects = append(objects, object)
 	}
+	return objects
+}
+
+// completed returns the record of a teardown that was complete.
+func completed(of string) (objects []runtime.Object) {
+	for name, phase := range map[string]teardown.Phase{reportName: teardown.Complete, planName + "0": ""} {
+		objects = append(objects, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name,
+			Labels:      map[string]string{recordLabel: "teardown"},
+			Annotations: map[string]string{ofAlive: of, inPhase: string(phase)}},
+			Data: map[string]string{documentKey: "{}"}})
+	}
+	return objects
+}
+
+// An earlier teardown was complete; the last one lost its Alive, perhaps before its plan was written (#57).
+func TestEarlierRecordIsNoSuccess(t *testing.T) {
 	for name, tc := range map[string]struct {
-		plan     *v1.ConfigMap
+		freeze   []*unstructured.Unstructured
+		known    types.UID
 		complete bool
 	}{
-		"plan of the same":    {of(planName+"0", "first", ""), true},
-		"plan of a later one": {of(planName+"0", "second", ""), false},
-		"other parts":         {of(planName+"1", "first", ""), false},
+		"freeze of the same":                {frozen("first", "first"), "", true},
+		"policy of the same":                {frozen("first", "first")[:1], "", true},
+		"freeze of a later one":             {frozen("second", "second"), "", false},
+		"policy of a later one":             {frozen("second", "first"), "", false},
+		"freeze of nobody":                  {frozen("", ""), "", false},
+		"no freeze":                         {nil, "", false},
+		"the command worked on it":          {nil, "first", true},
+		"the command worked on a later one": {frozen("first", "first"), "second", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newTestRunner(t, nil, of(reportName, "first", string(teardown.Complete)), tc.plan)
+			r := newTestRunner(t, nil, completed("first")...)
+			r.commanded = tc.known
+			for i, object := range tc.freeze {
+				if _, err := r.Dynamic.Resource(freezeParts[i]).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			outcome, err := r.lastOutcome(t.Context())
 			if complete := err == nil && outcome.Phase == teardown.Complete; complete != tc.complete {
 				t.Errorf("the outcome is %+v, %v", outcome, err)
@@ -82,5 +116,51 @@ func TestEarlierRecordIsNoSuccess(t *testing.T) {
 				t.Errorf("the report lacks %q, %v", report.Incomplete, err)
 			}
 		})
+	}
+}
+
+// The command reads Alive, and it is gone before the permission is written (#57).
+func TestCommandDoesNotReadEarlierRecord(t *testing.T) {
+	r := newTestRunner(t, deletedAlive(false), completed("first")...)
+	r.Command = true
+	for i, object := range frozen("first", "first") {
+		if _, err := r.Dynamic.Resource(freezeParts[i]).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := r.Dynamic.(*dynamicfake.FakeDynamicClient)
+	client.PrependReactor("get", "*", func(action k8stesting.Action) (bool, runtime.Object, error) {
+		name := action.(k8stesting.GetAction).GetName()
+		installed := frozen("", "")[0]
+		installed.SetName(name)
+		return name != alive.Name && name != FreezeName, installed, nil
+	})
+	client.PrependReactor("patch", "alives", func(k8stesting.Action) (bool, runtime.Object, error) {
+		_ = client.Tracker().Delete(alive.Resource, "", alive.Name)
+		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "alives"}, alive.Name, errors.New("gone"))
+	})
+	outcome, err := r.Teardown(t.Context(), Word{})
+	if !errors.Is(err, ErrNotCompleted) {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
+// The freeze says whose it is before anything else is written (#57).
+func TestFreezeNamesItsAlive(t *testing.T) {
+	r := newTestRunner(t, nil)
+	written := 0
+	r.Dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("patch", "*", func(action k8stesting.Action) (bool, runtime.Object, error) {
+		object := &unstructured.Unstructured{}
+		if err := json.Unmarshal(action.(k8stesting.PatchAction).GetPatch(), &object.Object); err != nil {
+			t.Error(err)
+		}
+		if object.GetAnnotations()[ofAlive] != "old" {
+			t.Errorf("%s has the annotations %v", object.GetKind(), object.GetAnnotations())
+		}
+		written++
+		return true, object, nil
+	})
+	if err := newSession(r, nil, deletedAlive(false), time.Time{}).writeFreeze(t.Context(), nil); err != nil || written != 2 {
+		t.Errorf("%d parts are written, %v", written, err)
 	}
 }

@@ -117,6 +117,7 @@ func (s *session) writeFreeze(ctx context.Context, running []string) error {
 	}
 	again := s.freeze.denied >= probes && slices.Equal(s.freeze.running, running)
 	for i, object := range objects {
+		object.SetAnnotations(map[string]string{ofAlive: string(s.uid)})
 		written, err := s.Dynamic.Resource(freezeParts[i]).Apply(ctx, FreezeName, object,
 			metav1.ApplyOptions{FieldManager: s.Agent, Force: true})
 		if err != nil {

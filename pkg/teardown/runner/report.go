@@ -85,13 +85,13 @@ func (r *Runner) recordedReport(ctx context.Context) (*teardown.Document, error)
 		return nil, err
 	}
 	document.Items, document.Incomplete = items, append(document.Incomplete, lacking...)
-	last, err := r.isLast(ctx, report)
+	last, err := r.lastAlive(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !last {
-		document.Incomplete = append(document.Incomplete, "this is the record of an earlier teardown: "+
-			"what the last one, whose plan is not of it, or is lost, has deleted is not known")
+	if string(last) != report.Annotations[ofAlive] || last == "" {
+		document.Incomplete = append(document.Incomplete, "this may be the record of an earlier teardown: "+
+			"what the last one has deleted is not known")
 	}
 	document.Count()
 	return document, nil

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
 
@@ -57,6 +58,9 @@ type Runner struct {
 	synced  bool
 	// changed is closed and replaced at each change of current.
 	changed chan struct{}
+
+	// commanded is the UID of the Alive that a command works on, "" if it found none.
+	commanded types.UID
 }
 
 // New returns a Runner.
@@ -178,12 +182,18 @@ func (r *Runner) endOf(ctx context.Context, before *alive.Alive, end *followed) 
 	if err != nil || live != nil && live.UID == before.UID { // the watch was wrong
 		return nil, err
 	}
-	recorded, err := r.loadRecord(ctx, string(before.UID))
+	if !r.Command {
+		return nil, nil
+	}
+	return r.recordedOutcome(ctx, before.UID)
+}
+
+// recordedOutcome is that of the teardown of an Alive that is gone: complete, or nobody knows (#57).
+func (r *Runner) recordedOutcome(ctx context.Context, of types.UID) (*Outcome, error) {
+	recorded, err := r.loadRecord(ctx, string(of))
 	switch {
 	case err != nil:
 		return nil, err
-	case !r.Command:
-		return nil, nil
 	case recorded.complete:
 		return &Outcome{Phase: teardown.Complete, Reason: teardown.Completed, Message: texts[teardown.Completed]}, nil
 	}

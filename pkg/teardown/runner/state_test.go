@@ -277,7 +277,7 @@ func TestPlanThatIsSavedAgainSaysWhatItLacks(t *testing.T) {
 	for _, started := range []bool{false, true} {
 		object := deletedAlive(started)
 		r := newTestRunner(t, object)
-		r.current = object
+		r.current, r.commanded = object, object.UID
 		s := newSession(r, nil, object, time.Time{})
 		s.record.saved = map[string]int{}
 		if err := s.savePlan(t.Context(), view{}); err != nil {
