@@ -149,7 +149,8 @@ func TestCommandDoesNotReadEarlierRecord(t *testing.T) {
 func TestFreezeNamesItsAlive(t *testing.T) {
 	r := newTestRunner(t, nil)
 	written := 0
-	r.Dynamic.(*dynamicfake.FakeDynamicClient).PrependReactor("patch", "*", func(action k8stesting.Action) (bool, runtime.Object, error) {
+	client := r.Dynamic.(*dynamicfake.FakeDynamicClient)
+	client.PrependReactor("patch", "*", func(action k8stesting.Action) (bool, runtime.Object, error) {
 		object := &unstructured.Unstructured{}
 		if err := json.Unmarshal(action.(k8stesting.PatchAction).GetPatch(), &object.Object); err != nil {
 			t.Error(err)
@@ -160,7 +161,8 @@ func TestFreezeNamesItsAlive(t *testing.T) {
 		written++
 		return true, object, nil
 	})
-	if err := newSession(r, nil, deletedAlive(false), time.Time{}).writeFreeze(t.Context(), nil); err != nil || written != 2 {
+	s := newSession(r, nil, deletedAlive(false), time.Time{})
+	if err := s.writeFreeze(t.Context(), nil); err != nil || written != 2 {
 		t.Errorf("%d parts are written, %v", written, err)
 	}
 }

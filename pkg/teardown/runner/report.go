@@ -80,7 +80,7 @@ func (r *Runner) recordedReport(ctx context.Context) (*teardown.Document, error)
 	if err := json.Unmarshal([]byte(report.Data[documentKey]), document); err != nil {
 		document.Incomplete = append(document.Incomplete, "the record of the teardown was edited: "+err.Error())
 	}
-	items, lacking, err := r.recordedItems(ctx, report.Annotations[ofAlive])
+	items, lacking, err := r.recordedItems(ctx, report.Annotations[ofAlive], document.Totals)
 	if err != nil {
 		return nil, err
 	}
@@ -97,23 +97,38 @@ func (r *Runner) recordedReport(ctx context.Context) (*teardown.Document, error)
 	return document, nil
 }
 
-// recordedItems returns the items of the report, and what it lacks.
-func (r *Runner) recordedItems(ctx context.Context, uid string) (items []teardown.Item, lacking []string, err error) {
+// recordedItems returns the items of the report, and what it lacks of those that its totals count.
+func (r *Runner) recordedItems(ctx context.Context, uid string, totals map[teardown.Kind]teardown.Totals) (
+	items []teardown.Item, lacking []string, err error) {
 	maps, err := r.recordMaps(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	counted, parts := 0, map[int]bool{}
+	for _, of := range totals {
+		counted += of.Delete + of.Keep
+	}
 	items = []teardown.Item{}
 	for _, one := range maps {
-		number, isItems := strings.CutPrefix(one.Name, reportName+"-")
-		if _, err := strconv.Atoi(number); !isItems || err != nil || one.Annotations[ofAlive] != uid {
+		text, isItems := strings.CutPrefix(one.Name, reportName+"-")
+		number, err := strconv.Atoi(text)
+		if !isItems || err != nil || one.Annotations[ofAlive] != uid {
 			continue
 		}
+		parts[number] = true
 		chunk, err := unpack(one.BinaryData[itemsKey])
 		if err != nil {
 			lacking = append(lacking, fmt.Sprintf("ConfigMap %s was edited: %v", one.Name, err))
 		}
 		items = append(items, chunk...)
+	}
+	for number := range (counted + maxItems - 1) / maxItems {
+		if !parts[number] {
+			lacking = append(lacking, fmt.Sprintf("ConfigMap %s-%d of the report is lost", reportName, number))
+		}
+	}
+	if len(items) != counted && len(lacking) == 0 {
+		lacking = append(lacking, fmt.Sprintf("the report was edited: it counts %d items and names %d", counted, len(items)))
 	}
 	return items, lacking, nil
 }

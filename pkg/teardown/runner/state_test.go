@@ -272,31 +272,6 @@ func TestStuckItemIsToldOnce(t *testing.T) {
 	}
 }
 
-// A plan that is saved after the start misses what was gone by then, and each report says so.
-func TestPlanThatIsSavedAgainSaysWhatItLacks(t *testing.T) {
-	for _, started := range []bool{false, true} {
-		object := deletedAlive(started)
-		r := newTestRunner(t, object)
-		r.current, r.commanded = object, object.UID
-		s := newSession(r, nil, object, time.Time{})
-		s.record.saved = map[string]int{}
-		if err := s.savePlan(t.Context(), view{}); err != nil {
-			t.Fatal(err)
-		}
-		found, err := r.loadRecord(t.Context(), "old")
-		if err != nil || (len(found.lacking) == 1) != started {
-			t.Errorf("started %t: the record lacks %q, %v", started, found.lacking, err)
-		}
-		if err := s.saveReport(t.Context(), teardown.Decision{Phase: teardown.Complete}, view{}); err != nil {
-			t.Fatal(err)
-		}
-		report, err := r.recordedReport(t.Context())
-		if err != nil || (len(report.Incomplete) == 1) != started {
-			t.Errorf("started %t: the report lacks %q, %v", started, report.Incomplete, err)
-		}
-	}
-}
-
 // The runner that recorded a request and saw its claim go is dead (#21, #60).
 func TestNewRunnerMissesRecordedRequests(t *testing.T) {
 	s := &session{Runner: New(Config{Clients: &Clients{Clock: servertime.New()}}), inventory: inventory.New(inventory.Options{}),
