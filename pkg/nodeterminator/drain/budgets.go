@@ -139,22 +139,25 @@ func (d *Drainer) watchBudgets() func() {
 func (d *Drainer) budgetChanged(budget *policyv1.PodDisruptionBudget) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	name := cache.MetaObjectToName(budget).String()
 	allowed, unhealthy := roomOf(budget)
-	d.queue.setBudget(cache.MetaObjectToName(budget).String(), allowed, unhealthy, d.clock.Now())
-	if d.matcher.set(budget) {
+	d.queue.setBudget(name, allowed, unhealthy, d.clock.Now())
+	regrouped := d.matcher.set(budget)
+	if regrouped {
 		d.regroup(budget.Namespace)
 	}
-	d.notifyLooking()
+	d.notifyLooking(name, regrouped)
 	d.send()
 }
 
 func (d *Drainer) budgetGone(budget *policyv1.PodDisruptionBudget) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.queue.dropBudget(cache.MetaObjectToName(budget).String())
+	name := cache.MetaObjectToName(budget).String()
+	d.queue.dropBudget(name)
 	d.matcher.remove(budget)
 	d.regroup(budget.Namespace)
-	d.notifyLooking()
+	d.notifyLooking(name, false)
 	d.send()
 }
 

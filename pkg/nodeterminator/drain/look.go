@@ -5,12 +5,16 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/pod"
 )
 
 // Sight is what can be seen of the pods of a node that is not being terminated.
 type Sight struct {
+	// Pending: nothing is missing but the list of the pods of the node.
+	Pending bool
 	// Known: all pods of the node and the budgets of the cluster are known. Else everything else is empty.
 	Known bool
 	// Blocking are the pods that cannot be evicted now, and why.
@@ -29,12 +33,15 @@ func (n *Node) Look(now time.Time) Sight {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n.view, n.viewed, n.looking = View{View: pod.View{Now: now}}, d.clock.Now(), true
+	n.budgets = nil
 	n.early = nil // nobody counts pods before the first action
 	if n.synced.IsZero() || !d.budgetsKnown() {
-		return Sight{}
+		return Sight{Pending: n.synced.IsZero() && d.budgetsKnown()}
 	}
 	seen := Sight{Known: true}
+	n.budgets = sets.New[string]()
 	for _, j := range n.judge() {
+		n.budgets.Insert(j.guard.budgets...)
 		n.decide(&j, pod.Tiers{}) // the order is for a drain
 		if left, blocks := n.blocks(j); blocks {
 			seen.Blocking = append(seen.Blocking, left)
@@ -57,10 +64,11 @@ func (n *Node) blocks(j judged) (termination.Left, bool) {
 	return left, j.decision.Action == pod.Wait && slices.Contains(blocking, j.decision.Reason)
 }
 
-// notifyLooking has the nodes reconciled whose pods are only looked at: a budget has changed.
-func (d *Drainer) notifyLooking() {
+// notifyLooking has the nodes reconciled whose pods are only looked at, and that the changed budget may concern. Regrouped:
+// the budget selects other pods than before.
+func (d *Drainer) notifyLooking(budget string, regrouped bool) {
 	for _, n := range d.nodes {
-		if n.looking {
+		if n.looking && (regrouped || n.budgets == nil || n.budgets.Has(budget)) {
 			d.notify(n)
 		}
 	}

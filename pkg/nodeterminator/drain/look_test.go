@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -116,6 +117,46 @@ func TestChangeOfBudgetNotifiesWhoLooks(t *testing.T) {
 		w.config.Notify = func(node string) {
 			if node == "m" { // with the lock of the drainer
 				told = append(told, node)
+				return
+			}
+			w.wake()
+		}
+	})
+}
+
+// #62 300 nodes that are looked at are not reconciled for each change of a budget of other pods.
+func TestBudgetOfOtherPodsNotifiesNobody(t *testing.T) {
+	var told int
+	inWorld(t, 3600, func(w *world) {
+		n, other := looked(w), func(allowed int32, of string) {
+			b := budgetOf("other", selecting(of))
+			b.Status.DisruptionsAllowed, b.ResourceVersion = allowed, of+fmt.Sprint(allowed)
+			w.setBudget(b)
+		}
+		w.setBudget(allowing("web", 1))
+		other(1, "other")
+		w.pod("web", 30, onM)
+		if got := w.seen(n); len(got) > 0 {
+			t.Errorf("blocking: %q", got)
+		}
+		told = 0
+		other(0, "other")
+		if told > 0 {
+			t.Errorf("a budget of other pods changed, and the node was told %d times", told)
+		}
+		w.setBudget(allowing("web", 0))
+		if told == 0 {
+			t.Error("the budget of a pod changed, and nobody was told")
+		}
+		told = 0
+		other(0, "web")
+		if told == 0 {
+			t.Error("a budget selects the pod now, and nobody was told")
+		}
+	}, func(w *world) {
+		w.config.Notify = func(node string) {
+			if node == "m" { // with the lock of the drainer
+				told++
 				return
 			}
 			w.wake()

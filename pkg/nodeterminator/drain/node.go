@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/pod"
@@ -28,8 +29,9 @@ type Node struct {
 	// view is that of the last Reconcile, which was at the time viewed of our clock.
 	view   View
 	viewed time.Time
-	// looking: the node is only looked at.
+	// looking: the node is only looked at. budgets are those of its pods then, nil if they are not known.
 	looking bool
+	budgets sets.Set[string]
 
 	// counted: pods that end are counted, because the first action was written. early has pods that ended before the first
 	// Reconcile, and when.
