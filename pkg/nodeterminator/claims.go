@@ -123,7 +123,7 @@ func (c *Claims) defined(ctx context.Context) {
 			return watched, err
 		},
 	}, c.client)
-	informer := cache.NewSharedIndexInformer(source, &unstructured.Unstructured{}, 0, cache.Indexers{})
+	informer := cache.NewSharedIndexInformer(source, &unstructured.Unstructured{}, 0, claimIndexers)
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.concern,
 		UpdateFunc: func(old, now any) { c.concern(old); c.concern(now) }, DeleteFunc: c.concern})
 	if err != nil { // the informer has not started, so it takes each handler
@@ -186,9 +186,34 @@ func (c *Claims) unreadable() bool {
 	return !c.known || c.informer != nil && (c.failed || !c.synced())
 }
 
-// all returns the claims.
-func (c *Claims) all() []*claim {
-	if c == nil {
+// claimIndexers find claims of others by the name and the providerID of their node, and claims of ours that are being
+// terminated.
+var claimIndexers = cache.Indexers{
+	byNode:        indexOthers((*claim).node),
+	byProviderID:  indexOthers((*claim).providerID),
+	byTerminating: indexTerminatingClaim,
+}
+
+// indexOthers indexes claims that are not ours by a text, unless it is empty.
+func indexOthers(text func(*claim) string) cache.IndexFunc {
+	return func(object any) ([]string, error) {
+		if one := claimFrom(object); one != nil && !one.isOurs() && text(one) != "" {
+			return []string{text(one)}, nil
+		}
+		return nil, nil
+	}
+}
+
+func indexTerminatingClaim(object any) ([]string, error) {
+	if one := claimFrom(object); one != nil && one.isTerminating() {
+		return []string{hasIt}, nil
+	}
+	return nil, nil
+}
+
+// find returns the claims that the index has under the value, none under "".
+func (c *Claims) find(index, value string) []*claim {
+	if c == nil || value == "" {
 		return nil
 	}
 	c.mu.Lock()
@@ -197,14 +222,15 @@ func (c *Claims) all() []*claim {
 	if informer == nil {
 		return nil
 	}
-	var all []*claim
-	for _, object := range informer.GetStore().List() {
-		if one := claimFrom(object); one != nil {
-			all = append(all, one)
-		}
+	var found []*claim
+	for _, one := range byIndex[*unstructured.Unstructured](informer, index, value) {
+		found = append(found, &claim{one})
 	}
-	return all
+	return found
 }
+
+// terminating returns the claims of ours that keep their nodes while both end.
+func (c *Claims) terminating() []*claim { return c.find(byTerminating, hasIt) }
 
 // named returns the claim of ours with the name, nil if there is none.
 func (c *Claims) named(name string) *claim {
@@ -229,10 +255,8 @@ func (c *Claims) of(n *v1.Node) (own *claim, others bool) {
 	if _, pooled := n.Labels[karpenterPool]; pooled || slices.Contains(n.Finalizers, karpenterFinalizer) {
 		return nil, true
 	}
-	for _, one := range c.all() {
-		if !one.isOurs() && (one.node() == n.Name || n.Spec.ProviderID != "" && one.providerID() == n.Spec.ProviderID) {
-			return nil, true
-		}
+	if len(c.find(byNode, n.Name)) > 0 || len(c.find(byProviderID, n.Spec.ProviderID)) > 0 {
+		return nil, true
 	}
 	if one := c.named(n.Name); one != nil && one.mismatch(n) == "" {
 		return one, false

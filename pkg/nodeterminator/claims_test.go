@@ -31,7 +31,7 @@ func withStatus(c *unstructured.Unstructured, node, providerID string) *unstruct
 // claimsRead returns claims that were read.
 func claimsRead(t *testing.T, all ...*unstructured.Unstructured) *Claims {
 	t.Helper()
-	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &unstructured.Unstructured{}, 0, cache.Indexers{})
+	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &unstructured.Unstructured{}, 0, claimIndexers)
 	for _, one := range all {
 		if err := informer.GetStore().Add(one); err != nil {
 			t.Fatal(err)

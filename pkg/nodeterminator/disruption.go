@@ -44,32 +44,55 @@ type disruptions struct {
 	begun map[string]types.UID
 	// waits has what each node waits for.
 	waits map[string]disruption.Reason
-	// looks are the nodes whose pods are watched for that.
-	looks map[string]bool
+	// looks are the nodes whose pods are watched for that. While pods are being listed, the node keeps its place until the
+	// time, the zero time afterwards.
+	looks map[string]time.Time
 	wakes
 }
 
 func newDisruptions() *disruptions {
-	return &disruptions{begun: map[string]types.UID{}, waits: map[string]disruption.Reason{}, looks: map[string]bool{},
+	return &disruptions{begun: map[string]types.UID{}, waits: map[string]disruption.Reason{}, looks: map[string]time.Time{},
 		wakes: newWakes()}
 }
 
 // note records what the node waits for, and whether its pods are watched for that. It returns whether they were, and are
 // no more.
-func (d *disruptions) note(node string, what disruption.Decision, looks bool) (ends bool) {
+func (d *disruptions) note(node string, what disruption.Decision, seen drain.Sight) (ends bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	ends = d.looks[node] && !looks
+	_, looked := d.looks[node]
+	looks := what.Action == disruption.Look
 	delete(d.waits, node)
-	if delete(d.looks, node); looks {
-		d.looks[node] = true
+	switch {
+	case !looks:
+		delete(d.looks, node)
+	case !seen.Pending:
+		d.looks[node] = time.Time{}
+	case !looked:
+		d.looks[node] = time.Now().Add(listTimeout)
 	}
 	switch what.Reason {
 	case disruption.DoNotDisrupt, disruption.OthersTerminate, disruption.PodsUnknown, disruption.PodsBlock:
 		d.waits[node] = what.Reason
 	default:
 	}
-	return ends
+	return looked && !looks
+}
+
+// isBegun reports whether this process deleted the claim, which the cache may not show yet.
+func (d *disruptions) isBegun(one *claim) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	uid, begun := d.begun[one.GetName()]
+	return begun && uid == one.GetUID()
+}
+
+// isLookedAt reports whether the pods of the node are watched.
+func (d *disruptions) isLookedAt(node string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, looked := d.looks[node]
+	return looked
 }
 
 // counts returns how many nodes wait for what.
@@ -87,15 +110,18 @@ func (d *disruptions) counts() map[disruption.Reason]int {
 // disruptionWrite returns the write that deletes the claim of a node because the claim has drifted or expired, nil for none.
 func (c *Controller) disruptionWrite(n *v1.Node, one *claim) write {
 	s := c.observeDisruption(n, one)
-	d := disruption.Decide(s)
 	var seen drain.Sight
-	looks := d.Action == disruption.Look
+	looks := c.disruptions.isLookedAt(n.Name)
+	if !looks && disruption.Decide(s).Action == disruption.Look { // a watch costs a request: not of all nodes at once
+		s.Room = c.takePlace(n.Name)
+		looks = s.Room
+	}
 	if looks {
 		seen = c.look(n)
 		s.Pods = podsSeen(seen)
-		d = disruption.Decide(s)
 	}
-	c.endLook(n.Name, c.disruptions.note(n.Name, d, looks))
+	d := disruption.Decide(s)
+	c.endLook(n.Name, c.disruptions.note(n.Name, d, seen))
 	if d.Reason == disruption.OthersTerminate && c.hasRoom(n.Name) { // the other node ended before this one waited
 		c.loop.Enqueue(n.Name)
 	}
@@ -120,7 +146,8 @@ func (c *Controller) observeDisruption(n *v1.Node, one *claim) disruption.State 
 	period, _ := one.period()
 	_, limited := period.Length()
 	s := disruption.State{Cause: cause, Served: served && !others && termination.Protected(n) && termination.Protected(one),
-		Deleted: n.DeletionTimestamp != nil || one.deleting(), Kept: isKept(n) || isKept(one), Limited: limited}
+		Deleted: n.DeletionTimestamp != nil || one.deleting() || c.disruptions.isBegun(one),
+		Kept:    isKept(n) || isKept(one), Limited: limited}
 	if cause != disruption.NoCause {
 		s.Room = c.hasRoom(n.Name)
 	}
@@ -153,6 +180,9 @@ func (c *Controller) look(n *v1.Node) drain.Sight {
 	if !seen.Next.IsZero() {
 		c.loop.EnqueueAfter(n.Name, seen.Next.Sub(now))
 	}
+	if seen.Pending {
+		c.loop.EnqueueAfter(n.Name, listTimeout)
+	}
 	return seen
 }
 
@@ -169,7 +199,7 @@ func podsSeen(seen drain.Sight) disruption.Pods {
 // endDisruption forgets what a node waits for that has no claim of ours, is gone, or is being deleted. The drain of a node
 // that is being deleted goes on with the watch.
 func (c *Controller) endDisruption(name string) {
-	c.endLook(name, c.disruptions.note(name, disruption.Decision{}, false))
+	c.endLook(name, c.disruptions.note(name, disruption.Decision{}, drain.Sight{}))
 }
 
 // endLook ends the watch of the pods of a node, unless the node is being terminated.
@@ -199,8 +229,8 @@ func (c *Controller) terminatingLocked(name string) []string {
 	for _, n := range byIndex[*v1.Node](c.caches.Nodes, byTerminating, hasIt) {
 		found[n.Name] = true
 	}
-	for _, one := range c.Claims.all() {
-		if n := c.caches.node(one.GetName()); n != nil && one.isTerminating() && termination.Protected(n) {
+	for _, one := range c.Claims.terminating() {
+		if n := c.caches.node(one.GetName()); n != nil && termination.Protected(n) {
 			found[one.GetName()] = true
 		}
 	}

@@ -10,9 +10,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/termination/disruption"
 )
 
+// listTimeout is how long a node keeps its place while its pods are listed.
+const listTimeout = 5 * time.Second
+
 // wakes are the nodes that were woken for a free place, and the pauses after deletions that failed.
 type wakes struct {
-	// woken nodes were not reconciled since: each has a place until then.
+	// woken nodes have a place each, until they are reconciled and their pods are listed.
 	woken map[string]bool
 	// last was woken last. The one after it by name is next: one claim that cannot be deleted keeps no others.
 	last string
@@ -44,26 +47,45 @@ func (c *Controller) enqueueWaiting() {
 	d := c.disruptions
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.waits) == 0 {
+	free := 0
+	if len(d.waits) > 0 {
+		free = c.freeLocked("")
+	}
+	if free <= 0 {
 		return
 	}
 	names := slices.Sorted(maps.Keys(d.waits))
 	names = slices.DeleteFunc(names, func(name string) bool { return d.waits[name] != disruption.OthersTerminate })
 	after, _ := slices.BinarySearch(names, d.last+"\x00")
 	names = slices.Concat(names[after:], names[:after])
-	for _, name := range names[:max(0, min(len(names), c.freeLocked("")))] {
+	for _, name := range names[:min(len(names), free)] {
 		delete(d.waits, name) // it waits again if it finds no place
 		d.woken[name], d.last = true, name
 		c.loop.Enqueue(name)
 	}
 }
 
-// passOn frees the place of a node that was woken and did not take it.
+// takePlace takes a free place for the node until it is reconciled.
+func (c *Controller) takePlace(name string) bool {
+	d := c.disruptions
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.freeLocked(name) <= 0 {
+		return false
+	}
+	d.woken[name] = true
+	return true
+}
+
+// passOn frees the place of a node that did not take it. A node whose pods are being listed keeps its place: else the
+// pods of all nodes that wait would be listed for it.
 func (c *Controller) passOn(name string) {
 	d := c.disruptions
 	d.mu.Lock()
-	woken := d.woken[name]
-	delete(d.woken, name)
+	woken := d.woken[name] && !time.Now().Before(d.looks[name])
+	if woken {
+		delete(d.woken, name)
+	}
 	d.mu.Unlock()
 	if woken {
 		c.enqueueWaiting()

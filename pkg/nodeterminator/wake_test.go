@@ -17,12 +17,12 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/termination"
 )
 
-// driftedNodes adds so many nodes whose claims have drifted.
-func (w *disrupted) driftedNodes(count int) {
+// driftedNodes adds so many nodes whose claims have drifted, with this T, nil for none.
+func (w *disrupted) driftedNodes(count int, period any) {
 	w.t.Helper()
 	for i := range count {
 		name := fmt.Sprintf("n%03d", i)
-		one := drifted(claimWith(name, termination.ClaimGroup, "30m"))
+		one := drifted(claimWith(name, termination.ClaimGroup, period))
 		if err := errors.Join(w.Claims.informer.GetStore().Add(one), w.client.Tracker().Add(liveNode(name)),
 			w.claims.Tracker().Create(claimResource, one.DeepCopy(), "")); err != nil {
 			w.t.Fatal(err)
@@ -34,7 +34,7 @@ func (w *disrupted) driftedNodes(count int) {
 // A webhook that refuses was asked 2,999 times a minute: each failed deletion woke all nodes that waited.
 func TestRefusedDisruptionPausesOthers(t *testing.T) {
 	inDisrupted(t, "30m", func(w *disrupted) {
-		w.driftedNodes(50)
+		w.driftedNodes(50, "30m")
 		var mu sync.Mutex
 		var sent []string
 		w.claims.PrependReactor("delete", "nodeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {

@@ -105,12 +105,12 @@ func Decide(s State) Decision {
 		return Decision{Wait, Terminating}
 	case s.Kept:
 		return Decision{Wait, DoNotDisrupt}
+	case !s.Limited && s.Pods == Blocked: // no end of another node would help
+		return Decision{Look, PodsBlock}
 	case !s.Room:
 		return Decision{Wait, OthersTerminate}
 	case s.Limited || s.Pods == Free:
 		return Decision{Delete, Replaced}
-	case s.Pods == Blocked:
-		return Decision{Look, PodsBlock}
 	}
 	return Decision{Look, PodsUnknown}
 }

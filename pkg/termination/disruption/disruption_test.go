@@ -25,17 +25,18 @@ func TestDecide(t *testing.T) {
 		state State
 		want  Decision
 	}{
-		"a claim as it should be":      {expired(func(s *State) { s.Cause = NoCause }), Decision{Wait, NothingToDo}},
-		"#07 a node that is not ours":  {expired(func(s *State) { s.Served = false }), Decision{Wait, NotServed}},
-		"deleted already":              {expired(func(s *State) { s.Deleted = true }), Decision{Wait, Terminating}},
-		"do-not-disrupt":               {expired(func(s *State) { s.Kept, s.Limited = true, true }), Decision{Wait, DoNotDisrupt}},
-		"#62 another node terminates":  {expired(func(s *State) { s.Room, s.Limited = false, true }), Decision{Wait, OthersTerminate}},
-		"#62 T set, pods block":        {expired(func(s *State) { s.Limited, s.Pods = true, Blocked }), Decision{Delete, Replaced}},
-		"#62 T set, pods unknown":      {expired(func(s *State) { s.Limited = true }), Decision{Delete, Replaced}},
-		"#62 no T, pods unknown":       {expired(func(*State) {}), Decision{Look, PodsUnknown}},
-		"#62 no T, a pod blocks":       {expired(func(s *State) { s.Pods = Blocked }), Decision{Look, PodsBlock}},
-		"#62 no T, no pod blocks":      {expired(func(s *State) { s.Pods = Free }), Decision{Delete, Replaced}},
-		"#62 drifted, no T, pods free": {State{Cause: Drifted, Pods: Free, Served: true, Room: true}, Decision{Delete, Replaced}},
+		"a claim as it should be":         {expired(func(s *State) { s.Cause = NoCause }), Decision{Wait, NothingToDo}},
+		"#07 a node that is not ours":     {expired(func(s *State) { s.Served = false }), Decision{Wait, NotServed}},
+		"deleted already":                 {expired(func(s *State) { s.Deleted = true }), Decision{Wait, Terminating}},
+		"do-not-disrupt":                  {expired(func(s *State) { s.Kept, s.Limited = true, true }), Decision{Wait, DoNotDisrupt}},
+		"#62 another node terminates":     {expired(func(s *State) { s.Room, s.Limited = false, true }), Decision{Wait, OthersTerminate}},
+		"#62 T set, pods block":           {expired(func(s *State) { s.Limited, s.Pods = true, Blocked }), Decision{Delete, Replaced}},
+		"#62 T set, pods unknown":         {expired(func(s *State) { s.Limited = true }), Decision{Delete, Replaced}},
+		"#62 no T, pods unknown":          {expired(func(*State) {}), Decision{Look, PodsUnknown}},
+		"#62 no T, a pod blocks":          {expired(func(s *State) { s.Pods = Blocked }), Decision{Look, PodsBlock}},
+		"#62 no T, a pod blocks, no room": {expired(func(s *State) { s.Pods, s.Room = Blocked, false }), Decision{Look, PodsBlock}},
+		"#62 no T, no pod blocks":         {expired(func(s *State) { s.Pods = Free }), Decision{Delete, Replaced}},
+		"#62 drifted, no T, pods free":    {State{Cause: Drifted, Pods: Free, Served: true, Room: true}, Decision{Delete, Replaced}},
 	} {
 		if got := Decide(tc.state); got != tc.want {
 			t.Errorf("%s: Decide(%+v) = %v, want %v", name, tc.state, got, tc.want)
@@ -82,11 +83,12 @@ func TestWithPeriodPodsAreNotAsked(t *testing.T) {
 	})
 }
 
-// Pods cost a watch, so they are looked at only if nothing else keeps the node.
+// Pods cost a watch, which begins only if nothing else keeps the node, and lasts while a pod blocks.
 func TestPodsAreWatchedOnlyIfTheyDecide(t *testing.T) {
 	states(func(s State) {
 		free := s
 		free.Pods = Free
+		free.Room = s.Room || s.Pods == Blocked
 		if (Decide(s).Action == Look) != (s.Pods != Free && !s.Limited && Decide(free).Action == Delete) {
 			t.Fatalf("%v: %+v", Decide(s), s)
 		}

@@ -10,10 +10,10 @@
 //	07    any     no       any       any    any    any    any       Wait, NotServed
 //	      any     yes      yes       any    any    any    any       Wait, Terminating
 //	      any     yes      no        yes    any    any    any       Wait, DoNotDisrupt
+//	62    any     yes      no        no     any    nil    blocked   Look, PodsBlock
 //	62    any     yes      no        no     no     any    any       Wait, OthersTerminate
 //	62    any     yes      no        no     yes    set    any       Delete
 //	62    any     yes      no        no     yes    nil    unknown   Look
-//	62    any     yes      no        no     yes    nil    blocked   Look, PodsBlock
 //	62    any     yes      no        no     yes    nil    free      Delete
 //
 // What holds in every state:
