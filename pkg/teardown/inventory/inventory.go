@@ -378,19 +378,23 @@ func (i *Inventory) Restore(items []teardown.Item) {
 // Lost returns the requests of a record, as unknown, whose claim went without a volume: the runner that saw it go is
 // dead, the disk may exist, and nothing else shows it (#21, #60). The journal of our provisioner would.
 func (i *Inventory) Lost(recorded []teardown.Item) (lost []teardown.Item) {
-	served := map[string]bool{}
 	for _, item := range recorded {
-		served[item.Claim] = true
-	}
-	for _, item := range recorded {
-		name := key{item.Object.Namespace, item.Object.Name}
-		c := &request{key: name, uid: types.UID(item.Object.UID)}
+		c := &request{key: key{item.Object.Namespace, item.Object.Name}, uid: types.UID(item.Object.UID)}
 		if item.Object.Kind != claimKind || item.Plan != teardown.PlanDelete || item.Fate != teardown.Planned ||
-			i.hasClaim(c) || served[name.namespace+"/"+name.name] || i.ours(item.Driver) || i.refersTo(c) {
+			i.hasClaim(c) || i.ours(item.Driver) || i.refersTo(c) {
 			continue
 		}
 		item.Fate, item.Reason = teardown.Unknown, string(claim.OutcomeUnknown)
 		lost = append(lost, item)
 	}
-	return lost
+	if len(lost) == 0 {
+		return nil
+	}
+	served := map[string]bool{}
+	for _, item := range recorded {
+		served[item.Claim] = true
+	}
+	return slices.DeleteFunc(lost, func(item teardown.Item) bool {
+		return served[item.Object.Namespace+"/"+item.Object.Name]
+	})
 }

@@ -39,8 +39,10 @@ type view struct {
 	unmarked int
 	running  []string
 	items    []teardown.Item
-	next     time.Time
-	listed   bool
+	// lost are the recorded requests whose claim went without a volume. One that is no item was seen to fail.
+	lost   []teardown.Item
+	next   time.Time
+	listed bool
 }
 
 // look evaluates the inventory.
@@ -55,9 +57,10 @@ func (s *session) look() view {
 	if object, _, _ := s.view(); object != nil {
 		s.inventory.SetParticipants(participantsOf(object, s.why.participants))
 	}
+	v.lost = s.inventory.Lost(s.record.items)
 	if !s.judged {
 		s.judged = true
-		s.inventory.Restore(s.inventory.Lost(s.record.items))
+		s.inventory.Restore(v.lost)
 	}
 	v.steps, v.work = s.inventory.Steps(v.now), s.inventory.Work(v.now)
 	v.unmarked, v.running = s.inventory.Unmarked(v.now), s.inventory.Unopened(v.now)

@@ -111,6 +111,47 @@ func TestOutcomesAreSavedAtOnce(t *testing.T) { // 21, 60
 	}
 }
 
+// The provisioner said of a claim that no disk was made. Only the runner that saw this and deleted the claim knows it.
+func TestFailedRequestIsRecordedAsGone(t *testing.T) { // 21, 60
+	object := deletedAlive(true)
+	object.Finalizers, object.Spec.Protected = []string{alive.Finalizer}, new(true)
+	r := newTestRunner(t, object, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: clusterID}})
+	r.Clients.Config.Host = "https://127.0.0.1:1"
+	r.current, r.synced = object, true
+	s := newSession(r, leads(true), object, time.Now())
+	if err := s.readRecord(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.watched, s.listed, s.freeze.parts[0].listed, s.freeze.parts[1].listed = 1, 1, true, true
+	claim := requestedClaim(nil)
+	s.inventory.Set(claim)
+	if err := s.savePlan(t.Context(), s.look()); err != nil {
+		t.Fatal(err)
+	}
+	refused := &v1.Event{Reason: "ProvisioningFailed", Message: "rpc error: code = InvalidArgument desc = no",
+		InvolvedObject: v1.ObjectReference{Kind: "PersistentVolumeClaim", UID: claim.UID}, LastTimestamp: metav1.Now()}
+	for _, tc := range []struct {
+		change           func()
+		recorded, report teardown.Fate
+	}{
+		{func() { s.inventory.Set(refused) }, teardown.Planned, teardown.Unknown}, // the claim is there, and may be requested again
+		{func() { s.inventory.Remove(claim) }, teardown.Gone, teardown.Gone},
+	} {
+		tc.change()
+		if _, err := s.round(t.Context(), t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		found, err := r.loadRecord(t.Context(), "old")
+		if err != nil || len(found.items) != 1 || found.items[0].Fate != tc.recorded {
+			t.Errorf("the record is %+v, %v, want %s", found.items, err, tc.recorded)
+		}
+		report, err := r.Report(t.Context())
+		if err != nil || len(report.Items) != 1 || report.Items[0].Fate != tc.report {
+			t.Errorf("the report is %+v, %v, want %s", report, err, tc.report)
+		}
+	}
+}
+
 // Nothing is written without a live read of the cluster and of Alive.
 func TestOutcomesAreNotSavedElsewhere(t *testing.T) { // 70
 	object := deletedAlive(true)

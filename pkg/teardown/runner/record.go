@@ -191,14 +191,14 @@ func (s *session) saveNew(ctx context.Context, v view) error {
 	return s.saveItems(ctx, s.record.unsaved(v.items))
 }
 
-// saveOutcomes saves at once which claims went without an answer, and which of these got their volume since. No object
-// shows it to a report or to the next runner, and this one may be killed (#21, #60).
+// saveOutcomes saves at once which claims went without an answer, which of these got their volume since, and which went
+// after the answer that there is none. No object shows it to a report or to the next runner (#21, #60).
 func (s *session) saveOutcomes(ctx context.Context, decision teardown.Decision, v view) error {
 	silent := decision.Phase == teardown.NoPhase || decision.Action == teardown.End || !v.listed || !s.record.planned
 	if silent || !s.term.Leading() {
 		return nil
 	}
-	changed := s.record.outcomesOf(v.items)
+	changed := s.record.outcomesOf(v.items, v.lost)
 	if len(changed) == 0 {
 		return nil
 	}
@@ -214,14 +214,16 @@ func (s *session) saveOutcomes(ctx context.Context, decision teardown.Decision, 
 }
 
 // outcomesOf returns the outcomes of claims that the record lacks. An unknown one that is no item any more has got its
-// volume, which is an item of its own. A kept claim may be there still, and is judged anew.
-func (r *recording) outcomesOf(items []teardown.Item) []teardown.Item {
+// volume, which is an item of its own; a lost one that is no item was answered: there is no disk. A kept claim may be
+// there still, and is judged anew.
+func (r *recording) outcomesOf(items, lost []teardown.Item) []teardown.Item {
 	changed := slices.DeleteFunc(r.unsaved(items), func(item teardown.Item) bool { return item.Fate != teardown.Unknown })
-	for _, item := range r.items {
-		if item.Fate != teardown.Unknown || item.Plan != teardown.PlanDelete || slices.ContainsFunc(items,
+	for _, item := range append(r.unknown(), lost...) {
+		if item.Plan != teardown.PlanDelete || slices.ContainsFunc(items,
 			func(other teardown.Item) bool { return keyOf(&other) == keyOf(&item) }) {
 			continue
 		}
+		item = r.items[r.saved[keyOf(&item)]]
 		item.Fate = teardown.Gone
 		changed = append(changed, item)
 	}
