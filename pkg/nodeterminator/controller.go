@@ -23,8 +23,9 @@ import (
 // backoff is that of a node whose last step failed.
 var backoff = controller.Backoff{Initial: 500 * time.Millisecond, Max: 30 * time.Second}
 
-// liveWrites is how many writes of nodes that are not being terminated may be on their way.
-const liveWrites = 20
+// liveWrites and endingWrites are how many writes of nodes that are not being terminated, and of nodes that are, may be on
+// their way. A worker waits for each, so there are as many workers more.
+const liveWrites, endingWrites = 20, 500
 
 // Pods ends the pods of one node.
 type Pods interface {
@@ -76,8 +77,8 @@ type Controller struct {
 	// disruptions are the nodes that are replaced because of their claims.
 	disruptions *disruptions
 
-	// slots are taken by writes of nodes that are not being terminated.
-	slots *slots
+	// living and ending are taken by writes of nodes that are not being terminated, and of nodes that are.
+	living, ending *slots
 
 	mu sync.Mutex
 	// ctx is that of the watches and calls of terminations. Run sets it.
@@ -91,7 +92,7 @@ type Controller struct {
 func New(config Config) *Controller {
 	c := &Controller{Config: config, caches: config.Caches, reporter: controller.NewReporter(config.Recorder),
 		terminations: map[string]*nodeTermination{}, probes: map[string]*probe{}, ctx: context.Background(),
-		slots: newSlots(liveWrites), disruptions: newDisruptions()}
+		living: newSlots(liveWrites), ending: newSlots(endingWrites), disruptions: newDisruptions()}
 	c.metrics = newMetrics(c)
 	c.reports = newReports(config.Client, config.Namespace, func(report termination.Report) bool {
 		n := c.caches.node(report.Node)
@@ -112,8 +113,13 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 	if err := c.watch(ctx); err != nil {
 		return err
 	}
-	c.loop.Run(ctx, workers)
+	c.work(ctx, workers)
 	return nil
+}
+
+// work reconciles nodes until the context ends. So many workers never wait for a write: none delays a Stop.
+func (c *Controller) work(ctx context.Context, workers int) {
+	c.loop.Run(ctx, workers+c.living.size+c.ending.size)
 }
 
 // watch enqueues the nodes that an object of a cache concerns.
@@ -175,8 +181,10 @@ func (c *Controller) enqueueSharers(old, now *v1.Node) {
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	defer func() {
 		c.passOn(name)
-		if next := c.slots.next(); next != "" {
-			c.loop.Enqueue(next)
+		for _, of := range []*slots{c.living, c.ending} {
+			if next := of.next(); next != "" {
+				c.loop.Enqueue(next)
+			}
 		}
 	}()
 	n := c.latest(name)
@@ -210,10 +218,10 @@ func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node
 		c.background(t, &t.claimBusy, write)
 		return nil
 	}
-	return c.slots.run(name, func() error { return write(ctx) })
+	return c.living.run(name, func() error { return write(ctx) })
 }
 
-// errNoSlot: as many writes of nodes that are not being terminated are on their way as may be.
+// errNoSlot: as many writes are on their way as may be.
 var errNoSlot = errors.New("too many writes are on their way")
 
 // later returns the error, but for that of a node without a slot: it is reconciled again once a slot is free.

@@ -91,7 +91,7 @@ func (c *Controller) executeBeside(n *v1.Node, t *nodeTermination, o *observatio
 		return
 	}
 	if change := c.restoration(n, t, o); !change.Empty() {
-		c.background(t, &t.busy, func(ctx context.Context) error { return c.patch(ctx, n, t, change) })
+		c.background(t, &t.busy, func(ctx context.Context) error { return c.send(ctx, n, t, change) })
 	} else if write := c.describeClaim(n, o); write != nil {
 		c.background(t, &t.claimBusy, write)
 	}
@@ -114,20 +114,21 @@ func (c *Controller) live(ctx context.Context, n *v1.Node) (*v1.Node, error) {
 	return live, nil
 }
 
-// patch changes the Node.
+// patch changes the Node. A worker waits for the answer, so there must be a slot.
 func (c *Controller) patch(ctx context.Context, n *v1.Node, t *nodeTermination, change *patch.Patch) error {
+	of := c.ending
+	if t == nil {
+		of = c.living
+	}
+	return of.run(n.Name, func() error { return c.send(ctx, n, t, change) })
+}
+
+// send sends a patch.
+func (c *Controller) send(ctx context.Context, n *v1.Node, t *nodeTermination, change *patch.Patch) error {
 	body, err := change.Bytes()
 	if err != nil {
 		return fmt.Errorf("encode patch of node %s: %w", n.Name, err)
 	}
-	if t == nil {
-		return c.slots.run(n.Name, func() error { return c.send(ctx, n, t, body) })
-	}
-	return c.send(ctx, n, t, body)
-}
-
-// send sends a patch.
-func (c *Controller) send(ctx context.Context, n *v1.Node, t *nodeTermination, body []byte) error {
 	nodes := c.Client.CoreV1().Nodes()
 	now, err := nodes.Patch(ctx, n.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 	if err != nil {
@@ -152,6 +153,9 @@ func (c *Controller) begun(ctx context.Context, n *v1.Node, t *nodeTermination, 
 	defer cancel()
 	change := c.firstActionOf(n, o)
 	err := c.patch(ctx, n, t, change)
+	if errors.Is(err, errNoSlot) { // a first action takes two seconds at most
+		return false, err
+	}
 	if err == nil || !patch.IsStale(err) && !errors.Is(err, controller.ErrGone) {
 		t.began = c.Clock.Now().Truncate(time.Second)
 		c.tell(n, expiring(o.deadline))

@@ -1,6 +1,7 @@
 package nodeterminator
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -92,7 +93,9 @@ func (p *scriptedPods) removes() bool {
 type machines struct {
 	mu    sync.Mutex
 	state instances.State
-	calls []string
+	// states are those of machines that have another one.
+	states map[string]instances.State
+	calls  []string
 }
 
 // called returns all calls.
@@ -106,7 +109,7 @@ func (m *machines) call(verb string, i instances.Instance) (instances.State, err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calls = append(m.calls, verb+" "+i.ProviderID)
-	return m.state, nil
+	return cmp.Or(m.states[i.ProviderID], m.state), nil
 }
 
 func (m *machines) Get(_ context.Context, i instances.Instance) (instances.State, error) {

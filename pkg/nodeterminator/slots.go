@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// slots bound the writes of nodes that are not being terminated: a webhook that delays many of them must not take the
-// workers of nodes that are.
+// slots bound the writes of many nodes: a webhook that delays them must not take all workers.
 type slots struct {
+	size int
 	mu   sync.Mutex
 	free int
 	// waiting are the nodes that found no slot, the first one first.
 	waiting []string
 }
 
-func newSlots(count int) *slots { return &slots{free: count} }
+func newSlots(count int) *slots { return &slots{size: count, free: count} }
 
 // run runs the write of the node in a slot. Without a free one it returns errNoSlot, and next returns the node later.
 func (s *slots) run(node string, write func() error) error {

@@ -2,6 +2,7 @@ package nodeterminator
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/deadline"
 	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/instances"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/node"
 )
@@ -76,6 +79,59 @@ func TestWebhookOfOtherNodesDelaysNoStop(t *testing.T) {
 		<-time.After(time.Second)
 		if !slices.Contains(w.machines.called(), "stop mock://a") {
 			w.t.Error("Stop was not called within a second")
+		}
+	})
+}
+
+// podsByNode are the pods of each node.
+type podsByNode map[string]*scriptedPods
+
+func (p podsByNode) Pods(name string, _ types.UID) Pods { return p[name] }
+func (podsByNode) Forget(string)                        {}
+
+// ends adds a node whose first action was written a minute ago, and that is as it should be.
+func (w *world) ends(name, period string) {
+	w.t.Helper()
+	at := time.Now().Add(-time.Minute)
+	n := withFirstAction(deletedNode(name, period, at), at)
+	n.Labels[v1.LabelNodeExcludeBalancers] = ""
+	n.Annotations = map[string]string{termination.InstanceAnnotation: n.Spec.ProviderID,
+		termination.ScaleDownDisabled: "true", termination.TimestampAnnotation: deadline.Of(termination.Requested(n),
+			deadline.Limited(time.Hour)).Annotation()}
+	if err := w.client.Tracker().Add(n); err != nil {
+		w.t.Fatal(err)
+	}
+	w.cached(n)
+	w.Notify(name)
+}
+
+// 60 nodes are released while a webhook takes 10 s for each patch of a Node. They took all workers.
+func TestReleaseOfOtherNodesDelaysNoStop(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Client = slowNodes{w.client, 10 * time.Second}
+		pods := podsByNode{"a": {result: drain.Result{Synced: true, Pods: node.Awaited}}}
+		w.Drainer = pods
+		w.machines.states = map[string]instances.State{"mock://a": instances.Running}
+		w.machines.state = instances.Gone
+		w.ending = newSlots(30)
+		go w.work(w.ctx, 10)
+		for i := range 60 {
+			name := fmt.Sprintf("n%02d", i)
+			pods[name] = &scriptedPods{result: drain.Result{Synced: true, Settled: true}}
+			w.ends(name, "1h")
+		}
+		<-time.After(3 * time.Second)
+		w.ends("a", "30s")
+		<-time.After(time.Second)
+		if !slices.Contains(w.machines.called(), "stop mock://a") {
+			w.t.Error("Stop was not called within a second")
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		for name, one := range w.terminations {
+			if name != "a" && !one.released {
+				w.t.Errorf("node %s is not released", name)
+			}
 		}
 	})
 }
