@@ -124,13 +124,7 @@ func (c *Controller) work(ctx context.Context, workers int) {
 
 // watch enqueues the nodes that an object of a cache concerns.
 func (c *Controller) watch(ctx context.Context) error {
-	nodes := controller.OnChange(func(old, now *v1.Node) {
-		c.loop.Enqueue(now.Name)
-		c.enqueueSharers(old, now)
-		if isTerminating(old) && !isTerminating(now) {
-			c.enqueueWaiting()
-		}
-	}, func(gone *v1.Node) {
+	nodes := controller.OnChange(c.nodeChanged, func(gone *v1.Node) {
 		c.loop.Enqueue(gone.Name)
 		c.enqueueSharers(nil, gone)
 		c.enqueueWaiting()
@@ -149,6 +143,18 @@ func (c *Controller) watch(ctx context.Context) error {
 	c.Claims.onChange(c.enqueueClaimed)
 	c.Claims.start(ctx)
 	return controller.RegisterHandlers(ctx, handlers...)
+}
+
+// nodeChanged enqueues a node that is new or has changed, and those that this concerns.
+func (c *Controller) nodeChanged(old, now *v1.Node) {
+	c.loop.Enqueue(now.Name)
+	c.enqueueSharers(old, now)
+	switch {
+	case isTerminating(old) && !isTerminating(now):
+		c.enqueueWaiting()
+	case isTerminating(now) && !isTerminating(old):
+		c.living.hurry(now.Name)
+	}
 }
 
 // enqueueClaimed enqueues the node that a claim concerns, or all that may be ours.
@@ -218,7 +224,7 @@ func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node
 		c.background(t, &t.claimBusy, write)
 		return nil
 	}
-	return c.living.run(name, func() error { return write(ctx) })
+	return c.living.run(ctx, name, write)
 }
 
 // errNoSlot: as many writes are on their way as may be.

@@ -120,7 +120,7 @@ func (c *Controller) patch(ctx context.Context, n *v1.Node, t *nodeTermination, 
 	if t == nil {
 		of = c.living
 	}
-	return of.run(n.Name, func() error { return c.send(ctx, n, t, change) })
+	return of.run(ctx, n.Name, func(ctx context.Context) error { return c.send(ctx, n, t, change) })
 }
 
 // send sends a patch.

@@ -89,15 +89,15 @@ func TestSlowWebhookTakesFewWorkers(t *testing.T) {
 		s := newSlots(liveWrites)
 		answered := make(chan struct{})
 		for i := range 10 * liveWrites {
-			go func() { _ = s.run(fmt.Sprint(i), func() error { <-answered; return nil }) }()
+			go func() { _ = s.run(t.Context(), fmt.Sprint(i), func(context.Context) error { <-answered; return nil }) }()
 		}
 		synctest.Wait()
-		if err := s.run("n", func() error { return nil }); !errors.Is(err, errNoSlot) || s.next() != "" {
+		if err := s.run(t.Context(), "n", func(context.Context) error { return nil }); !errors.Is(err, errNoSlot) || s.next() != "" {
 			t.Errorf("another write: %v", err)
 		}
 		close(answered)
 		synctest.Wait()
-		if err := s.run("n", func() error { return nil }); err != nil {
+		if err := s.run(t.Context(), "n", func(context.Context) error { return nil }); err != nil {
 			t.Errorf("a write after the answers: %v", err)
 		}
 		woken := map[string]bool{}

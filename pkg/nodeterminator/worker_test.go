@@ -57,6 +57,7 @@ func (s slowNode) Patch(ctx context.Context, name string, kind types.PatchType, 
 func TestWebhookOfOtherNodesDelaysNoStop(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Client = slowNodes{w.client, 10 * time.Second}
+		w.pods.result.Pods = node.Awaited
 		go w.loop.Run(w.ctx, 50)
 		for i := range 60 {
 			n := labeledNode()
@@ -67,15 +68,7 @@ func TestWebhookOfOtherNodesDelaysNoStop(t *testing.T) {
 			w.Notify(n.Name)
 		}
 		synctest.Wait()
-		at := time.Now().Add(-time.Minute)
-		n := withFirstAction(deletedNode("a", "30s", at), at)
-		n.Labels[v1.LabelNodeExcludeBalancers] = ""
-		n.Annotations = map[string]string{termination.InstanceAnnotation: n.Spec.ProviderID}
-		if err := w.client.Tracker().Add(n); err != nil {
-			w.t.Fatal(err)
-		}
-		w.cached(n)
-		w.Notify("a")
+		w.ends("a", "30s")
 		<-time.After(time.Second)
 		if !slices.Contains(w.machines.called(), "stop mock://a") {
 			w.t.Error("Stop was not called within a second")
@@ -132,6 +125,30 @@ func TestReleaseOfOtherNodesDelaysNoStop(t *testing.T) {
 			if name != "a" && !one.released {
 				w.t.Errorf("node %s is not released", name)
 			}
+		}
+	})
+}
+
+// A webhook holds a write of the node while the node is deleted: the first action must not wait for that, nor Stop.
+func TestWriteBeforeDeletionDelaysNoStop(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Client = slowNodes{w.client, time.Hour}
+		w.pods.result.Pods = node.Awaited
+		live := liveNode("a")
+		live.Annotations = nil // the machine is seen first now, which is written down
+		w.cached(live)
+		go w.work(w.ctx, 10)
+		w.Notify("a")
+		<-time.After(3 * time.Second)
+		n := deletedNode("a", "10s", time.Now())
+		if err := w.client.Tracker().Add(n); err != nil {
+			w.t.Fatal(err)
+		}
+		w.cached(n)
+		w.nodeChanged(live, n)
+		<-time.After(11 * time.Second)
+		if !slices.Contains(w.machines.called(), "stop mock://a") {
+			w.t.Errorf("Stop was not called a second after E: %q", w.machines.called())
 		}
 	})
 }
