@@ -22,6 +22,8 @@ type chaos struct {
 	unrecorded map[string]string
 	// returning are claims that a restore brings back without their volumes.
 	returning returning
+	// parted are dependents whose reference a restore brings back.
+	parted parted
 	// goingOn are leaders that did not end although etcd was restored.
 	goingOn []finding
 	// down is how long no API server answered.
@@ -76,10 +78,13 @@ func (c *chaos) note(text, topic, kind string) {
 // target returns the process that an action is about, nil if no process leads.
 func (c *chaos) target(a Action) *replica {
 	replicas := c.world.replicas[a.Program]
-	if a.Kind == KillLeader || a.Kind == FreezeLeader {
+	if len(replicas) == 0 {
+		return nil
+	}
+	if leads := a.Kind == KillLeader || a.Kind == FreezeLeader; leads && !c.world.isAlone(a.Program) {
 		return leading(replicas)
 	}
-	return replicas[a.Replica]
+	return replicas[a.Replica%len(replicas)]
 }
 
 func (c *chaos) kill(a Action) {
@@ -111,6 +116,13 @@ func (c *chaos) changePhase(ctx context.Context, phase Phase) error {
 	}
 	c.note(text, "", "")
 	c.world.setRates(phase.Rates)
+	if c.world.admission { // served since Kubernetes 1.36
+		limited, cancel := context.WithTimeout(ctx, attempt)
+		defer cancel()
+		if err := setUndo(limited, c.world.client(), phase.Faulty); err != nil {
+			return err
+		}
+	}
 	return c.world.disks.restart(ctx, slices.Concat(c.returning.faults(), phase.Faults))
 }
 
@@ -132,12 +144,17 @@ func (c *chaos) copyEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.world.raisers() > 0 {
+		if err := c.parted.create(ctx, c.users); err != nil {
+			return err
+		}
+	}
 	c.note("etcd is copied", topicEtcd, "snapshots")
 	if err := c.restart(ctx, c.world.saveEtcd, false); err != nil {
 		return err
 	}
 	c.returning.use(ctx, claims)
-	return nil
+	return c.parted.part(ctx)
 }
 
 // restore stops all users and, unless they are running, all programs, replaces the data of etcd with the copy, and starts
@@ -149,7 +166,7 @@ func (c *chaos) restore(ctx context.Context, revision Revision, running bool) er
 	}
 	c.note("etcd is restored with "+text, topicEtcd, "restores with "+text)
 	c.users.abortAll()
-	c.returning.end()
+	c.returning.end(usedWithin)
 	if !running {
 		c.world.haltPrograms()
 	}
@@ -172,6 +189,7 @@ func (c *chaos) restore(ctx context.Context, revision Revision, running bool) er
 	c.users.start(ctx, func(ctx context.Context) {
 		c.users.sweep(ctx, c.random)
 		c.returning.useAgain(ctx, c.users)
+		c.parted.orphan(ctx, c.users)
 	})
 	if running { // no process is killed meanwhile
 		c.goingOn = append(c.goingOn, goingOn(led, noticedWithin)...)
@@ -188,6 +206,7 @@ func (c *chaos) loadCopy(ctx context.Context, revision Revision) (missing int, e
 		if stored, err = c.world.disks.stored(); err != nil {
 			return err
 		}
+		c.world.delayVolumes()
 		return load(plane)
 	}
 	if err := c.restart(ctx, change, true); err != nil {

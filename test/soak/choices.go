@@ -19,6 +19,8 @@ const (
 	Clone Sort = "clone"
 	// Spaced: in a namespace of its own that is deleted.
 	Spaced Sort = "namespace"
+	// Family: no volume, but an owner and its dependents. No user draws it.
+	Family Sort = "family"
 )
 
 // Order is the order in which claim and volume are deleted.
@@ -57,6 +59,10 @@ type Choices struct {
 	Pod bool
 	// Again creates a claim of the same name while the first one goes.
 	Again bool
+	// Denied: a webhook denies the first writes to the claim and to a static volume.
+	Denied bool
+	// Undone: while there are faults, the metadata of the claim and of a static volume is restored after each write.
+	Undone bool
 	// Pause comes before each step.
 	Pause time.Duration
 }
@@ -74,6 +80,8 @@ func NewChoices(seed uint64, user, n int) Choices {
 		Pod:    pick(30),
 		Again:  pick(15),
 		Pause:  time.Duration(random.Int64N(int64(400 * time.Millisecond))),
+		Denied: pick(10),
+		Undone: pick(8),
 	}
 	return c.possible()
 }
@@ -99,6 +107,17 @@ func (c Choices) possible() Choices {
 		c.Retain, c.Order = false, ClaimFirst
 	}
 	return c
+}
+
+// prefix begins the name of the claim.
+func (c Choices) prefix() string {
+	switch {
+	case c.Denied:
+		return denied
+	case c.Undone:
+		return undone
+	}
+	return ""
 }
 
 // Kept reports whether the disk outlives its PersistentVolume.

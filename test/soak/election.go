@@ -15,15 +15,43 @@ type election struct {
 	duration, renewal time.Duration
 	// pod: a process is that of a pod, and takes over the lease of the process before it at once.
 	pod bool
+	// alone: pv-controller and garbage-collector have one replica each, without leader election.
+	alone bool
 }
 
 // electionOf returns that of a seed. A restore takes longer than a leader of most seeds waits for its renewal. In every
-// third seed the leader waits longer, and has to notice by the Lease that etcd was restored.
+// third seed the leader waits longer, and has to notice by the Lease that etcd was restored. In another third no Lease
+// tells pv-controller and garbage-collector.
 func electionOf(seed uint64) election {
 	if seed%3 == 0 {
 		return election{duration: 24 * time.Second, renewal: 20 * time.Second, pod: true}
 	}
-	return election{duration: leaseDuration, renewal: 3 * time.Second}
+	return election{duration: leaseDuration, renewal: 3 * time.Second, alone: seed%3 == 1}
+}
+
+// isAlone reports whether the program has one replica without leader election. The provisioner never has: its Lease tells
+// it of a restore.
+func (w *world) isAlone(program Program) bool {
+	return program != Provisioner && !w.config.Upstream && electionOf(w.config.Seed).alone
+}
+
+// raisers returns how many users have families: none without a collector.
+func (w *world) raisers() int {
+	if w.replicasOf(Collector) == 0 {
+		return 0
+	}
+	return raiserCount
+}
+
+// replicasOf returns the number of replicas of the program. Upstream's collector is not part of the soak.
+func (w *world) replicasOf(program Program) int {
+	switch {
+	case program == Collector && w.config.Upstream:
+		return 0
+	case w.isAlone(program):
+		return 1
+	}
+	return Replicas
 }
 
 // args returns the flags, whose names begin with the prefix.

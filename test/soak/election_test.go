@@ -21,6 +21,24 @@ func TestSomeLeadersOutlastRestores(t *testing.T) {
 	}
 }
 
+func TestSomeProgramsRunWithoutElection(t *testing.T) {
+	alone := 0
+	for seed := range uint64(30) {
+		ours, upstream := &world{config: Config{Seed: seed}}, &world{config: Config{Seed: seed, Upstream: true}}
+		if ours.replicasOf(Collector) == 1 && ours.replicasOf(PVController) == 1 && ours.replicasOf(Provisioner) == Replicas {
+			alone++
+		} else if ours.replicasOf(Collector) != Replicas || ours.replicasOf(PVController) != Replicas {
+			t.Errorf("seed %d: one program alone", seed)
+		}
+		if upstream.replicasOf(PVController) != Replicas || upstream.replicasOf(Collector) != 0 || upstream.raisers() != 0 {
+			t.Errorf("seed %d: upstream's programs run otherwise", seed)
+		}
+	}
+	if alone != 10 {
+		t.Errorf("in %d of 30 seeds programs run alone, want 10", alone)
+	}
+}
+
 func TestLeaderThatGoesOnAfterRestoreIsFound(t *testing.T) {
 	process, err := sandbox.Start(t.Context(), sandbox.Program{Name: "sleep", Path: "/bin/sleep", Args: []string{"60"},
 		LogFile: t.TempDir() + "/log"})

@@ -65,21 +65,20 @@ type Action struct {
 	Running bool
 }
 
-// Program is one of the two programs.
+// Program is one of the programs.
 type Program int
 
 // The programs.
 const (
 	PVController Program = iota
 	Provisioner
+	Collector
+	programCount = 3
 )
 
 // String returns the name of the program.
 func (p Program) String() string {
-	if p == PVController {
-		return "pv-controller"
-	}
-	return "provisioner"
+	return [programCount]string{"pv-controller", "provisioner", "garbage-collector"}[p]
 }
 
 // Phase is what fails for a while.
@@ -106,12 +105,15 @@ const (
 // NewPlan returns the actions of a run, sorted by time. The same seed and duration return the same actions.
 func NewPlan(seed uint64, duration time.Duration) []Action {
 	random := rand.New(rand.NewPCG(seed, 1))
+	collector := rand.New(rand.NewPCG(seed, 3)) // so that the collector changes nothing for the other programs
 	plan := slices.Concat(
 		phases(random, duration),
 		repeated(random, duration, meanKill, kill),
 		repeated(random, duration, meanFreeze, freeze),
 		repeated(random, duration, meanAPI, func(*rand.Rand) Action { return Action{Kind: RestartAPI} }),
 		restores(random, duration),
+		repeated(collector, duration, 2*meanKill, of(Collector, kill)),
+		repeated(collector, duration, 2*meanFreeze, of(Collector, freeze)),
 	)
 	slices.SortStableFunc(plan, func(a, b Action) int { return cmp.Compare(a.At, b.At) })
 	return plan
@@ -138,6 +140,15 @@ func kill(random *rand.Rand) Action {
 		action.Kind, action.Replica = KillLeader, 0
 	}
 	return action
+}
+
+// of draws the action for the program.
+func of(program Program, draw func(*rand.Rand) Action) func(*rand.Rand) Action {
+	return func(random *rand.Rand) Action {
+		action := draw(random)
+		action.Program = program
+		return action
+	}
 }
 
 // freeze draws a process to freeze, for less or for longer than its lease.

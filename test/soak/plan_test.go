@@ -47,6 +47,22 @@ func TestPlanHasEveryKindWithinTheRun(t *testing.T) {
 	}
 }
 
+func TestCollectorIsDisturbedToo(t *testing.T) {
+	seen := map[ActionKind]bool{}
+	for seed := range uint64(20) {
+		for _, action := range NewPlan(seed, 5*time.Minute) {
+			if action.Program == Collector {
+				seen[action.Kind] = true
+			}
+		}
+	}
+	for _, kind := range []ActionKind{Kill, KillLeader, Freeze, FreezeLeader} {
+		if !seen[kind] {
+			t.Errorf("no plan has %q for the collector", kind)
+		}
+	}
+}
+
 func TestFaultsOfPlanAreValid(t *testing.T) {
 	for seed := range uint64(50) {
 		for _, action := range NewPlan(seed, time.Minute) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
+	"strings"
 
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/test/faultproxy"
@@ -34,6 +36,8 @@ func (w *world) account(program Program) sandbox.Identity {
 		return sandbox.User("system:kube-controller-manager")
 	case program == PVController:
 		return sandbox.PVControllerAccount
+	case program == Collector:
+		return sandbox.GarbageCollectorAccount
 	case w.config.Upstream:
 		return sandbox.UpstreamSidecarUser
 	}
@@ -51,9 +55,13 @@ func (w *world) openProxy(ctx context.Context, r *replica, account sandbox.Ident
 	if err != nil {
 		return err
 	}
+	late := w.newDelay()
 	proxy, err := faultproxy.New(faultproxy.Config{
 		Program: r.name(), Upstream: config, Seed: w.config.Seed, Log: w.noteFault, NoWatchList: r.number == 1,
-		LeaderLeases: []string{"pv-controller", "kube-controller-manager", identity.LeaseName(w.disks.driver.DriverName)},
+		LeaderLeases: []string{"pv-controller", "garbage-collector", "kube-controller-manager",
+			identity.LeaseName(w.disks.driver.DriverName)},
+		Choose: denyFirstWrites,
+		Wrap:   func(forward http.Handler) http.Handler { return w.storms.of(r.name(), late.wrap(forward)) },
 	})
 	if err == nil {
 		err = proxy.Start()
@@ -67,6 +75,22 @@ func (w *world) openProxy(ctx context.Context, r *replica, account sandbox.Ident
 	}
 	w.proxies = append(w.proxies, proxy)
 	return nil
+}
+
+// denied begins the names of objects whose first writes a webhook denies, with the answer that the object does not
+// exist.
+const denied = "denied-"
+
+// deniedWrites is how often each write of such an object is denied.
+const deniedWrites = 2
+
+// denyFirstWrites denies the first writes of some objects, and leaves other requests the fault that was drawn.
+func denyFirstWrites(fault faultproxy.Fault) faultproxy.Kind {
+	writes := fault.Verb == "patch" || fault.Verb == "update" || fault.Verb == "delete"
+	if writes && strings.HasPrefix(fault.Name, denied) && fault.Ordinal < deniedWrites {
+		return faultproxy.DeniedNotFound
+	}
+	return fault.Kind
 }
 
 // noteFault counts a fault of a proxy.
@@ -91,6 +115,6 @@ func (w *world) closeProxies() error {
 	for _, proxy := range w.proxies {
 		errs = append(errs, proxy.Close())
 	}
-	w.proxies = nil
+	w.proxies, w.delays = nil, nil
 	return errors.Join(errs...)
 }

@@ -16,6 +16,9 @@ import (
 // returningCount is the number of claims that each restore brings back without their volumes.
 const returningCount = 4
 
+// usedWithin is how long a restore waits for the claims to use their disks.
+const usedWithin = 20 * time.Second
+
 // misfitFor is how long after a restore the driver answers that the disks are too small, and until the next phase.
 const misfitFor = 12 * time.Second
 
@@ -66,12 +69,21 @@ func (r *returning) use(ctx context.Context, claims []*v1.PersistentVolumeClaim)
 	}
 }
 
-// end ends the use of the disks.
-func (r *returning) end() {
+// end ends the use of the disks, once all claims use theirs, or the time is over.
+func (r *returning) end(within time.Duration) {
+	used := make(chan struct{})
+	go func() {
+		defer close(used)
+		r.all.Wait()
+	}()
+	select {
+	case <-used:
+	case <-time.After(within):
+	}
 	if r.stop != nil {
 		r.stop()
 	}
-	r.all.Wait()
+	<-used
 }
 
 // misfit has the disks be too small until the time.

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 func TestUsedDiskOfReturningClaimMustStay(t *testing.T) {
@@ -46,4 +50,20 @@ func TestDisksOfReturningClaimsAreTooSmallForATime(t *testing.T) {
 	if faults := r.faults(); len(faults) != 1 || faults[0].Volume != "pvc-uid" || faults[0].Response == "" {
 		t.Errorf("after a restore: %+v", faults)
 	}
+}
+
+func TestRestoreWaitsUntilDisksAreUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, tc := range map[string]struct{ used, want time.Duration }{
+			"used soon": {time.Second, time.Second}, "used too late": {time.Hour, usedWithin},
+		} {
+			ctx, stop := context.WithCancel(t.Context())
+			r := returning{stop: stop}
+			r.all.Go(func() { sandbox.Pause(ctx, tc.used) })
+			began := time.Now()
+			if r.end(usedWithin); time.Since(began) != tc.want {
+				t.Errorf("%s: the restore waited %s, want %s", name, time.Since(began), tc.want)
+			}
+		}
+	})
 }

@@ -121,11 +121,11 @@ func (c *chaos) soak(ctx context.Context) (Result, error) {
 	c.watch.checkDisks(0)
 	c.users.abort(errAborted)
 	c.users.all.Wait()
-	return c.result(l, float64(finished)/worked.Seconds()), nil
+	return c.result(ctx, l, float64(finished)/worked.Seconds()), nil
 }
 
 // result reports what was found.
-func (c *chaos) result(l left, rate float64) Result {
+func (c *chaos) result(ctx context.Context, l left, rate float64) Result {
 	counts := c.world.counts
 	r := Result{Seed: c.world.config.Seed, Volumes: counts.sum(topicVolumes), Kills: counts.sum(topicKills),
 		Faults: counts.sum(faultTopics...), Rate: rate}
@@ -135,10 +135,11 @@ func (c *chaos) result(l left, rate float64) Result {
 		r.Stuck = append(r.Stuck, text)
 		fmt.Fprintf(c.world.config.Out, "crashed: %s\n", text)
 	}
-	r.Lost = c.report("lost", c.lost())
+	r.Lost = c.report("lost", c.lost(ctx))
 	if stored, err := c.world.disks.stored(); err == nil {
 		r.Broken = c.view.record.broken(stored, c.world.disks.driver.DriverName)
 	}
+	r.Broken = append(r.Broken, c.world.storms.report()...)
 	for _, text := range r.Broken {
 		fmt.Fprintf(c.world.config.Out, "rule broken (seed %d): %s\n", r.Seed, text)
 	}
@@ -149,6 +150,8 @@ func (c *chaos) result(l left, rate float64) Result {
 	counts.add(topicLeft, "found by audit after restore", l.unrecorded)
 	counts.add(topicLeft, "in the journal", l.unresolved)
 	counts.print(c.world.config.Out)
+	fmt.Fprintf(c.world.config.Out, "at most %d writes of a program to one object within %s\n", c.world.storms.most,
+		stormTime)
 	fmt.Fprintf(c.world.config.Out,
 		"%.2f volumes per second while the API server answered, which was not so for %s; %s in all\n", rate,
 		c.down.Round(time.Second), time.Since(counts.start).Round(time.Second))

@@ -64,10 +64,13 @@ type world struct {
 	plane   *sandbox.ControlPlane
 
 	mu       sync.Mutex
-	replicas [2][]*replica
+	replicas [programCount][]*replica
 	// proxies stand between the replicas and the API server, with the same rates.
 	proxies []*faultproxy.Proxy
 	rates   faultproxy.Rates
+	// delays are those of the proxies, in their order.
+	delays []*delay
+	storms *storms
 	// faulty are processes that crashed by themselves.
 	faulty []string
 }
@@ -78,7 +81,7 @@ func startWorld(ctx context.Context, config Config, counts *counters) (w *world,
 	if err != nil {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
-	w = &world{config: config, dir: dir, counts: counts}
+	w = &world{config: config, dir: dir, counts: counts, storms: newStorms()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.stop(context.WithoutCancel(ctx)), w.remove())
@@ -103,7 +106,7 @@ func (w *world) manifests() []fs.FS {
 	if w.config.Upstream {
 		return []fs.FS{deploy.Manifests, rbac.Manifests}
 	}
-	return []fs.FS{deploy.Manifests}
+	return []fs.FS{deploy.Manifests, deploy.GarbageCollector}
 }
 
 // startPlane starts etcd and kube-apiserver.
@@ -179,10 +182,10 @@ func createNamespace(ctx context.Context, client kubernetes.Interface, name stri
 	return nil
 }
 
-// startPrograms starts the replicas of both programs.
+// startPrograms starts the replicas of all programs.
 func (w *world) startPrograms(ctx context.Context) error {
 	for program := range w.replicas {
-		for number := range Replicas {
+		for number := range w.replicasOf(Program(program)) {
 			r := &replica{program: Program(program), number: number, ended: w.noteEnd}
 			r.start = func(ctx context.Context, log string) (*sandbox.Process, error) { return w.launch(ctx, r, log) }
 			w.replicas[program] = append(w.replicas[program], r)
@@ -233,10 +236,19 @@ func (w *world) launch(ctx context.Context, r *replica, log string) (*sandbox.Pr
 	if election.pod {
 		controller.Env = []string{"POD_UID=" + r.name()}
 	}
-	if r.program == PVController {
+	if r.program != Provisioner {
 		controller.Args = election.args("leader-elect", "")
+		if w.isAlone(r.program) {
+			controller.Args = []string{"--leader-elect=false"}
+		}
+	}
+	switch r.program {
+	case PVController:
 		controller.Args = append(controller.Args, "--pvclaimbinder-sync-period=5s")
 		return w.plane.StartLoops(ctx, w.config.Upstream, controller)
+	case Collector:
+		return w.plane.StartGarbageCollector(ctx, controller)
+	case Provisioner:
 	}
 	controller.Env = append(controller.Env, "NAMESPACE="+deploy.Namespace, "POD_NAMESPACE="+deploy.Namespace,
 		"POD_NAME="+r.name())

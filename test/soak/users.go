@@ -15,6 +15,8 @@ const (
 	userCount = 28
 	// patience is how long a user waits for one lifecycle before the next one begins.
 	patience = 45 * time.Second
+	// raiserCount is how many families are under way at once.
+	raiserCount = 6
 	// maxLate bounds the slow lifecycles beside which a user runs another one.
 	maxLate = 120
 	// longLivedCount is the number of claims that exist for the whole run.
@@ -55,6 +57,9 @@ func (u *users) start(ctx context.Context, first func(context.Context)) {
 	u.quit = quit
 	for user := range userCount {
 		u.all.Go(func() { u.work(ctx, user, quit) })
+	}
+	for user := range u.world.raisers() {
+		u.all.Go(func() { u.raise(ctx, user, quit) })
 	}
 }
 
@@ -110,7 +115,8 @@ func (u *users) begin(user int) *lifecycle {
 	defer u.mu.Unlock()
 	n := u.next[user]
 	u.next[user]++
-	lc := u.lifecycle(NewChoices(u.seed, user, n), fmt.Sprintf("v%d-%d-%d", u.epoch, user, n), space)
+	choices := NewChoices(u.seed, user, n)
+	lc := u.lifecycle(choices, choices.prefix()+fmt.Sprintf("v%d-%d-%d", u.epoch, user, n), space)
 	u.active[lc] = true
 	return lc
 }
@@ -124,7 +130,11 @@ func (u *users) lifecycle(choices Choices, name, space string) *lifecycle {
 func (u *users) finish(lc *lifecycle, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.world.counts.add(topicVolumes, string(lc.Sort), lc.volumes)
+	if lc.Sort == Family {
+		u.world.counts.add(topicFamilies, string(lc.Sort), 1)
+	} else {
+		u.world.counts.add(topicVolumes, string(lc.Sort), lc.volumes)
+	}
 	switch {
 	case err == nil, isAborted(err):
 		delete(u.active, lc)

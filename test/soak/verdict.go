@@ -189,9 +189,10 @@ func addEntries(names map[string]journal.Kind, own journal.Journal, lease *coord
 }
 
 // lost returns the disks that are gone and should not be.
-func (c *chaos) lost() []finding {
-	var all []finding
+func (c *chaos) lost(ctx context.Context) []finding {
+	all := c.parted.lost(ctx, c.world.client())
 	c.watch.mu.Lock()
+	all = append(all, c.watch.deleted...)
 	for handle, why := range c.watch.lost {
 		name := c.view.byHandle[handle]
 		all = append(all, finding{"disk " + handle + ": " + why, []string{"disk " + handle, "pv " + name, "disk " + name}})

@@ -33,6 +33,8 @@ type watcher struct {
 	// missing is since when a disk of a bound claim is missing, by handle.
 	missing map[string]time.Time
 	lost    map[string]string
+	// deleted are objects that the collector deleted although they have a living owner, or none.
+	deleted []finding
 }
 
 func newWatcher(w *world, v *view) *watcher {
@@ -216,6 +218,14 @@ func (w *watcher) report(handle, why string) {
 		w.lost[handle] = why
 		w.view.history.append("disk "+handle, time.Now(), "LOST: "+why)
 	}
+}
+
+// collected reports an object that has to stay, and does not.
+func (w *watcher) collected(key string, choices FamilyChoices) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := fmt.Sprintf("object %s is deleted, and nobody deleted all of its owners (%+v)", key, choices)
+	w.deleted = append(w.deleted, finding{text: text})
 }
 
 // errAborted ends lifecycles whose objects are not theirs any longer, since etcd is restored.

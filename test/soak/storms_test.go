@@ -1,0 +1,36 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWritesWithoutBackoffAreFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStorms()
+		handler := s.of("program", http.NotFoundHandler())
+		send := func(method, path string, count int, pause time.Duration) {
+			for range count {
+				handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path, nil))
+				time.Sleep(pause)
+			}
+		}
+		const volume = "/api/v1/persistentvolumes/one"
+		send(http.MethodPatch, volume, 4*stormWrites, 250*time.Millisecond)
+		send(http.MethodGet, volume, 4*stormWrites, time.Millisecond)
+		send(http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/journal", 4*stormWrites, time.Millisecond)
+		if got := s.report(); len(got) > 0 || s.most != 40 {
+			t.Errorf("four writes a second, reads and Leases: %q, at most %d", got, s.most)
+		}
+		time.Sleep(stormTime)
+		send(http.MethodDelete, volume, stormWrites+1, time.Millisecond)
+		want := []string{"program writes /api/v1/persistentvolumes/one 51 times in 10s"}
+		if got := s.report(); !slices.Equal(got, want) {
+			t.Errorf("a storm: %q, want %q", got, want)
+		}
+	})
+}
