@@ -20,7 +20,7 @@ var guides = []string{"README.md", filepath.Join("docs", "install.md"), filepath
 	platformsPage, filepath.Join("docs", "operate.md"), filepath.Join("docs", "node-termination.md"), teardownPage}
 
 var (
-	command     = regexp.MustCompile("(?:kubectl (?:apply|delete) -[fk]|helm install) [^`\n]*")
+	command     = regexp.MustCompile("(?:kubectl (?:apply|delete) -[fk] |kubectl create -f deploy/|helm install )[^`\n]*")
 	mentioned   = regexp.MustCompile(`[^./\w](deploy/[\w./-]*\w)`)
 	yamlBlock   = regexp.MustCompile("(?s)\n( *)```yaml\n(.*?)\n *```\n")
 	placeholder = strings.NewReplacer("ACCOUNT", "hostpath-controller", "NAMESPACE", "storage", "'", "")
@@ -118,7 +118,7 @@ func kustomizationsOf(t *testing.T) []string {
 
 func TestDocumentsDescribeInstallationOfBothPrograms(t *testing.T) {
 	said := strings.Join(slices.Sorted(maps.Keys(documented(t))), "\n")
-	for _, want := range []string{"kubectl apply -k site", "kubectl apply -f deploy/pv-controller/standby/lease.yaml",
+	for _, want := range []string{"kubectl apply -k site", "kubectl create -f deploy/pv-controller/standby/lease.yaml",
 		"helm install exeunt deploy/helm/exeunt", "kubectl apply -f deploy/namespace.yaml"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no document says %q; they say:\n%s", want, said)

@@ -1,0 +1,51 @@
+package manifests
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/strvals"
+)
+
+// optional matches the documented values that install an optional program.
+var optional = regexp.MustCompile("`((?:garbageCollector|nodeTerminator|alive)\\.enabled=true[^`]*)`")
+
+// A second set of loops beside kube-controller-manager would come with pv-controller, which the chart installs by default.
+func TestDocumentedValuesInstallOptionalProgramAlone(t *testing.T) {
+	seen := map[string]bool{}
+	for _, page := range []string{"deploy/helm/exeunt/README.md", "docs/node-termination.md", "docs/garbage-collector.md", teardownPage} {
+		for _, said := range optional.FindAllStringSubmatch(guide(t, page), -1) {
+			given := values{}
+			if err := strvals.ParseInto(said[1], given); err != nil {
+				t.Fatalf("%s: %s: %v", page, said[1], err)
+			}
+			objects := templated(t, given)
+			for _, deployment := range deploymentsIn(t, objects) {
+				seen[deployment.Name] = true
+			}
+			if found := deploymentsIn(t, objects); len(found) != 1 || strings.Contains(found[0].Name, "pv-controller") {
+				t.Errorf("%s: %s installs %d Deployments", page, said[1], len(found))
+			}
+			for _, object := range objects {
+				if name := object.GetName(); name == "exeunt:pv-controller" || name == "exeunt:provisioner" {
+					t.Errorf("%s: %s installs %s", page, said[1], nameOf(object))
+				}
+			}
+		}
+	}
+	for _, program := range []string{"garbage-collector", "node-terminator", "alive-controller"} {
+		if !seen[program] {
+			t.Errorf("no page says how the chart installs %s", program)
+		}
+	}
+}
+
+// Applied again, the Lease of the standby would be taken from a pv-controller that leads, for a week.
+func TestStandbyLeaseIsNeverAppliedOverLeader(t *testing.T) {
+	for _, name := range guides {
+		if strings.Contains(guide(t, name), "kubectl apply -f deploy/pv-controller/standby") {
+			t.Errorf("%s applies the Lease", name)
+		}
+	}
+}
