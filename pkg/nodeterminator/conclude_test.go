@@ -118,3 +118,61 @@ func storedOf(w *world) (report termination.Report) {
 	}
 	return report
 }
+
+// #70 The earlier leader deleted pods and was killed before its first report: their conditions say what it did.
+func TestPodsOfLeaderWithoutReportAreCounted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		one := w.begun(withFirstAction(deletedNode("a", "30m", time.Now()), time.Now()))
+		if !one.restored() || w.pods.restored != 1 {
+			w.t.Errorf("what an earlier leader did was restored %d times", w.pods.restored)
+		}
+	})
+}
+
+// #70 The report could not be read before the node was released, and a finalizer of others keeps the Node.
+func TestReleasedNodeGetsItsReport(t *testing.T) {
+	inWorld(t, func(w *world) {
+		storeEarlier(w)
+		var back atomic.Bool
+		w.client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !back.Load(), nil, errors.New("the store is away")
+		})
+		n := withFirstAction(deletedNode("a", "30m", time.Now()), time.Now())
+		if err := w.client.Tracker().Add(n); err != nil {
+			w.t.Fatal(err)
+		}
+		w.pods.result.Counts.Evicted = 2
+		one := w.begun(n)
+		<-time.After(readTimeout)
+		if err := errors.Join(w.Reconcile(w.t.Context(), "a"), w.release(w.t.Context(), n, one)); err != nil {
+			w.t.Error(err)
+		}
+		back.Store(true)
+		<-time.After(time.Minute)
+		if err := w.Reconcile(w.t.Context(), "a"); err != nil {
+			w.t.Error(err)
+		}
+		<-time.After(time.Minute)
+		if got := storedOf(w); got.Phase != termination.PhaseEnded || got.Counts.Evicted != 9 {
+			w.t.Errorf("%+v", got)
+		}
+	})
+}
+
+// #70 The earlier leader released the node and was killed before it wrote so. A finalizer of others keeps the Node.
+func TestReleasedNodeOfEarlierLeaderHasEnded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := deletedNode("a", "30m", time.Now())
+		w.cached(n)
+		report := termination.Report{Node: "a", UID: "uid-a"}
+		if !w.reports.exists(report) {
+			w.t.Error("a node that is being terminated is said to have ended")
+		}
+		released := n.DeepCopy()
+		released.Finalizers = []string{"others.example/keep"}
+		w.cached(released)
+		if w.reports.exists(report) {
+			w.t.Error("the report of a released node waits for others")
+		}
+	})
+}

@@ -96,7 +96,7 @@ func New(config Config) *Controller {
 	c.metrics = newMetrics(c)
 	c.reports = newReports(config.Client, config.Namespace, func(report termination.Report) bool {
 		n := c.caches.node(report.Node)
-		return n != nil && string(n.UID) == report.UID
+		return isTerminating(n) && string(n.UID) == report.UID // finalizers of others may keep the Node
 	})
 	c.loop = controller.NewLoop("node", backoff, c.Reconcile)
 	return c
@@ -199,6 +199,7 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 		return later(err)
 	}
 	if n == nil || t != nil && t.released { // finalizers of others may keep the Node
+		c.offerReleased(t)
 		return nil
 	}
 	seen, err := c.observe(ctx, n, t)

@@ -34,6 +34,8 @@ type scriptedPods struct {
 	views  []drain.View
 	// earlier is the report that was restored.
 	earlier termination.Report
+	// restored is how often that was.
+	restored int
 	// sight is what is seen of a node that lives, and looks is how often it was looked at.
 	sight drain.Sight
 	looks int
@@ -50,6 +52,7 @@ func (p *scriptedPods) Look(time.Time) drain.Sight {
 
 func (p *scriptedPods) Restore(report termination.Report) (termination.Counts, []termination.CutShort) {
 	p.earlier = report
+	p.restored++
 	return report.Counts, report.CutShort
 }
 

@@ -24,14 +24,17 @@ import (
 const (
 	// reportPause is the least time between two writes of a report.
 	reportPause = 5 * time.Second
-	// reportTries is how often a report is written until the next change: 5, 10, 20, 40 s apart.
-	reportTries = 5
+	// reportTries is how often a report is written until the next change, and lastTries how often the last one is: 5, 10,
+	// 20 s apart, and so on to 45 hours.
+	reportTries, lastTries = 5, 17
 	// reportAge is how long a report is kept.
 	reportAge = 72 * time.Hour
 	// reportTimeout is how long a request may take.
 	reportTimeout = 10 * time.Second
 	// readTimeout is how long a node waits for the report of an earlier leader, and how long one read may take.
 	readTimeout = 2 * time.Second
+	// deletePause is the time until an old report is deleted again.
+	deletePause = time.Hour
 	// readRetry is the time until the second attempt.
 	readRetry = 200 * time.Millisecond
 	// lastReport is how long a stop waits for reports.
@@ -42,7 +45,7 @@ const (
 // times, and with the next change.
 type reports struct {
 	client corev1.ConfigMapInterface
-	// exists reports whether the node of a report exists.
+	// exists reports whether the node of a report is being terminated.
 	exists func(report termination.Report) bool
 
 	mu      sync.Mutex
@@ -102,20 +105,14 @@ func reportName(uid types.UID) string { return "node-termination-" + string(uid)
 // read returns the report of the node, nil if there is none. It tries until the context ends: a store that is away at a
 // change of leaders must not lose all counts.
 func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report, error) {
-	stored, exists, err := r.get(ctx, reportName(uid))
-	for pause := readRetry; err != nil; pause = min(2*pause, reportPause) {
-		if apierrors.IsForbidden(err) {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(pause):
-		}
+	var stored *v1.ConfigMap
+	exists := false
+	err := repeated(ctx, func() (err error) {
 		stored, exists, err = r.get(ctx, reportName(uid))
-	}
-	if !exists {
-		return nil, nil
+		return err
+	})
+	if err != nil || !exists {
+		return nil, err
 	}
 	r.keep(stored.Name, stored.CreationTimestamp.Time)
 	report := &termination.Report{}
@@ -123,6 +120,20 @@ func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report,
 		return nil, fmt.Errorf("read report %s: %w", stored.Name, err)
 	}
 	return report, nil
+}
+
+// repeated does something until it succeeds, is forbidden, or the context ends.
+func repeated(ctx context.Context, do func() error) error {
+	err := do()
+	for pause := readRetry; err != nil && !apierrors.IsForbidden(err); pause = min(2*pause, reportPause) {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		err = do()
+	}
+	return err
 }
 
 func (r *reports) get(ctx context.Context, name string) (*v1.ConfigMap, bool, error) {
@@ -204,7 +215,11 @@ func (r *reports) write(uid types.UID) {
 func (r *reports) wrote(p *pendingReport, report termination.Report, err error) {
 	uid := types.UID(report.UID)
 	p.failures++
-	if err != nil && p.failures < reportTries && !apierrors.IsForbidden(err) {
+	tries := reportTries
+	if p.last { // no later change would write it
+		tries = lastTries
+	}
+	if err != nil && p.failures < tries && !apierrors.IsForbidden(err) {
 		p.timer = time.AfterFunc(reportPause<<(p.failures-1), func() { r.write(uid) })
 		return
 	}
@@ -321,16 +336,27 @@ func (r *reports) expire() {
 	r.mu.Unlock()
 	for _, name := range old {
 		limited, cancel := context.WithTimeout(ctx, reportTimeout)
-		if err := r.client.Delete(limited, name, metav1.DeleteOptions{}); err != nil {
-			klog.FromContext(ctx).Info("Deleting an old report failed", "report", name, "err", err)
-		}
+		err := r.client.Delete(limited, name, metav1.DeleteOptions{})
 		cancel()
+		if err == nil {
+			continue
+		}
+		if _, exists, unread := r.get(ctx, name); unread != nil || exists {
+			klog.FromContext(ctx).Info("Deleting an old report failed, it is tried again", "report", name, "err", err)
+			r.keep(name, time.Now().Add(deletePause-reportAge))
+		}
 	}
 }
 
 // list finds the reports of earlier processes. A node that went while nobody led is written down as ended.
 func (r *reports) list(ctx context.Context) {
-	stored, err := r.client.List(ctx, metav1.ListOptions{LabelSelector: termination.ReportLabel})
+	var stored *v1.ConfigMapList
+	err := repeated(ctx, func() (err error) {
+		limited, cancel := context.WithTimeout(ctx, reportTimeout)
+		defer cancel()
+		stored, err = r.client.List(limited, metav1.ListOptions{LabelSelector: termination.ReportLabel})
+		return err
+	})
 	if err != nil {
 		klog.FromContext(ctx).Info("Listing reports failed; old ones stay until the next start", "err", err)
 		return
@@ -339,10 +365,18 @@ func (r *reports) list(ctx context.Context) {
 		r.keep(one.Name, one.CreationTimestamp.Time)
 		var report termination.Report
 		err := json.Unmarshal([]byte(one.Data[termination.ReportKey]), &report)
-		if err == nil && one.Name == reportName(types.UID(report.UID)) && !isFinal(report) && !r.exists(report) {
+		if err == nil && one.Name == reportName(types.UID(report.UID)) && !isFinal(report) && !r.exists(report) &&
+			!r.isPending(one.Name) {
 			r.finish(endedUnseen(report))
 		}
 	}
+}
+
+// isPending reports whether a newer report of this process is to be written.
+func (r *reports) isPending(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.isActive(name)
 }
 
 func isFinal(report termination.Report) bool {

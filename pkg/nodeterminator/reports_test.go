@@ -249,6 +249,23 @@ func TestLostReportIsWrittenAgain(t *testing.T) {
 	})
 }
 
+// The store is away for hours while the node ends.
+func TestLastReportOutlivesOutageOfStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, back := fake.NewClientset(), time.Now().Add(10*time.Hour)
+		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return time.Now().Before(back), nil, errors.New("connection refused")
+		})
+		r := newReports(client, "exeunt-system", isThere)
+		r.offer(reportOf(termination.PhaseDraining, 1))
+		r.finish(reportOf(termination.PhaseEnded, 1))
+		<-time.After(24 * time.Hour)
+		if got := stored(t, client); got.Phase != termination.PhaseEnded {
+			t.Errorf("the last report is lost: %+v", got)
+		}
+	})
+}
+
 // What is refused for ever is not written for ever.
 func TestFailingReportIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -259,9 +276,9 @@ func TestFailingReportIsGivenUp(t *testing.T) {
 		r := newReports(client, "exeunt-system", isThere)
 		r.offer(reportOf(termination.PhaseDraining, 1))
 		r.finish(reportOf(termination.PhaseEnded, 1))
-		<-time.After(time.Hour)
+		<-time.After(2 * reportAge)
 		synctest.Wait()
-		if got := writes(client); got > 8 || len(r.pending) > 0 {
+		if got := writes(client); got > 20 || len(r.pending) > 0 {
 			t.Errorf("%d writes, %d reports are pending", got, len(r.pending))
 		}
 	})
@@ -315,6 +332,54 @@ func TestNodeThatWentUnseenIsWrittenDown(t *testing.T) {
 		synctest.Wait()
 		if got := stored(t, client); got.Phase != termination.PhaseEnded || got.Counts.Unknown != 1 || got.Counts.Evicted != 3 {
 			t.Errorf("%+v", got)
+		}
+		stop()
+	})
+}
+
+// #70 The store is away when a leader starts: the report of a node that went while nobody led is finished later.
+func TestReportsAreListedAgainAfterFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text, err := json.Marshal(reportOf(termination.PhaseStopping, 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, back := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node-termination-u",
+			Namespace: "exeunt-system", Labels: map[string]string{termination.ReportLabel: "n"},
+			CreationTimestamp: metav1.Now()}, Data: map[string]string{termination.ReportKey: string(text)}}),
+			time.Now().Add(time.Minute)
+		client.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return time.Now().Before(back), nil, errors.New("connection refused")
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		r := newReports(client, "exeunt-system", func(termination.Report) bool { return false })
+		stop := r.start(ctx)
+		<-time.After(10 * time.Minute)
+		if got := stored(t, client); got.Phase != termination.PhaseEnded {
+			t.Errorf("the report is not finished: %+v", got)
+		}
+		cancel()
+		stop()
+	})
+}
+
+// A webhook denies a DELETE, or the API server is away: the report is deleted later.
+func TestOldReportIsDeletedAgainAfterFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node-termination-u",
+			Namespace: "exeunt-system", Labels: map[string]string{termination.ReportLabel: "n"},
+			CreationTimestamp: metav1.Now()}})
+		denied := 0
+		client.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			denied++
+			return denied <= 3, nil, apierrors.NewForbidden(v1.Resource("configmaps"), "n", errors.New("a webhook denies"))
+		})
+		r := newReports(client, "exeunt-system", isThere)
+		stop := r.start(t.Context())
+		<-time.After(reportAge + 12*time.Hour)
+		if _, err := client.CoreV1().ConfigMaps("exeunt-system").Get(t.Context(), "node-termination-u",
+			metav1.GetOptions{}); !apierrors.IsNotFound(err) || denied != 4 {
+			t.Errorf("the report is left after %d deletions: %v", denied, err)
 		}
 		stop()
 	})

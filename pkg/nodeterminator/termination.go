@@ -114,12 +114,15 @@ func (t *nodeTermination) restored() bool {
 	select {
 	case report := <-t.earlier:
 		t.earlier = nil
-		if report != nil {
+		switch {
+		case report != nil:
 			t.report = *report
 			t.pods.Restore(*report)
 			for _, cut := range report.CutShort {
 				t.counted[cut.UID] = true
 			}
+		case !t.late: // the earlier leader wrote none: what it did shows in the pods
+			t.pods.Restore(termination.Report{})
 		}
 	default:
 	}
@@ -137,6 +140,22 @@ func (t *nodeTermination) restored() bool {
 func (c *Controller) offer(t *nodeTermination) {
 	if t.report.UID != "" && t.earlier == nil {
 		c.reports.offer(t.report)
+	}
+}
+
+// offerReleased writes the report of a released node, once that of an earlier leader is read.
+func (c *Controller) offerReleased(t *nodeTermination) {
+	if t == nil || t.earlier == nil {
+		return
+	}
+	select {
+	case earlier := <-t.earlier:
+		t.earlier = nil
+		if earlier != nil {
+			t.report = t.after(*earlier, t.report)
+		}
+		c.offer(t)
+	default:
 	}
 }
 
