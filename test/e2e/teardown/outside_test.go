@@ -118,29 +118,37 @@ func TestSnapshotsGoOrStayWithTheCluster(t *testing.T) {
 	r.expectDisks(source)
 }
 
-// Row 24: the pods of a StatefulSet under a budget without room end, and its owner brings none back.
-func TestOwnersAndBudgetsDoNotKeepPods(t *testing.T) {
-	r := newRig(t, stock)
-	labels := map[string]string{"app": "db"}
-	claim := r.NewClaim("data", harness.DeleteClass)
-	_, err := r.Client.AppsV1().StatefulSets(r.Namespace).Create(r.Ctx, &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3)), ServiceName: "db",
+// createSet creates a StatefulSet whose pods run on a living node, with a claim each.
+func (r *rig) createSet(name string, replicas int32) *appsv1.StatefulSet {
+	r.T.Helper()
+	labels := map[string]string{"app": name}
+	set, err := r.Client.AppsV1().StatefulSets(r.Namespace).Create(r.Ctx, &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: name,
 			PodManagementPolicy: appsv1.ParallelPodManagement, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			VolumeClaimTemplates: []v1.PersistentVolumeClaim{*claim},
+			VolumeClaimTemplates: []v1.PersistentVolumeClaim{*r.NewClaim("data", harness.DeleteClass)},
 			Template: v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: v1.PodSpec{NodeName: "node",
 				TerminationGracePeriodSeconds: new(int64(1)), Containers: []v1.Container{{Name: "main", Image: "image",
 					VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/data"}}}}}}}}, metav1.CreateOptions{})
 	r.Must(err, "create StatefulSet")
-	_, err = r.Client.PolicyV1().PodDisruptionBudgets(r.Namespace).Create(r.Ctx, &policyv1.PodDisruptionBudget{
+	return set
+}
+
+// diskOf waits until the claim is bound.
+func (r *rig) diskOf(claim string) disk {
+	r.T.Helper()
+	volume := r.AwaitBound(claim)
+	return disk{name: claim, handle: harness.Handle(volume), volume: volume.Name}
+}
+
+// Row 24: the pods of a StatefulSet under a budget without room end, and its owner brings none back.
+func TestOwnersAndBudgetsDoNotKeepPods(t *testing.T) {
+	r := newRig(t, stock)
+	set := r.createSet("db", 3)
+	_, err := r.Client.PolicyV1().PodDisruptionBudgets(r.Namespace).Create(r.Ctx, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: new(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels}}},
-		metav1.CreateOptions{})
+			MaxUnavailable: new(intstr.FromInt32(0)), Selector: set.Spec.Selector}}, metav1.CreateOptions{})
 	r.Must(err, "create PodDisruptionBudget")
-	var disks []disk
-	for _, name := range []string{"data-db-0", "data-db-1", "data-db-2"} {
-		volume := r.AwaitBound(name)
-		disks = append(disks, disk{name: name, handle: harness.Handle(volume), volume: volume.Name})
-	}
+	disks := []disk{r.diskOf("data-db-0"), r.diskOf("data-db-1"), r.diskOf("data-db-2")}
 	r.mustComplete()
 	r.expectDisks(disks...)
 	r.expectNothingStored()
@@ -151,4 +159,31 @@ func TestOwnersAndBudgetsDoNotKeepPods(t *testing.T) {
 	}
 	_, err = r.Client.AppsV1().StatefulSets(r.Namespace).Get(r.Ctx, "db", metav1.GetOptions{})
 	r.Must(err, "read the StatefulSet, which nothing deletes")
+}
+
+// Row 25: the namespace of a participant goes after the participant is done. Until then its pods live on.
+func TestPodOfParticipantIsCreatedAgain(t *testing.T) {
+	r := newRig(t, stock)
+	r.register()
+	theirs := r.in(metav1.NamespaceDefault)
+	theirs.createSet("store", 1)
+	store, ordinary := theirs.diskOf("data-store-0"), r.addDynamic("data", harness.DeleteClass)
+	pods, name := r.Client.CoreV1().Pods(theirs.Namespace), harness.ObjectName{Resource: "pods", Namespace: theirs.Namespace, Name: "store-0"}
+	first := harness.Await(r.Session, &v1.Pod{}, name, "exists", func(_ *v1.Pod, exists bool) bool { return exists })
+	outcome, err := r.during(core.TearingDown, func() {
+		r.Must(pods.Delete(r.Ctx, name.Name, metav1.DeleteOptions{}), "delete the pod")
+		harness.Await(r.Session, &v1.Pod{}, name, "is created again", func(p *v1.Pod, exists bool) bool {
+			return exists && p.UID != first.UID
+		})
+		if !r.isFrozen() || !r.IsStored(store.handle) {
+			t.Errorf("frozen: %t; the participant's disk is stored: %t", r.isFrozen(), r.IsStored(store.handle))
+		}
+		clients, err := runner.Connect(r.Plane.RESTConfig(), nil)
+		r.Must(err, "connect")
+		r.Must(alive.Done(r.Ctx, clients.Dynamic, participant), "finish the participant")
+	})
+	if err != nil || outcome.Phase != core.Complete {
+		t.Fatalf("the teardown ended with %+v, %v", outcome, err)
+	}
+	r.expectDisks(store, ordinary)
 }

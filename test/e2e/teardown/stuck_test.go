@@ -17,8 +17,8 @@ import (
 
 const participant = "buckets.example.com/teardown"
 
-// register installs Alive and a participant that never is done.
-func (r *rig) register() {
+// installAlive installs the kind Alive, and creates one.
+func (r *rig) installAlive() {
 	r.T.Helper()
 	r.Must(sandbox.Apply(r.Ctx, r.Plane.RESTConfig(), deploy.Alive), "apply manifests")
 	clients, err := runner.Connect(r.Plane.RESTConfig(), nil)
@@ -29,6 +29,14 @@ func (r *rig) register() {
 		_, err := clients.Dynamic.Resource(alive.Resource).Create(r.Ctx, content, metav1.CreateOptions{})
 		return err == nil
 	})
+}
+
+// register installs Alive and a participant that never is done.
+func (r *rig) register() {
+	r.T.Helper()
+	r.installAlive()
+	clients, err := runner.Connect(r.Plane.RESTConfig(), nil)
+	r.Must(err, "connect")
 	r.Must(alive.Register(r.Ctx, clients.Dynamic, alive.Participant{Finalizer: participant, Namespace: "default",
 		Text: "buckets of the account dev"}), "register")
 }
