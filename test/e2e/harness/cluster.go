@@ -66,6 +66,8 @@ type Cluster struct {
 
 	sandbox *sandbox.Cluster
 	cloud   *Cloud // nil without machines
+	// loops are those of kube-controller-manager of a setup with Teardown.
+	loops *sandbox.Process
 	// kubelets ends what acts as kubelets, nil for nothing.
 	kubelets func() error
 	// restarts: an API server that begins refuses what it does not know the rights for yet.

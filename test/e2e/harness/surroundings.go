@@ -21,12 +21,22 @@ func (c *Cluster) startSurroundings(ctx context.Context, how Setup) (err error) 
 		return nil
 	}
 	if how.Machines == 0 {
-		if _, err := c.sandbox.StartTeardownLoops(ctx, how.UpstreamLoops); err != nil {
+		if c.loops, err = c.sandbox.StartTeardownLoops(ctx, how.UpstreamLoops); err != nil {
 			return err
 		}
 		c.startKubelets()
 	}
 	c.Balancers, err = c.sandbox.StartBalancersAndSnapshots(ctx, c.Driver)
+	return err
+}
+
+// RestartLoops kills the loops of a setup with Teardown, all of kube-controller-manager, and starts them again. They take
+// an object from a restored etcd for a stale one, as its version is lower than the one that they know.
+func (c *Cluster) RestartLoops(ctx context.Context) (err error) {
+	if err := c.sandbox.Kill(c.loops); err != nil {
+		return err
+	}
+	c.loops, err = c.sandbox.StartTeardownLoops(ctx, true)
 	return err
 }
 
