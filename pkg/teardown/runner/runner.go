@@ -30,6 +30,10 @@ var ErrNotCompleted = errors.New("the object Alive is gone, but the record does 
 var ErrNamespaceGone = errors.New("namespace " + Namespace + " with the Lease and the record of the teardown is deleted; " +
 	"the next run creates it again")
 
+// ErrRestored: etcd was restored from before the deletion of Alive (#63). Nothing more is deleted.
+var ErrRestored = errors.New("etcd was restored from a backup that is older than the deletion of the object Alive: nothing " +
+	"more is deleted; the same command, given again, begins the teardown anew")
+
 // Progress is how far a teardown is.
 type Progress struct {
 	Phase   teardown.Phase
@@ -58,6 +62,8 @@ type Runner struct {
 	synced  bool
 	// changed is closed and replaced at each change of current.
 	changed chan struct{}
+	// end ends Run with a reason.
+	end context.CancelCauseFunc
 
 	// commanded is the UID of the Alive that a command works on, "" if it found none.
 	commanded types.UID
@@ -79,12 +85,14 @@ func New(config Config) *Runner {
 	if config.Watchdog == nil { // a command has no health check
 		config.Watchdog = leaderelection.NewLeaderHealthzAdaptor(config.Waits.Lease)
 	}
-	return &Runner{Config: config, changed: make(chan struct{})}
+	return &Runner{Config: config, changed: make(chan struct{}), end: func(error) {}}
 }
 
 // Run watches Alive, and carries out the teardown whenever it is permitted. It returns when the context ends, or with
 // Command when the teardown has ended.
 func (r *Runner) Run(ctx context.Context) (*Outcome, error) {
+	ctx, r.end = context.WithCancelCause(ctx)
+	defer r.end(nil)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var watches sync.WaitGroup
@@ -312,8 +320,16 @@ func (r *Runner) see(object any) bool {
 		klog.Background().Error(err, "Alive permits nothing")
 		current = nil
 	}
+	if r.Command && isUndone(r.current, current) {
+		r.end(ErrRestored)
+	}
 	r.current = current
 	return true
+}
+
+// isUndone reports whether a backup of etcd has undone the deletion (#63): the command would wait for another one.
+func isUndone(before, now *alive.Alive) bool {
+	return before.IsDeleted() && now != nil && now.UID == before.UID && !now.IsDeleted()
 }
 
 func (r *Runner) change(f func() bool) {
