@@ -3,6 +3,8 @@ package docs_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"path"
 	"reflect"
 	"strings"
 	"testing"
@@ -23,18 +25,29 @@ type schema struct {
 	t           *testing.T
 	enums       map[reflect.Type][]string
 	definitions node
+	// names are those of definitions, by type.
+	names map[string]reflect.Type
+}
+
+// newSchema returns a schema of types with the enums.
+func newSchema(t *testing.T, enums map[reflect.Type][]string) schema {
+	return schema{t: t, enums: enums, definitions: node{}, names: map[string]reflect.Type{}}
+}
+
+// blockerEnums are the enums of a blocker.
+func blockerEnums() map[reflect.Type][]string {
+	return map[reflect.Type][]string{
+		reflect.TypeFor[blocker.Reason]():  namesFrom(blocker.ClaimExists),
+		reflect.TypeFor[blocker.Verdict](): namesFrom(blocker.Gone),
+		reflect.TypeFor[blocker.Source](): words(blocker.FromField, blocker.FromAnnotation, blocker.FromEvent,
+			blocker.FromLease, blocker.FromCondition, blocker.FromWorkload, blocker.FromManagedFields, blocker.FromProbe,
+			blocker.FromList),
+	}
 }
 
 // whySchema returns docs/schemas/why.schema.json.
 func whySchema(t *testing.T) string {
-	s := schema{t: t, definitions: node{}, enums: map[reflect.Type][]string{
-		reflect.TypeFor[blocker.Reason]():  namesFrom(blocker.ClaimExists),
-		reflect.TypeFor[blocker.Verdict](): namesFrom(blocker.Gone),
-		reflect.TypeFor[blocker.Source](): {
-			string(blocker.FromField), string(blocker.FromAnnotation), string(blocker.FromEvent), string(blocker.FromLease), string(blocker.FromCondition),
-			string(blocker.FromWorkload), string(blocker.FromManagedFields), string(blocker.FromProbe), string(blocker.FromList),
-		},
-	}}
+	s := newSchema(t, blockerEnums())
 	report := s.of(reflect.TypeFor[blocker.Report]())
 	list := node{
 		"type": "object", "additionalProperties": false, "required": []string{"items"},
@@ -49,9 +62,7 @@ func whySchema(t *testing.T) string {
 
 // auditSchema returns docs/schemas/audit.schema.json.
 func auditSchema(t *testing.T) string {
-	s := schema{t: t, definitions: node{}, enums: map[reflect.Type][]string{
-		reflect.TypeFor[verdict.Reason](): namesFrom(verdict.NoReason + 1),
-	}}
+	s := newSchema(t, map[reflect.Type][]string{reflect.TypeFor[verdict.Reason](): namesFrom(verdict.NoReason + 1)})
 	return s.text("exeunt audit -o json", s.of(reflect.TypeFor[audit.Report]()))
 }
 
@@ -61,13 +72,13 @@ func forecastSchema(t *testing.T) string {
 	for _, first := range forecast.Firsts {
 		firsts = append(firsts, string(first))
 	}
-	s := schema{t: t, definitions: node{}, enums: map[reflect.Type][]string{reflect.TypeFor[forecast.First](): firsts}}
+	s := newSchema(t, map[reflect.Type][]string{reflect.TypeFor[forecast.First](): firsts})
 	return s.text("exeunt forecast -o json", s.of(reflect.TypeFor[forecast.Report]()))
 }
 
 // teardownSchema returns docs/schemas/teardown.schema.json.
 func teardownSchema(t *testing.T) string {
-	s := schema{t: t, definitions: node{}, enums: map[reflect.Type][]string{
+	s := newSchema(t, map[reflect.Type][]string{
 		reflect.TypeFor[teardown.Phase](): words(teardown.NoPhase, teardown.Protected, teardown.Armed, teardown.Preparing,
 			teardown.TearingDown, teardown.Stopped, teardown.Complete),
 		reflect.TypeFor[teardown.Kind](): words(teardown.Volume, teardown.Snapshot, teardown.LoadBalancer, teardown.Ingress,
@@ -76,7 +87,8 @@ func teardownSchema(t *testing.T) string {
 		reflect.TypeFor[teardown.Fate](): words(teardown.Planned, teardown.Gone, teardown.Kept, teardown.Remains,
 			teardown.Unknown),
 		reflect.TypeFor[teardown.Evidence](): words(teardown.ByFinalizer, teardown.NoEvidence),
-	}}
+	})
+	maps.Copy(s.enums, blockerEnums())
 	return s.text("exeunt teardown -o json: the plan, or the report", s.of(reflect.TypeFor[teardown.Document]()))
 }
 
@@ -103,7 +115,7 @@ func (s schema) text(title string, root node) string {
 
 // of returns the schema of a Go type; structs and enums become definitions.
 func (s schema) of(typ reflect.Type) node {
-	name := typ.Name()
+	name := s.nameOf(typ)
 	if values, isEnum := s.enums[typ]; isEnum {
 		s.definitions[name] = node{"enum": values}
 		return node{"$ref": "#/$defs/" + name}
@@ -134,6 +146,17 @@ func (s schema) of(typ reflect.Type) node {
 		s.t.Fatalf("no schema for %v", typ)
 		return nil
 	}
+}
+
+// nameOf returns the name of the definition of a type: that of the type, with its package if another one has the name.
+func (s schema) nameOf(typ reflect.Type) string {
+	name := typ.Name()
+	if other, taken := s.names[name]; taken && other != typ {
+		base := path.Base(typ.PkgPath())
+		name = strings.ToUpper(base[:1]) + base[1:] + name
+	}
+	s.names[name] = typ
+	return name
 }
 
 // object returns the schema of a struct. A field is always present, unless its tag says omitempty: then it is never null.

@@ -82,12 +82,12 @@ func plain(d time.Duration) string {
 
 // terminationSchema returns docs/schemas/node-termination.schema.json.
 func terminationSchema(t *testing.T) string {
-	s := schema{t: t, definitions: node{}, enums: map[reflect.Type][]string{
+	s := newSchema(t, map[reflect.Type][]string{
 		reflect.TypeFor[termination.Phase](): {
 			string(termination.PhaseDraining), string(termination.PhaseDetaching), string(termination.PhaseStopping),
 			string(termination.PhaseCleaning), string(termination.PhaseEnded), string(termination.PhaseAbandoned),
 		},
-	}}
+	})
 	return s.text("the report of a termination, key "+termination.ReportKey+" of a ConfigMap with the label "+
 		termination.ReportLabel, s.of(reflect.TypeFor[termination.Report]()))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/plan"
 	"github.com/exeunt-io/exeunt/pkg/teardown/runner"
@@ -18,15 +19,15 @@ import (
 
 // A script that deletes machines reads the exit code: 0 only if all that was to be deleted is known to be gone.
 func TestExitCodeSaysWhatIsLeft(t *testing.T) {
-	item := func(fate teardown.Fate, verdicts ...string) teardown.Item {
+	item := func(fate teardown.Fate, verdicts ...blocker.Verdict) teardown.Item {
 		made := teardown.Item{Kind: teardown.Volume, Plan: teardown.PlanDelete, Fate: fate}
 		for _, verdict := range verdicts {
-			made.Blockers = append(made.Blockers, teardown.Blocker{Verdict: verdict})
+			made.Blockers = append(made.Blockers, blocker.Blocker{Verdict: verdict})
 		}
 		return made
 	}
 	kept := teardown.Item{Kind: teardown.Volume, Plan: teardown.PlanKeep, Fate: teardown.Kept}
-	gone, stuck, waits := item(teardown.Gone), item(teardown.Remains, "stuck"), item(teardown.Remains, "waiting")
+	gone, stuck, waits := item(teardown.Gone), item(teardown.Remains, blocker.Stuck), item(teardown.Remains, blocker.Waiting)
 	unknown, unread := item(teardown.Unknown), []string{"not read"}
 	for name, tc := range map[string]struct {
 		phase      teardown.Phase

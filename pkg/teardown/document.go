@@ -1,6 +1,10 @@
 package teardown
 
-import "time"
+import (
+	"time"
+
+	"github.com/exeunt-io/exeunt/pkg/blocker"
+)
 
 // Kind is the kind of an external resource.
 type Kind string
@@ -51,21 +55,7 @@ const (
 )
 
 // Object names an object of the cluster.
-type Object struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	UID       string `json:"uid"`
-}
-
-// Blocker is why an item remains, as "exeunt why" says it.
-type Blocker struct {
-	Reason  string `json:"reason"`
-	Verdict string `json:"verdict"`
-	Message string `json:"message"`
-	// Next is the command that helps, if there is one.
-	Next string `json:"next,omitempty"`
-}
+type Object = blocker.Object
 
 // Item is one external resource, or a participant.
 type Item struct {
@@ -75,16 +65,17 @@ type Item struct {
 	Claim string `json:"claim,omitempty"`
 	// ExternalID is the volume handle, the address, or the handle of the snapshot.
 	ExternalID string `json:"externalID"`
-	Driver     string `json:"driver,omitempty"`
+	Driver     string `json:"driver"`
 	// Size is the capacity in bytes.
-	Size int64 `json:"size,omitempty"`
+	Size int64 `json:"size"`
 	// Created is when the object was created, for its age.
 	Created  time.Time `json:"created"`
 	Plan     Plan      `json:"plan"`
 	Reason   string    `json:"reason"`
 	Fate     Fate      `json:"fate"`
 	Evidence Evidence  `json:"evidence"`
-	Blockers []Blocker `json:"blockers"`
+	// Blockers are why the item remains, as "exeunt why -o json" says it.
+	Blockers []blocker.Blocker `json:"blockers"`
 	// InUse: it is kept, and still attached, or used by a pod or claim that is to go: the teardown waits for that.
 	InUse bool `json:"-"`
 	// Attachment is the VolumeAttachment of a kept volume, "" if there is none.
@@ -107,7 +98,7 @@ type Cluster struct {
 type Problem struct {
 	Reason string `json:"reason"`
 	Text   string `json:"text"`
-	Next   string `json:"next,omitempty"`
+	Next   string `json:"next"`
 	// Refuses: the teardown does not start while the problem is there.
 	Refuses bool `json:"refuses"`
 }

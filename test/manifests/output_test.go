@@ -11,6 +11,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/audit/verdict"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
 )
 
 // outputSchema returns a schema of docs/schemas.
@@ -94,6 +95,20 @@ func TestWrongReportsDoNotFitTheSchema(t *testing.T) {
 				t.Errorf("%s fits the schema", text)
 			}
 		})
+	}
+}
+
+// Blockers of a teardown are those of "exeunt why".
+func TestTeardownsFitTheSchema(t *testing.T) {
+	schema := outputSchema(t, "teardown.schema.json")
+	for _, reason := range blocker.Reasons() {
+		document := teardown.Document{Phase: teardown.TearingDown, Problems: []teardown.Problem{{Reason: "OnNode"}},
+			Incomplete: []string{}, Items: []teardown.Item{{Kind: teardown.Volume, Plan: teardown.PlanDelete,
+				Fate: teardown.Remains, Evidence: teardown.NoEvidence, Blockers: sampleReport(reason, blocker.Stuck).Blockers}}}
+		document.Count()
+		if err := schema.Validate(asJSON(t, document)); err != nil {
+			t.Errorf("%v: %v", reason, err)
+		}
 	}
 }
 

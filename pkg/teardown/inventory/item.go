@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/balancer"
 	"github.com/exeunt-io/exeunt/pkg/teardown/claim"
@@ -74,7 +75,7 @@ func (i *Inventory) volumeItem(v *view, f *volume, d fate.Decision) teardown.Ite
 		Object:     teardown.Object{Kind: "PersistentVolume", Name: f.name, UID: string(f.uid)},
 		Claim:      f.claim.String(),
 		ExternalID: f.handle, Driver: f.driver, Size: f.size, Created: f.created, Reason: string(d.Reason),
-		Evidence: evidence(i.fateOf(v.below, f).Evident()), Blockers: []teardown.Blocker{},
+		Evidence: evidence(i.fateOf(v.below, f).Evident()), Blockers: []blocker.Blocker{},
 	}
 	item.Plan, item.Fate = planned(d.Kept())
 	if d.Kept() {
@@ -100,7 +101,7 @@ func (i *Inventory) requestItem(c *request, d claim.Decision) teardown.Item {
 		Kind:       teardown.Volume,
 		Object:     teardown.Object{Kind: claimKind, Namespace: c.namespace, Name: c.name, UID: string(c.uid)},
 		ExternalID: nameOfVolume(c.uid), Driver: c.provisioner, Size: c.size, Created: c.created,
-		Reason: string(d.Reason), Evidence: teardown.NoEvidence, Blockers: []teardown.Blocker{},
+		Reason: string(d.Reason), Evidence: teardown.NoEvidence, Blockers: []blocker.Blocker{},
 	}
 	if item.Plan, item.Fate = planned(d.Action == claim.Leave); d.Reason == claim.OutcomeUnknown && d.Action == claim.Leave {
 		item.Fate = teardown.Unknown
@@ -129,7 +130,7 @@ func (i *Inventory) outsideItem(v *view, o *outside, d balancer.Decision) teardo
 	item := teardown.Item{
 		Kind: o.item, Object: teardown.Object{Kind: o.kind, Namespace: o.namespace, Name: o.name, UID: string(o.uid)},
 		ExternalID: strings.Join(o.addresses, ","), Driver: o.driver, Created: o.created, Reason: string(d.Reason),
-		Evidence: evidence(s.Evident()), Blockers: []teardown.Blocker{},
+		Evidence: evidence(s.Evident()), Blockers: []blocker.Blocker{},
 	}
 	if c := i.contentFor(v, o); o.item == teardown.Snapshot && c != nil {
 		item.ExternalID, item.Driver, item.Size = c.handle, c.driver, c.size
@@ -145,7 +146,7 @@ func contentItem(c *content) teardown.Item {
 		Object:     teardown.Object{Kind: "VolumeSnapshotContent", Name: c.name, UID: string(c.uid)},
 		ExternalID: c.handle, Driver: c.driver, Size: c.size, Created: c.created, Plan: teardown.PlanDelete,
 		Reason: string(balancer.Terminating), Fate: teardown.Planned, Evidence: evidence(c.held),
-		Blockers: []teardown.Blocker{},
+		Blockers: []blocker.Blocker{},
 	}
 }
 
@@ -153,7 +154,7 @@ func participantItem(p Participant) teardown.Item {
 	return teardown.Item{
 		Kind: teardown.Participant, Object: teardown.Object{Kind: "Alive", Name: "cluster", Namespace: p.Namespace},
 		ExternalID: p.Finalizer, Plan: teardown.PlanDelete, Reason: p.Text, Fate: teardown.Planned,
-		Evidence: teardown.ByFinalizer, Blockers: []teardown.Blocker{},
+		Evidence: teardown.ByFinalizer, Blockers: []blocker.Blocker{},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/why/printer"
 )
@@ -110,12 +111,24 @@ func (p *page) item(item *teardown.Item) {
 		age = duration.HumanDuration(p.now.Sub(item.Created))
 	}
 	p.line("%-8s %-42s %8s %6s  %s", fateOf(item), nameOfItem(item), size, age, described(item))
-	for _, blocker := range item.Blockers {
-		p.wrapped("           ", blocker.Reason+": "+blocker.Message)
-		for next := range strings.Lines(blocker.Next) {
+	for root := range blocker.Roots(item.Blockers) {
+		p.wrapped("           ", root.Reason.String()+": "+messageOf(&root))
+		for next := range strings.Lines(root.Next) {
 			p.line("             %s", strings.TrimRight(next, "\n"))
 		}
 	}
+}
+
+// messageOf says what blocks, who has to act, and the first evidence.
+func messageOf(b *blocker.Blocker) string {
+	text := b.Object.String()
+	if b.Holder != "" {
+		text += ", " + b.Holder
+	}
+	if len(b.Evidence) > 0 {
+		text += ": " + b.Evidence[0].Text
+	}
+	return text
 }
 
 // fateOf says what happens or has happened to the item.

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/plan"
 )
@@ -21,12 +22,15 @@ func document() *teardown.Document {
 		Items: []teardown.Item{
 			{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "pvc-1", UID: "1"}, Claim: "shop/data",
 				ExternalID: "vol-1", Driver: "ebs", Size: 10 << 30, Created: now.Add(-72 * time.Hour), Plan: teardown.PlanDelete,
-				Reason: "PolicyDelete", Fate: teardown.Planned, Evidence: teardown.ByFinalizer, Blockers: []teardown.Blocker{}},
+				Reason: "PolicyDelete", Fate: teardown.Planned, Evidence: teardown.ByFinalizer, Blockers: []blocker.Blocker{}},
 			{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "keep\x1b[2J\nme"}, Size: 3 << 29,
 				ExternalID: "vol\x07-2", Driver: "d\u202e", Plan: teardown.PlanKeep, Reason: "PolicyRetain", Fate: teardown.Kept},
 			{Kind: teardown.LoadBalancer, Object: teardown.Object{Kind: "Service", Namespace: "shop", Name: "web"},
 				ExternalID: "192.0.2.1", Plan: teardown.PlanDelete, Reason: "ServesBalancer", Fate: teardown.Remains,
-				Evidence: teardown.NoEvidence, Blockers: []teardown.Blocker{{Reason: "ControllerGone", Message: "nobody", Next: "kubectl x"}}},
+				Evidence: teardown.NoEvidence, Blockers: []blocker.Blocker{{Reason: blocker.DependentsRemain,
+					Blockers: []blocker.Blocker{{Reason: blocker.ControllerGone, Holder: "nobody", Next: "kubectl x",
+						Object:   blocker.Object{Kind: "Service", Namespace: "shop", Name: "web"},
+						Evidence: []blocker.Evidence{{Text: "no Lease"}, {Text: "no pod"}}}}}}},
 			{Kind: teardown.Ingress, Object: teardown.Object{Kind: "Ingress", Namespace: "shop", Name: "a"}, Plan: teardown.PlanDelete,
 				Fate: teardown.Planned},
 			{Kind: teardown.Participant, Object: teardown.Object{Kind: "Alive", Name: "cluster", Namespace: "buckets"},
@@ -48,7 +52,8 @@ func TestTotalsAndProblemsArePrintedLast(t *testing.T) {
 	}
 	rest := out.String()
 	for _, want := range []string{"VOLUME", "delete   shop/data (pvc-1)", "10Gi", "3d", "ebs vol-1, PolicyDelete",
-		"keep     keep [2J me", "1.5Gi", "d  vol -2", "remains  shop/web", "its end cannot be seen", "ControllerGone: nobody",
+		"keep     keep [2J me", "1.5Gi", "d  vol -2", "remains  shop/web", "its end cannot be seen",
+		"ControllerGone: Service shop/web, nobody: no Lease",
 		"kubectl x", "example.com/buckets", "buckets: buckets of dev", "WHO DELETES",
 		"unseen   ebs, volumes: 1, not visible in the cluster", "Cluster " + id + " at https://a:6443, Kubernetes v1.36.3, 3 nodes",
 		"DELETE   1 volume, 1 Ingress; 10Gi of volumes", "GONE     1 participant", "KEEP     1 volume; 1.5Gi of volumes",
@@ -63,6 +68,10 @@ func TestTotalsAndProblemsArePrintedLast(t *testing.T) {
 		t.Errorf("control characters reach the terminal: %q", out.String())
 	}
 }
+
+// fieldsOf are the fields that each entry of a list has, whatever their values are.
+var fieldsOf = map[string][]string{"problems": {"reason", "text", "next"},
+	"items": {"kind", "object", "externalID", "driver", "size", "plan", "reason", "fate", "evidence", "blockers"}}
 
 func TestDocumentIsEncodedWithoutControlCharacters(t *testing.T) {
 	for _, format := range []string{"json", "yaml"} {
@@ -82,6 +91,15 @@ func TestDocumentIsEncodedWithoutControlCharacters(t *testing.T) {
 			"incomplete"} {
 			if _, has := fields[name]; !has {
 				t.Errorf("%s: no field %s", format, name)
+			}
+		}
+		for list, names := range fieldsOf {
+			for _, one := range fields[list].([]any) {
+				for _, name := range names {
+					if _, has := one.(map[string]any)[name]; !has {
+						t.Errorf("%s: %s without field %s: %v", format, list, name, one)
+					}
+				}
 			}
 		}
 		if strings.ContainsAny(out.String(), "\x1b\x07\u202e") {

@@ -41,15 +41,15 @@ type explanations struct {
 
 // explanation is why one item remains.
 type explanation struct {
-	at    time.Time
-	roots []blocker.Blocker
+	at       time.Time
+	blockers []blocker.Blocker
 	// objects are those that the item waits for, itself included.
 	objects []types.UID
 	since   string
 }
 
 // stuckByEvidence reports whether something shows that the item will not go.
-func (e *explanation) stuckByEvidence() bool { return blocker.Worst(e.roots) == blocker.Stuck }
+func (e *explanation) stuckByEvidence() bool { return blocker.Worst(e.blockers) == blocker.Stuck }
 
 // explain explains what waits, the oldest and never explained first, beside the rounds.
 func (s *session) explain(ctx context.Context, v view) {
@@ -125,7 +125,7 @@ func (s *session) tellStuck(item *teardown.Item, known *explanation, now time.Ti
 		s.why.told = map[string]time.Time{}
 	}
 	s.why.told[key] = now
-	root := worst(known.roots)
+	root := worst(known.blockers)
 	s.event(v1.EventTypeWarning, "Remains", cut(fmt.Sprintf("%s %s remains: %s, %s", item.Object.Kind,
 		strings.TrimPrefix(item.Object.Namespace+"/"+item.Object.Name, "/"), root.Reason, root.Object)))
 }
@@ -192,7 +192,7 @@ func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *t
 	}
 	for _, ref := range refs {
 		if found, is := r.refused(ctx, explorer.Reader(), ref); is {
-			e.roots = append(e.roots, found)
+			e.blockers = append(e.blockers, found.Normalized())
 			return e
 		}
 	}
@@ -233,17 +233,17 @@ func (r *Runner) usersOf(ctx context.Context, namespace, claim string) (refs []c
 	return refs
 }
 
-// take takes the roots of the blockers that count.
+// take takes the blockers that count.
 func (e *explanation) take(report blocker.Report, counts func(blocker.Blocker) bool) {
 	e.since = why.Since(report)
 	for _, found := range report.Blockers {
 		if !counts(found) {
 			continue
 		}
+		e.blockers = append(e.blockers, found.Normalized())
 		e.objects = append(e.objects, types.UID(found.Object.UID))
 		for root := range blocker.Roots([]blocker.Blocker{found}) {
 			e.objects = append(e.objects, types.UID(root.Object.UID))
-			e.roots = append(e.roots, root)
 		}
 	}
 }
@@ -258,8 +258,8 @@ func (s *session) explained(items []teardown.Item) []alive.Remaining {
 		one := alive.Remaining{ExternalID: cut(item.ExternalID), Object: alive.Object{Kind: item.Object.Kind,
 			Namespace: item.Object.Namespace, Name: item.Object.Name, UID: types.UID(item.Object.UID)},
 			Reason: cut(item.Reason), Since: timeOf(item.Created)}
-		if known := s.why.reports[keyOf(item)]; len(known.roots) > 0 {
-			root := worst(known.roots)
+		if known := s.why.reports[keyOf(item)]; len(known.blockers) > 0 {
+			root := worst(known.blockers)
 			one.Finalizer, one.Holder, one.Reason = root.Finalizer, cut(root.Holder), root.Reason.String()
 			one.Verdict, one.Next = root.Verdict.String(), cut(root.Next)
 			if since, err := time.Parse(time.RFC3339, known.since); err == nil {
@@ -295,23 +295,7 @@ func timeOf(at time.Time) *metav1.Time {
 }
 
 // worst returns the first of the roots with the worst verdict.
-func worst(roots []blocker.Blocker) blocker.Blocker {
-	return slices.MaxFunc(roots, func(a, b blocker.Blocker) int { return cmp.Compare(a.Verdict, b.Verdict) })
-}
-
-// blockersOf are the roots as a report has them.
-func blockersOf(roots []blocker.Blocker) []teardown.Blocker {
-	all := []teardown.Blocker{}
-	for _, root := range roots {
-		message := root.Object.String()
-		if root.Holder != "" {
-			message += ", " + root.Holder
-		}
-		if len(root.Evidence) > 0 {
-			message = fmt.Sprintf("%s: %s", message, root.Evidence[0].Text)
-		}
-		all = append(all, teardown.Blocker{Reason: root.Reason.String(), Verdict: root.Verdict.String(), Message: message,
-			Next: root.Next})
-	}
-	return all
+func worst(blockers []blocker.Blocker) blocker.Blocker {
+	return slices.MaxFunc(slices.Collect(blocker.Roots(blockers)),
+		func(a, b blocker.Blocker) int { return cmp.Compare(a.Verdict, b.Verdict) })
 }

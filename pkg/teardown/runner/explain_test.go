@@ -31,8 +31,8 @@ func TestObjectThatIsGoneExplainsNothing(t *testing.T) {
 	r := &Runner{Config: Config{Clients: &Clients{Objects: fake.NewClientset()}}}
 	explorer := why.NewExplorer(clustertest.NewReader(t, objects.ServeHTTP), cluster.Commands{}, false)
 	item := &teardown.Item{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "v", UID: "v"}, Claim: "shop/data"}
-	if got := r.explainOne(t.Context(), explorer, item); len(got.roots) > 0 {
-		t.Errorf("%+v", got.roots)
+	if got := r.explainOne(t.Context(), explorer, item); len(got.blockers) > 0 {
+		t.Errorf("%+v", got.blockers)
 	}
 }
 
@@ -53,14 +53,14 @@ func TestPodThatHoldsKeptVolumeIsNamed(t *testing.T) { // 02, 13
 		t.Error("a kept volume in use is not awaited")
 	}
 	got := r.explainOne(t.Context(), explorer, &item)
-	if len(got.roots) == 0 || got.roots[0].Object.Name != "web" || !slices.Contains(got.objects, "web") {
+	if len(got.blockers) == 0 || got.blockers[0].Object.Name != "web" || !slices.Contains(got.objects, "web") {
 		t.Fatalf("%+v does not name the pod", got)
 	}
 	document := &teardown.Document{Items: []teardown.Item{item}}
 	if Stuck(document) {
 		t.Error("stuck without evidence")
 	}
-	document.Items[0].Blockers = []teardown.Blocker{{Verdict: blocker.Stuck.String()}}
+	document.Items[0].Blockers = []blocker.Blocker{{Verdict: blocker.Stuck}}
 	if !Stuck(document) {
 		t.Error("what holds the kept volume is stuck by evidence")
 	}

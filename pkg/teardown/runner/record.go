@@ -20,6 +20,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 )
 
@@ -306,7 +307,7 @@ func merged(saved, current []teardown.Item) []teardown.Item {
 		if item.Fate != teardown.Unknown {
 			item.Fate = teardown.Gone
 		}
-		item.Blockers = []teardown.Blocker{}
+		item.Blockers = []blocker.Blocker{}
 		all = append(all, item)
 	}
 	slices.SortStableFunc(all, func(a, b teardown.Item) int {

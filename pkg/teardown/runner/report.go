@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -59,8 +58,8 @@ func (r *Runner) explainItems(ctx context.Context, items []teardown.Item) {
 		default:
 			item.Fate = teardown.Remains
 		}
-		if known, is := explained[keyOf(item)]; is {
-			item.Blockers = blockersOf(known.roots)
+		if known := explained[keyOf(item)]; len(known.blockers) > 0 {
+			item.Blockers = known.blockers
 		}
 	}
 }
@@ -141,9 +140,7 @@ func Stuck(document *teardown.Document) bool {
 		if !item.Awaited() {
 			continue
 		}
-		if item.Fate != teardown.Remains && !item.InUse || !slices.ContainsFunc(item.Blockers, func(b teardown.Blocker) bool {
-			return b.Verdict == blocker.Stuck.String()
-		}) {
+		if item.Fate != teardown.Remains && !item.InUse || blocker.Worst(item.Blockers) != blocker.Stuck {
 			return false
 		}
 		stuck = true

@@ -162,19 +162,19 @@ func TestParticipantsAreRecordedOneByOne(t *testing.T) {
 }
 
 func TestStuckNeedsEvidenceForAll(t *testing.T) {
-	item := func(fate teardown.Fate, verdict string) teardown.Item {
-		return teardown.Item{Plan: teardown.PlanDelete, Fate: fate, Blockers: []teardown.Blocker{{Verdict: verdict}}}
+	item := func(fate teardown.Fate, verdict blocker.Verdict) teardown.Item {
+		return teardown.Item{Plan: teardown.PlanDelete, Fate: fate, Blockers: []blocker.Blocker{{Verdict: verdict}}}
 	}
-	stuck, waits := item(teardown.Remains, blocker.Stuck.String()), item(teardown.Remains, blocker.Waiting.String())
+	stuck, waits := item(teardown.Remains, blocker.Stuck), item(teardown.Remains, blocker.Waiting)
 	kept := teardown.Item{Plan: teardown.PlanKeep, Fate: teardown.Kept}
 	for name, tc := range map[string]struct {
 		document teardown.Document
 		want     bool
 	}{
-		"nothing is left":  {teardown.Document{Items: []teardown.Item{kept, item(teardown.Gone, "")}}, false},
-		"all stuck":        {teardown.Document{Items: []teardown.Item{kept, stuck, item(teardown.Gone, "")}}, true},
+		"nothing is left":  {teardown.Document{Items: []teardown.Item{kept, item(teardown.Gone, blocker.Gone)}}, false},
+		"all stuck":        {teardown.Document{Items: []teardown.Item{kept, stuck, item(teardown.Gone, blocker.Gone)}}, true},
 		"one waits":        {teardown.Document{Items: []teardown.Item{stuck, waits}}, false},
-		"one is unknown":   {teardown.Document{Items: []teardown.Item{stuck, item(teardown.Unknown, "")}}, false},
+		"one is unknown":   {teardown.Document{Items: []teardown.Item{stuck, item(teardown.Unknown, blocker.Gone)}}, false},
 		"something unread": {teardown.Document{Items: []teardown.Item{stuck}, Incomplete: []string{"pods"}}, false},
 	} {
 		if got := Stuck(&tc.document); got != tc.want {
@@ -259,7 +259,7 @@ func TestStuckItemIsToldOnce(t *testing.T) {
 	r.Recorder = events
 	s := newSession(r, nil, r.current, time.Time{})
 	item := teardown.Item{Kind: teardown.LoadBalancer, Object: teardown.Object{Kind: "Service", Namespace: "shop", Name: "web", UID: "1"}}
-	known := explanation{roots: []blocker.Blocker{{Verdict: blocker.Stuck}}}
+	known := explanation{blockers: []blocker.Blocker{{Verdict: blocker.Stuck}}}
 	start := time.Unix(1e9, 0)
 	for _, after := range []time.Duration{0, time.Minute, 31 * time.Minute} {
 		s.learn(view{now: start.Add(after), items: []teardown.Item{item}}, map[string]explanation{keyOf(&item): known})

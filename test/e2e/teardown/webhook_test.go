@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	core "github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/runner"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
@@ -43,7 +44,7 @@ func TestDeadWebhookIsNamed(t *testing.T) {
 	r.expectDisks(keep(refused), free)
 	i := slices.IndexFunc(document.Items, func(item core.Item) bool { return item.Object.Name == refused.volume })
 	if i < 0 || document.Items[i].Fate != core.Remains || !slices.ContainsFunc(document.Items[i].Blockers,
-		func(b core.Blocker) bool { return b.Reason == "AdmissionUnreachable" }) {
+		func(b blocker.Blocker) bool { return b.Reason == blocker.AdmissionUnreachable }) {
 		t.Errorf("the report says %+v", document.Items)
 	}
 }
