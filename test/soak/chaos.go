@@ -191,8 +191,10 @@ func (c *chaos) restore(ctx context.Context, revision Revision, running bool) er
 		c.returning.useAgain(ctx, c.users)
 		c.parted.orphan(ctx, c.users)
 	})
-	if running { // no process is killed meanwhile
+	if running { // no process is killed meanwhile, or it would forget what it remembers
+		calm := time.Now().Add(calmFor)
 		c.goingOn = append(c.goingOn, goingOn(led, noticedWithin)...)
+		sandbox.Pause(ctx, time.Until(calm))
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 func TestVolumesAreListedAfterClaims(t *testing.T) {
@@ -23,7 +25,7 @@ func TestVolumesAreListedAfterClaims(t *testing.T) {
 		}
 		w.delayVolumes()
 		go func() {
-			time.Sleep(time.Minute)
+			sandbox.Pause(t.Context(), time.Minute)
 			took(claims)
 		}()
 		if got := took(volumes + "?watch=1"); got != time.Minute+lateBy {
@@ -35,7 +37,7 @@ func TestVolumesAreListedAfterClaims(t *testing.T) {
 		if got := took(volumes); got != lateBy {
 			t.Errorf("the next list takes %s, want %s", got, lateBy)
 		}
-		time.Sleep(lateFor)
+		sandbox.Pause(t.Context(), lateFor)
 		if got := took(volumes); got > 0 {
 			t.Errorf("later the list takes %s", got)
 		}

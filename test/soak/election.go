@@ -10,6 +10,9 @@ import (
 // noticedWithin is how long a leader may go on after a restore of etcd: it may be frozen, and its renewals fail.
 const noticedWithin = 15 * time.Second
 
+// calmFor is how long after a restore nothing else happens to the programs.
+const calmFor = 25 * time.Second
+
 // election is the leader election of both programs.
 type election struct {
 	duration, renewal time.Duration

@@ -29,6 +29,8 @@ const (
 	Dangling Story = "dangling"
 )
 
+var stories = []Story{Collected, Orphaned, Shared, Dangling}
+
 // FamilyChoices is what a user does with one family.
 type FamilyChoices struct {
 	Story Story
@@ -42,7 +44,7 @@ type FamilyChoices struct {
 func NewFamilyChoices(seed uint64, user, n int) FamilyChoices {
 	random := rand.New(rand.NewPCG(seed, uint64(user+1000)<<32|uint64(n)))
 	return FamilyChoices{
-		Story:      []Story{Collected, Orphaned, Shared, Dangling}[random.IntN(4)],
+		Story:      stories[random.IntN(len(stories))],
 		Foreground: random.IntN(2) == 0, Denied: random.IntN(4) == 0, Undone: random.IntN(8) == 0,
 	}
 }

@@ -27,7 +27,7 @@ func TestFamiliesHaveEveryStory(t *testing.T) {
 	if len(seen) != 16 {
 		t.Errorf("users choose %d families, want each of 4 stories with each of 2 policies, denied or not", len(seen))
 	}
-	if NewFamilyChoices(1, 2, 3) != NewFamilyChoices(1, 2, 3) {
+	if one, two := NewFamilyChoices(1, 2, 3), NewFamilyChoices(1, 2, 3); one != two {
 		t.Error("the same user makes other choices the second time")
 	}
 }
@@ -100,5 +100,15 @@ func TestDependentDeletedAfterRestoreIsLost(t *testing.T) {
 	}
 	if found := p.lost(t.Context(), fake.NewClientset()); len(found) != 1 {
 		t.Errorf("once it is deleted: %v", found)
+	}
+}
+
+func TestRefusedFamiliesHaveEveryStory(t *testing.T) {
+	seen := map[Story]bool{}
+	for n := range raiserCount {
+		seen[refusedFamily(n, Choices{Denied: true}).Story] = true
+	}
+	if len(seen) != len(stories) {
+		t.Errorf("%d of %d stories: %v", len(seen), len(stories), seen)
 	}
 }

@@ -20,7 +20,7 @@ const returningCount = 4
 const usedWithin = 20 * time.Second
 
 // misfitFor is how long after a restore the driver answers that the disks are too small, and until the next phase.
-const misfitFor = 12 * time.Second
+const misfitFor = 40 * time.Second
 
 // returning are claims that use their disks only after etcd was copied. A restore brings them back without volume and
 // node, the driver then answers for a time that the disk is too small, and the disk must stay: it has data.

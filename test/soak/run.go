@@ -113,6 +113,11 @@ func (c *chaos) soak(ctx context.Context) (Result, error) {
 	if err := c.changePhase(ctx, Phase{}); err != nil {
 		return Result{}, err
 	}
+	last, abort := context.WithCancelCause(ctx)
+	defer abort(errAborted)
+	if err := c.refuse(last); err != nil {
+		return Result{}, err
+	}
 	l, err := c.awaitQuiet(ctx)
 	if err != nil {
 		return Result{}, err
@@ -120,6 +125,7 @@ func (c *chaos) soak(ctx context.Context) (Result, error) {
 	c.watch.drain(ctx)
 	c.watch.checkDisks(0)
 	c.users.abort(errAborted)
+	abort(errAborted)
 	c.users.all.Wait()
 	return c.result(ctx, l, float64(finished)/worked.Seconds()), nil
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
 func TestWritesWithoutBackoffAreFound(t *testing.T) {
@@ -16,7 +18,7 @@ func TestWritesWithoutBackoffAreFound(t *testing.T) {
 		send := func(method, path string, count int, pause time.Duration) {
 			for range count {
 				handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path, nil))
-				time.Sleep(pause)
+				sandbox.Pause(t.Context(), pause)
 			}
 		}
 		const volume = "/api/v1/persistentvolumes/one"
@@ -26,7 +28,7 @@ func TestWritesWithoutBackoffAreFound(t *testing.T) {
 		if got := s.report(); len(got) > 0 || s.most != 40 {
 			t.Errorf("four writes a second, reads and Leases: %q, at most %d", got, s.most)
 		}
-		time.Sleep(stormTime)
+		sandbox.Pause(t.Context(), stormTime)
 		send(http.MethodDelete, volume, stormWrites+1, time.Millisecond)
 		want := []string{"program writes /api/v1/persistentvolumes/one 51 times in 10s"}
 		if got := s.report(); !slices.Equal(got, want) {

@@ -154,9 +154,7 @@ func (u *users) sweepVolume(ctx context.Context, volume *v1.PersistentVolume) {
 
 // beside runs a lifecycle beside those of the users.
 func (u *users) beside(ctx context.Context, lc *lifecycle, run func(context.Context) error) {
-	u.mu.Lock()
-	u.active[lc] = true
-	u.mu.Unlock()
+	u.add(lc)
 	lc.name = fmt.Sprintf("swept-%d-%s", u.epoch, strings.TrimPrefix(lc.name, "swept-"))
 	u.all.Go(func() { u.finish(lc, run(ctx)) })
 }

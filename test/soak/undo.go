@@ -12,7 +12,7 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 )
 
-// undone begins the names of objects whose metadata a mutating admission policy restores after each write of a program.
+// undone begins the names of objects whose metadata a mutating admission policy restores in each write of a program.
 const undone = "undone-"
 
 // undoPolicy is the name of the policy and of its binding.
@@ -29,8 +29,8 @@ func newUndoPolicy() *admissionv1.MutatingAdmissionPolicy {
 		if i > 0 {
 			expression += ", "
 		}
-		expression += fmt.Sprintf(`JSONPatch{op: "add", path: "/metadata/%s", value: oldObject.metadata.?%[1]s.orValue(%s)}`,
-			field, empty)
+		expression += fmt.Sprintf(
+			`JSONPatch{op: "add", path: "/metadata/%s", value: oldObject.metadata.?%[1]s.orValue(%s)}`, field, empty)
 	}
 	ignore := admissionv1.Ignore
 	return &admissionv1.MutatingAdmissionPolicy{
@@ -63,10 +63,11 @@ func setUndo(ctx context.Context, client kubernetes.Interface, on bool) error {
 		err := bindings.Delete(ctx, undoPolicy, metav1.DeleteOptions{})
 		return ignore(err, apierrors.IsNotFound)
 	}
-	if _, err := policies.Create(ctx, newUndoPolicy(), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) && err != nil {
+	_, err := policies.Create(ctx, newUndoPolicy(), metav1.CreateOptions{})
+	if err := ignore(err, apierrors.IsAlreadyExists); err != nil {
 		return fmt.Errorf("create policy that undoes writes: %w", err)
 	}
-	_, err := bindings.Create(ctx, &admissionv1.MutatingAdmissionPolicyBinding{
+	_, err = bindings.Create(ctx, &admissionv1.MutatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: undoPolicy},
 		Spec:       admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: undoPolicy},
 	}, metav1.CreateOptions{})

@@ -121,6 +121,13 @@ func (u *users) begin(user int) *lifecycle {
 	return lc
 }
 
+// add counts a lifecycle among those that have to end.
+func (u *users) add(lc *lifecycle) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.active[lc] = true
+}
+
 func (u *users) lifecycle(choices Choices, name, space string) *lifecycle {
 	return &lifecycle{Choices: choices, world: u.world, view: u.view, watch: u.watch, name: name, space: space,
 		keys: &keySet{}}

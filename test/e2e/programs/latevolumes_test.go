@@ -52,12 +52,7 @@ func TestNoClaimIsLostBesideLateVolumes(t *testing.T) {
 	}
 	backup := filepath.Join(s.Dir, "backup")
 	s.Must(s.Plane.Restart(s.Ctx, func() error { return s.Plane.SaveEtcd(backup) }), "save etcd")
-	createVolumes := func() {
-		for i := range count {
-			s.CreateVolume(fmt.Sprintf("disk-%d", i), v1.PersistentVolumeReclaimRetain)
-		}
-	}
-	createVolumes()
+	createVolumes(s, count)
 	s.AwaitManyBound(count)
 
 	late.Store(true)
@@ -69,6 +64,21 @@ func TestNoClaimIsLostBesideLateVolumes(t *testing.T) {
 	s.CreateVolume("next", v1.PersistentVolumeReclaimRetain,
 		func(v *v1.PersistentVolume) { v.Spec.StorageClassName = "next" })
 	s.AwaitBound("next") // pv-controller has listed the volumes
+	expectNoneNamed(s, count)
+	createVolumes(s, count)
+	s.AwaitManyBound(count + 1)
+}
+
+func createVolumes(s *harness.Session, count int) {
+	s.T.Helper()
+	for i := range count {
+		s.CreateVolume(fmt.Sprintf("disk-%d", i), v1.PersistentVolumeReclaimRetain)
+	}
+}
+
+// expectNoneNamed checks that no claim but the next one names a volume.
+func expectNoneNamed(s *harness.Session, count int) {
+	s.T.Helper()
 	claims, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).List(s.Ctx, metav1.ListOptions{})
 	s.Must(err, "list claims")
 	wrong := 0
@@ -78,10 +88,8 @@ func TestNoClaimIsLostBesideLateVolumes(t *testing.T) {
 			wrong++
 		}
 	}
-	t.Logf("%d of %d claims are Lost, or name a volume that is gone", wrong, count)
+	s.T.Logf("%d of %d claims are Lost, or name a volume that is gone", wrong, count)
 	if wrong > 0 {
-		t.Fatal("their volumeName cannot be changed any more")
+		s.T.Fatal("their volumeName cannot be changed any more")
 	}
-	createVolumes()
-	s.AwaitManyBound(count + 1)
 }
