@@ -180,6 +180,23 @@ func each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selecti
 	}
 }
 
+// Search reads all objects of a kind, once for the name, and reports whether all were seen. It keeps those that match:
+// clusters have tens of thousands of pods.
+func Search[T any](ctx context.Context, r *Reader, kind Kind[T], name string, matches func(*T) bool) ([]T, bool) {
+	found := remember(r, "search "+name, func(r *Reader) (found listAnswer[T]) {
+		found.seen = each(ctx, r, kind, Selection{}, func() { found.items = nil }, func(page []T) {
+			dropManagers(page)
+			for i := range page {
+				if matches(&page[i]) {
+					found.items = append(found.items, page[i])
+				}
+			}
+		})
+		return found
+	})
+	return found.items, found.seen
+}
+
 // Exists reads, once, whether an object exists, by its metadata: nothing of its content is read.
 func (r *Reader) Exists(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) Presence {
 	return remember(r, fmt.Sprintf("exists %s %s/%s", resource, namespace, name), func(r *Reader) Presence {

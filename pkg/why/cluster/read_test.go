@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -75,6 +76,13 @@ func TestListThatStartsOverHasEachObjectOnce(t *testing.T) {
 	for name, list := range map[string]func(*cluster.Reader) (names []string, seen bool){
 		"List": func(r *cluster.Reader) (names []string, seen bool) {
 			leases, seen := cluster.List(t.Context(), r, cluster.Leases, cluster.Selection{})
+			for _, lease := range leases {
+				names = append(names, lease.Name)
+			}
+			return names, seen
+		},
+		"Search": func(r *cluster.Reader) (names []string, seen bool) {
+			leases, seen := cluster.Search(t.Context(), r, cluster.Leases, "all", func(*coordinationv1.Lease) bool { return true })
 			for _, lease := range leases {
 				names = append(names, lease.Name)
 			}

@@ -1,6 +1,7 @@
 package families
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -231,6 +232,16 @@ func Provisioner(name string) Controller {
 	c.Leases = []string{strings.ReplaceAll(name, "/", "-"), SanitizedDriver(name)}
 	c.EventSources, c.ErrorReasons = []string{name + "_*"}, []string{"VolumeFailedDelete"}
 	return c
+}
+
+// Recognizable returns the controllers whose workloads can be told from others: those of the table, and the provisioners
+// that have their name built in.
+func Recognizable() []Controller {
+	found := slices.Collect(maps.Values(provisionerImages))
+	for _, family := range all {
+		found = append(found, family.Controllers()...)
+	}
+	return slices.DeleteFunc(found, func(c Controller) bool { return !c.IsRecognizable() })
 }
 
 // IsProvisioner reports whether the name is that of a program beside Kubernetes, not of a plugin in it.

@@ -19,8 +19,10 @@ func fittingContainers(controller families.Controller, w workload) []corev1.Cont
 	var fitting []corev1.Container
 	for _, container := range all {
 		known := controller.HasImage(container.Image) || startsController(controller, container)
-		if name := provisionerOf(container); controller.Provisioner != "" && name != "" {
-			known = name == controller.Provisioner
+		if controller.Provisioner != "" {
+			if name := provisionerOf(container); name != "" {
+				known = name == controller.Provisioner
+			}
 		}
 		if known {
 			fitting = append(fitting, container)
@@ -31,6 +33,39 @@ func fittingContainers(controller families.Controller, w workload) []corev1.Cont
 		return all
 	}
 	return fitting
+}
+
+// programs tells the pods that run a controller: one of the table, or a provisioner of any name.
+type programs struct {
+	controllers []families.Controller
+	// known are the answers for containers by image and words: most pods of a cluster run the same few.
+	known map[string]bool
+}
+
+// runs reports whether the pod may be a program of a controller that [Finder.Look] is asked for.
+func (p *programs) runs(pod *corev1.Pod) bool {
+	if hasEnded(*pod) {
+		return false
+	}
+	w := ofPod(pod)
+	return slices.ContainsFunc(slices.Concat(w.spec.Containers, restartableInits(w.spec)), p.fits) ||
+		slices.ContainsFunc(p.controllers, func(c families.Controller) bool { return c.HasLabels(w.labels) })
+}
+
+func (p *programs) fits(container corev1.Container) bool {
+	if provisionerOf(container) != "" {
+		return true
+	}
+	words := commandsOf(container)
+	key := container.Image + "\x00" + strings.Join(words, "\x00")
+	fits, known := p.known[key]
+	if !known {
+		fits = slices.ContainsFunc(p.controllers, func(c families.Controller) bool {
+			return c.HasImage(container.Image) || slices.ContainsFunc(words, c.HasCommand)
+		})
+		p.known[key] = fits
+	}
+	return fits
 }
 
 // provisionerOf returns the name of a provisioner that an argument or a variable sets, as
@@ -67,11 +102,15 @@ func restartableInits(spec corev1.PodSpec) []corev1.Container {
 	return sidecars
 }
 
-// startsController reports whether the command, its first argument ("hyperkube NAME") or the
-// first argument of the image's own command is that of the controller.
+// startsController reports whether a command of the container is that of the controller.
 func startsController(controller families.Controller, container corev1.Container) bool {
-	words := slices.Concat(firsts(container.Command, 2), firsts(container.Args, 1))
-	return slices.ContainsFunc(words, controller.HasCommand)
+	return slices.ContainsFunc(commandsOf(container), controller.HasCommand)
+}
+
+// commandsOf returns the words of a container that may name what it runs: the command, its first argument ("hyperkube
+// NAME"), and the first argument of the image's own command.
+func commandsOf(container corev1.Container) []string {
+	return slices.Concat(firsts(container.Command, 2), firsts(container.Args, 1))
 }
 
 func firsts(words []string, count int) []string { return words[:min(count, len(words))] }

@@ -92,10 +92,11 @@ func (f Finder) candidates(ctx context.Context, s *sighting, leases []coordinati
 	return f.narrow(ctx, s, fitting, leases)
 }
 
-// pods returns the pods of all namespaces, or of those that a control plane has.
+// pods returns the pods of all namespaces that run a controller, or all of the namespace that a control plane has.
 func (f Finder) pods(ctx context.Context, controller families.Controller) ([]corev1.Pod, bool) {
 	if !controller.ControlPlane {
-		return cluster.List(ctx, f.Reader, cluster.Pods, cluster.Selection{})
+		p := &programs{families.Recognizable(), map[string]bool{}}
+		return cluster.Search(ctx, f.Reader, cluster.Pods, "programs", p.runs)
 	}
 	return cluster.List(ctx, f.Reader, cluster.Pods, cluster.Selection{Namespace: metav1.NamespaceSystem})
 }
