@@ -9,6 +9,7 @@
 //	warnings.go  what goes although it is kept: with a machine (#09), or with the platform's own deletion
 //	uncovered.go what a teardown does not delete
 //	print.go     the text for a person
+//	encode.go    the document as JSON or YAML
 //	mark.go      the label on what is kept
 //
 // What could not be read is incomplete, never absent, and refuses (#66).

@@ -63,8 +63,11 @@ type survey struct {
 	Options
 	plan      *Plan
 	inventory *inventory.Inventory
-	// found are the targets that exist.
-	found map[Target]bool
+	// duties are what controllers have to delete, onNodes the kept volumes on disks of nodes.
+	duties  []inventory.Counted
+	onNodes []string
+	// wanted are the targets to preserve, found those that exist.
+	wanted, found map[Target]bool
 	// ready is the number of nodes that are ready, platforms are those seen, groups the resource groups of machines.
 	ready     int
 	platforms map[string]bool
@@ -72,7 +75,7 @@ type survey struct {
 	// names counts the objects with names for external-dns, clusterTag is what the EBS driver tags disks with.
 	names      int
 	clusterTag string
-	hostNames  []string
+	hostNames  map[string]bool
 	// balanced: something outside has an address that leads into the cluster.
 	balanced bool
 	// installed: the API server serves Alive. same are the other clusters that are this one.
@@ -83,7 +86,11 @@ type survey struct {
 // Read reads the cluster.
 func Read(ctx context.Context, options Options) *Plan {
 	s := &survey{Options: options, plan: &Plan{Shared: map[string]bool{}, APIServer: map[string]bool{}},
-		found: map[Target]bool{}, platforms: map[string]bool{}, groups: map[string]bool{}}
+		wanted: map[Target]bool{}, found: map[Target]bool{}, platforms: map[string]bool{}, groups: map[string]bool{},
+		hostNames: map[string]bool{}}
+	for _, target := range options.Preserve {
+		s.wanted[target] = true
+	}
 	if s.Lookup == nil {
 		s.Lookup = net.DefaultResolver.LookupHost
 	}
@@ -94,10 +101,8 @@ func Read(ctx context.Context, options Options) *Plan {
 	s.fill(ctx, counts)
 	s.readAlive(ctx, counts)
 	s.resolve(ctx, counts)
-	now := options.Reader.Now()
-	s.plan.Items = s.inventory.Items(now)
-	s.plan.Count()
-	s.judge(ctx, now, counts.Incomplete())
+	s.takeStock(options.Reader.Now())
+	s.judge(ctx, counts.Incomplete())
 	s.plan.Incomplete = append([]string{}, options.Reader.Incomplete()...)
 	for _, other := range options.Others {
 		for _, sentence := range other.Reader.Incomplete() {
@@ -107,12 +112,20 @@ func Read(ctx context.Context, options Options) *Plan {
 	return s.plan
 }
 
+// takeStock takes from the inventory what the rest needs, and drops it: it is as large as the cluster.
+func (s *survey) takeStock(now time.Time) {
+	s.plan.Items = s.inventory.Items(now)
+	s.plan.Count()
+	s.duties, s.onNodes = s.inventory.Duties(now), s.inventory.OnNodes(now)
+	s.inventory = nil
+}
+
 // judge adds the problems: what should be known first, then what refuses.
-func (s *survey) judge(ctx context.Context, now time.Time, unread []string) {
+func (s *survey) judge(ctx context.Context, unread []string) {
 	s.plan.Problems = []teardown.Problem{}
-	s.addWarnings(now)
+	s.addWarnings()
 	s.addUncovered(ctx)
-	s.addWorkers(ctx, now)
+	s.addWorkers(ctx)
 	s.addRefusals(ctx, unread)
 	slices.SortStableFunc(s.plan.Problems, func(a, b teardown.Problem) int { return order(a.Refuses) - order(b.Refuses) })
 }

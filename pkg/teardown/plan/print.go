@@ -15,17 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
-	"github.com/exeunt-io/exeunt/pkg/why/printer"
 )
-
-// Encode writes the document as JSON or YAML.
-func Encode(out io.Writer, document *teardown.Document, format string) error {
-	p := printer.Printer{Out: out, Format: printer.JSON}
-	if format == "yaml" {
-		p.Format = printer.YAML
-	}
-	return p.Value(document)
-}
 
 // Print writes a plan or a report for a person: the items, then who deletes, then totals and problems, so that these are
 // on the screen. now is the time of the API server.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -91,16 +92,13 @@ func (s *survey) setCustom(ctx context.Context, r *cluster.Reader) {
 // preserve sets the label on an object that a person wants to keep, as read.
 func (s *survey) preserve(kind string, object metav1.Object) {
 	target := Target{kind, object.GetNamespace(), object.GetName()}
-	for _, wanted := range s.Preserve {
-		if wanted == target {
-			s.found[target] = true
-			labels := map[string]string{inventory.PreserveLabel: "true"}
-			for name, value := range object.GetLabels() {
-				labels[name] = value
-			}
-			object.SetLabels(labels)
-		}
+	if !s.wanted[target] {
+		return
 	}
+	s.found[target] = true
+	labels := map[string]string{inventory.PreserveLabel: "true"}
+	maps.Copy(labels, object.GetLabels())
+	object.SetLabels(labels)
 }
 
 // seeNamespace finds the namespaces that go last.
@@ -177,8 +175,8 @@ func (s *survey) seeNames(object metav1.Object) {
 // seeAddress keeps the host name, "" for an IP address, of something outside that leads into the cluster.
 func (s *survey) seeAddress(host string) {
 	s.balanced = true
-	if host != "" && !slices.Contains(s.hostNames, host) {
-		s.hostNames = append(s.hostNames, host)
+	if host != "" {
+		s.hostNames[host] = true
 	}
 }
 
@@ -239,7 +237,7 @@ func (s *survey) resolveBalancers(ctx context.Context, r *cluster.Reader) {
 	var same []string
 	var failed error
 	group.SetLimit(lookups)
-	for _, name := range s.hostNames {
+	for name := range s.hostNames {
 		group.Go(func() error {
 			addresses, err := s.lookup(ctx, name)
 			mu.Lock()

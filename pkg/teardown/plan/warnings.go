@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
@@ -23,8 +22,8 @@ func named(names []string, noun string) string {
 }
 
 // addWarnings adds what goes although it is kept.
-func (s *survey) addWarnings(now time.Time) {
-	if names := s.inventory.OnNodes(now); len(names) > 0 { // #09
+func (s *survey) addWarnings() {
+	if names := s.onNodes; len(names) > 0 { // #09
 		s.problem(teardown.Problem{Reason: "OnNode", Text: named(names, "kept volume") +
 			". Each is on the disk of one node, and goes with that machine: copy the data first"})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -15,9 +14,9 @@ import (
 )
 
 // addWorkers adds the programs that delete, and refuses where one is proven gone (#65).
-func (s *survey) addWorkers(ctx context.Context, now time.Time) {
+func (s *survey) addWorkers(ctx context.Context) {
 	finder := holder.Finder{Reader: s.Reader, Commands: s.Commands}
-	for _, duty := range s.inventory.Duties(now) {
+	for _, duty := range s.duties {
 		controllers := controllersOf(duty.Duty)
 		if len(controllers) == 0 {
 			continue
