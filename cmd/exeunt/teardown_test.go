@@ -41,7 +41,7 @@ type doomed struct {
 }
 
 // newDoomed serves a cluster with a claim, until the test ends.
-func newDoomed(t *testing.T, names ...string) *doomed {
+func newDoomed(t testing.TB, names ...string) *doomed {
 	t.Helper()
 	c := &doomed{forbids: func(*authorizationv1.ResourceAttributes) bool { return false }, objects: clustertest.Objects{
 		"namespaces": {&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: clusterID}},

@@ -53,7 +53,7 @@ func TestWrongCommandLineOfWhyIsRefused(t *testing.T) {
 }
 
 // writeKubeconfig returns a kubeconfig file for the server.
-func writeKubeconfig(t *testing.T, server string) string {
+func writeKubeconfig(t testing.TB, server string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + server + "\"}}]\n" +
