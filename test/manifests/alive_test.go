@@ -36,7 +36,8 @@ func TestRemovalOfReleaseKeepsAliveAndItsGuards(t *testing.T) {
 			found++
 			annotations := object.GetAnnotations()
 			if annotations["helm.sh/resource-policy"] != "keep" ||
-				annotations["argocd.argoproj.io/sync-options"] != "Prune=false,Delete=false" {
+				annotations["argocd.argoproj.io/sync-options"] != "Prune=false,Delete=false" ||
+				annotations["kustomize.toolkit.fluxcd.io/prune"] != "disabled" {
 				t.Errorf("%s: %s has the annotations %v", name, nameOf(object), annotations)
 			}
 		}

@@ -118,13 +118,17 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* The security context of every pod. */}}
+{{/* The security context of every pod: it runs as the user of the image, or one of the range that OpenShift gives the namespace. */}}
 {{- define "exeunt.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
 seccompProfile:
   type: RuntimeDefault
+{{- end }}
+
+{{/* The user of pods with two containers, of which one connects to a socket of the other. */}}
+{{- define "exeunt.podUser" -}}
+runAsUser: 65532
+runAsGroup: 65532
 {{- end }}
 
 {{/*
