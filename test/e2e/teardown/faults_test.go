@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,22 +65,18 @@ func (r *rig) endLease() {
 	}
 }
 
-// Row 60.
+// Row 60: the end and the report are those of one runner, and DeleteVolume is called once for each disk.
 func TestKilledRunnersDeleteEachDiskOnce(t *testing.T) {
-	const claims, kills = 100, 20
+	const claims, kills = 200, 20
 	r := newRig(t, harness.Setup{Teardown: true})
-	for i := range claims {
+	parallel(claims, func(i int) {
 		r.CreateClaim(fmt.Sprint("data-", i), []string{harness.DeleteClass, harness.RetainClass}[i%2])
-	}
-	disks := make([]disk, claims)
-	for i := range claims {
-		volume := r.AwaitBound(fmt.Sprint("data-", i))
-		disks[i] = disk{name: fmt.Sprint("data-", i), handle: harness.Handle(volume), volume: volume.Name, stays: i%2 == 1}
-	}
+	})
+	disks := r.awaitDisks(claims)
 	seed := uint64(time.Now().UnixNano())
 	random, killed := rand.New(rand.NewPCG(seed, 0)), 0
 	for range kills {
-		n := 1 + random.Int64N(60)
+		n := 1 + random.Int64N(80)
 		if outcome, err := r.killedAfter(n); err != nil {
 			killed++
 			r.endLease()
@@ -90,15 +87,48 @@ func TestKilledRunnersDeleteEachDiskOnce(t *testing.T) {
 	if killed < kills/2 {
 		t.Errorf("seed %d: %d runners were killed", seed, killed)
 	}
-	r.mustComplete()
+	work := runner.New(r.config())
+	outcome, err := work.Teardown(r.Ctx, runner.Word{Timeout: time.Hour})
+	if err != nil || outcome.Phase != core.Complete {
+		t.Fatalf("seed %d: the last runner ended with %+v, %v", seed, outcome, err)
+	}
 	r.expectDisks(disks...)
+	report, err := work.Report(r.Ctx)
+	r.Must(err, "report")
+	r.expectReported(fmt.Sprint("seed ", seed), report, disks)
+}
+
+// awaitDisks waits until all claims are bound. Disks of the policy Retain stay.
+func (r *rig) awaitDisks(claims int) []disk {
+	r.T.Helper()
+	r.AwaitManyBound(claims)
+	volumes, err := r.Client.CoreV1().PersistentVolumes().List(r.Ctx, metav1.ListOptions{})
+	r.Must(err, "list volumes")
+	var disks []disk
+	for i := range volumes.Items {
+		volume := &volumes.Items[i]
+		disks = append(disks, disk{name: volume.Spec.ClaimRef.Name, handle: harness.Handle(volume), volume: volume.Name,
+			stays: volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimRetain})
+	}
+	return disks
+}
+
+// expectReported checks that the report has each disk with its fate, and that DeleteVolume was called once for each one
+// that is gone, for no other.
+func (r *rig) expectReported(run string, report *core.Document, disks []disk) {
+	r.T.Helper()
+	got := fates(report)
+	if len(disks) == 0 || len(got) != len(disks) || len(report.Incomplete) > 0 {
+		r.T.Errorf("%s: the report has %d items of %d, and lacks %q", run, len(got), len(disks), report.Incomplete)
+	}
 	for _, d := range disks {
-		want := 1
+		calls, fate := 1, core.Gone
 		if d.stays {
-			want = 0
+			calls, fate = 0, core.Kept
 		}
-		if calls := r.CountCalls("DeleteVolume", d.handle); calls != want {
-			t.Errorf("seed %d: %d calls of DeleteVolume for %s, want %d", seed, calls, d.name, want)
+		if count := r.CountCalls("DeleteVolume", d.handle); count != calls || got[d.handle] != fate {
+			r.T.Errorf("%s: %s: %d calls of DeleteVolume, want %d; its fate is %q, want %q", run, d.name, count, calls,
+				got[d.handle], fate)
 		}
 	}
 }

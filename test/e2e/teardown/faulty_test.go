@@ -20,14 +20,10 @@ func TestRestartAmidDeletionsIsSurvived(t *testing.T) {
 	setup.Restarts = true
 	r := newRig(t, setup)
 	const claims = 10
-	disks := make([]disk, claims)
 	for i := range claims {
 		r.CreateClaim(fmt.Sprint("data-", i), []string{harness.DeleteClass, harness.RetainClass}[i%2])
 	}
-	for i := range claims {
-		disks[i] = r.diskOf(fmt.Sprint("data-", i))
-		disks[i].stays = i%2 == 1
-	}
+	disks := r.awaitDisks(claims)
 	var restarting sync.WaitGroup
 	restarting.Go(func() {
 		harness.Await(r.Session, &v1.PersistentVolumeClaim{}, harness.ObjectName{Resource: "persistentvolumeclaims",
