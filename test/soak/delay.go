@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// lateFor is for how long after a restore of etcd volumes are late, lateBy by how much they are later than claims.
-	lateFor = 20 * time.Second
+	// lateFor is how long a list of volumes waits for one of claims after a restore of etcd, and for how long lists of
+	// volumes are late then; lateBy is by how much.
+	lateFor = 40 * time.Second
 	lateBy  = 3 * time.Second
 )
 
@@ -30,7 +31,7 @@ func (w *world) newDelay() *delay {
 	return d
 }
 
-// delayVolumes begins the delays.
+// delayVolumes begins the delays while the API server is down.
 func (w *world) delayVolumes() {
 	for _, d := range w.delays {
 		d.begin()
@@ -40,20 +41,20 @@ func (w *world) delayVolumes() {
 func (d *delay) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.until, d.claims = time.Now().Add(startLimit), make(chan struct{})
+	d.until, d.claims = time.Now().Add(2*lateFor), make(chan struct{})
 }
 
 // wrap delays lists and watches of volumes.
 func (d *delay) wrap(forward http.Handler) http.Handler {
 	return http.HandlerFunc(func(response http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
+		if r.Method == http.MethodGet && r.URL.Path == "/api/v1/persistentvolumes" {
 			d.await(r)
 		}
 		forward.ServeHTTP(response, r)
 	})
 }
 
-// await waits if the request has to wait.
+// await waits until volumes may be listed.
 func (d *delay) await(r *http.Request) {
 	d.mu.Lock()
 	until, claims := d.until, d.claims
@@ -61,27 +62,31 @@ func (d *delay) await(r *http.Request) {
 	if !time.Now().Before(until) {
 		return
 	}
-	switch r.URL.Path {
-	case "/api/v1/persistentvolumeclaims":
-		d.listClaims()
-	case "/api/v1/persistentvolumes":
-		select {
-		case <-claims:
-			sandbox.Pause(r.Context(), min(lateBy, time.Until(until)))
-		case <-time.After(time.Until(until)):
-		case <-r.Context().Done():
-		}
+	select {
+	case <-claims:
+		sandbox.Pause(r.Context(), min(lateBy, time.Until(until)))
+	case <-time.After(lateFor): // a watch that goes on lists no claims
+	case <-r.Context().Done():
 	}
 }
 
-// listClaims notes that claims are listed: the delay ends soon.
-func (d *delay) listClaims() {
+// answered ends the delay soon once the API server has answered a list of claims.
+func (d *delay) answered(response *http.Response) error {
+	r := response.Request
+	lists := !r.URL.Query().Has("watch") || r.URL.Query().Has("sendInitialEvents")
+	if response.StatusCode != http.StatusOK || r.URL.Path != "/api/v1/persistentvolumeclaims" || !lists {
+		return nil
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.claims == nil {
+		return nil
+	}
 	select {
 	case <-d.claims:
 	default:
 		close(d.claims)
 		d.until = time.Now().Add(lateFor)
 	}
+	return nil
 }

@@ -60,8 +60,8 @@ func (w *world) openProxy(ctx context.Context, r *replica, account sandbox.Ident
 		Program: r.name(), Upstream: config, Seed: w.config.Seed, Log: w.noteFault, NoWatchList: r.number == 1,
 		LeaderLeases: []string{"pv-controller", "garbage-collector", "kube-controller-manager",
 			identity.LeaseName(w.disks.driver.DriverName)},
-		Choose: denyFirstWrites,
-		Wrap:   func(forward http.Handler) http.Handler { return w.storms.of(r.name(), late.wrap(forward)) },
+		Choose: denyFirstWrites, Change: late.answered,
+		Wrap: func(forward http.Handler) http.Handler { return w.storms.of(r.name(), late.wrap(forward)) },
 	})
 	if err == nil {
 		err = proxy.Start()

@@ -14,7 +14,7 @@ const (
 	// stormTime is the time in which the writes of a program to an object are counted.
 	stormTime = 10 * time.Second
 	// stormWrites is how many of them are repeated without backoff.
-	stormWrites = 50
+	stormWrites = 30
 )
 
 // storms finds writes that are repeated without backoff.
