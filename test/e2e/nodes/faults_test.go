@@ -98,6 +98,8 @@ type plan struct {
 	owners map[string]string
 	faults map[string]plannedFault
 	writes map[string][]string
+	// reads: single reads are counted, instead of writes.
+	reads bool
 	// hit are the faults that happened, as "KIND VERB RESOURCE".
 	hit map[string]bool
 }
@@ -115,12 +117,13 @@ func (p *plan) add(end *faultedEnd, i int) {
 	}
 }
 
-// choose counts the write, and returns its fault. Events may be lost: they are not counted.
+// choose counts the request, and returns its fault. Events may be lost: they are not counted.
 func (p *plan) choose(of faultproxy.Fault) faultproxy.Kind {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	node := p.owners[of.Name]
-	if node == "" || of.Resource == "events" || slices.Contains([]string{"get", "list", "watch"}, of.Verb) {
+	if lists := of.Verb == "list" || of.Verb == "watch"; node == "" || of.Resource == "events" || lists ||
+		(of.Verb == "get") != p.reads {
 		return ""
 	}
 	write := of.Verb + " " + of.Resource

@@ -9,14 +9,14 @@ import (
 	"github.com/exeunt-io/exeunt/test/faultproxy"
 )
 
-// killer kills the program right after planned writes, whose answers are lost, and begins it again.
+// killer kills the program right after planned requests, whose answers are lost, and begins it again.
 type killer struct {
 	*plan
 	kills  chan struct{}
 	killed int
 }
 
-// choose has the answer to a planned write lost.
+// choose has the answer to a planned request lost.
 func (k *killer) choose(of faultproxy.Fault) faultproxy.Kind {
 	kind := k.plan.choose(of)
 	if kind != "" {
@@ -25,7 +25,7 @@ func (k *killer) choose(of faultproxy.Fault) faultproxy.Kind {
 	return kind
 }
 
-// kill kills the program if a planned write was sent.
+// kill kills the program if a planned request was sent.
 func (k *killer) kill(e *ending) {
 	e.T.Helper()
 	select {
@@ -38,18 +38,25 @@ func (k *killer) kill(e *ending) {
 	}
 }
 
-// leastKills is fewer than a termination has writes: some of them come from another process than the planned one.
-const leastKills = 12
+// leastKills is fewer than a termination has writes, or reads: some of them come from another process than the planned
+// one. mostReads is the largest number of reads of a Node, its Lease or its report.
+const leastKills, mostReads = 12, 16
 
 // #70 TestLeaderEndsAfterEachWrite kills the program after the n-th write of a termination, for every n. Each node ends, and
 // each of its pods is in a count.
-func TestLeaderEndsAfterEachWrite(t *testing.T) {
-	k := &killer{plan: &plan{owners: map[string]string{}, faults: map[string]plannedFault{}, writes: map[string][]string{}},
-		kills: make(chan struct{}, mostWrites)}
-	e := startEndingBehind(t, mostWrites, faultproxy.Config{Choose: k.choose}, "--instances=socket",
+func TestLeaderEndsAfterEachWrite(t *testing.T) { endAfterEach(t, false, mostWrites, leastKills) }
+
+// #70 TestLeaderEndsAfterEachRead kills the program after the n-th live read of a termination, for every n.
+func TestLeaderEndsAfterEachRead(t *testing.T) { endAfterEach(t, true, mostReads, leastKills) }
+
+func endAfterEach(t *testing.T, reads bool, most, least int) {
+	t.Helper()
+	k := &killer{plan: &plan{owners: map[string]string{}, faults: map[string]plannedFault{}, writes: map[string][]string{},
+		reads: reads}, kills: make(chan struct{}, most)}
+	e := startEndingBehind(t, most, faultproxy.Config{Choose: k.choose}, "--instances=socket",
 		"--instances-socket=SOCKET")
 	var ends []*faultedEnd
-	for i := range mostWrites {
+	for i := range most {
 		ends = append(ends, &faultedEnd{ending: e, name: e.Nodes[i]})
 	}
 	all(ends, (*faultedEnd).prepare)
@@ -71,7 +78,7 @@ func TestLeaderEndsAfterEachWrite(t *testing.T) {
 	for _, end := range ends {
 		end.expectCounted()
 	}
-	if t.Logf("killed %d times", k.killed); k.killed < leastKills {
+	if t.Logf("killed %d times", k.killed); k.killed < least {
 		t.Errorf("the program was killed %d times", k.killed)
 	}
 	e.expectNever(machines.Event{Event: machines.TwoWriters})
