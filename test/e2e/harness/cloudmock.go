@@ -46,7 +46,7 @@ func JoinCloud(t *testing.T, setup Setup, nodes int, options ...Option) *CloudMo
 }
 
 // OwnCloud is JoinCloud with a cluster that no other test uses.
-func OwnCloud(t *testing.T, setup Setup, nodes int, options ...Option) *CloudMock {
+func OwnCloud(t testing.TB, setup Setup, nodes int, options ...Option) *CloudMock {
 	t.Helper()
 	return newCloudMock(Own(t, setup, options...), nodes)
 }

@@ -51,7 +51,7 @@ func startEnding(t *testing.T, nodes int, flags ...string) *ending {
 }
 
 // startEndingWith is startEnding with further flags of the machines and of kube-controller-manager.
-func startEndingWith(t *testing.T, setup harness.Setup, nodes int, flags ...string) *ending {
+func startEndingWith(t testing.TB, setup harness.Setup, nodes int, flags ...string) *ending {
 	t.Helper()
 	setup.NoPrograms, setup.Machines = true, nodes
 	limit := 3 * harness.Timeout
