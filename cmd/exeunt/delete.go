@@ -23,9 +23,9 @@ const deleteLong = `delete deletes custom resources with a grace period on any c
 server ignores kubectl delete --grace-period for them. Controllers that know graceful
 deletion (KEP-5673) end the object until the deadline; others see a plain deletion.
 
-At an API server of upstream it writes the annotation exeunt.io/deletion-window, then deletes
-the object: that needs the rights to get, patch and delete it. At that of Exeunt it deletes.
-To wait until the object is gone (--wait) it watches the object. A deadline can only move
+It writes the annotation exeunt.io/deletion-window, then deletes the object: that needs the
+rights to get, patch and delete it. The API server may be that of upstream, that of Exeunt, or
+both behind one address. To wait until the object is gone (--wait) it watches the object. A deadline can only move
 earlier. An object without finalizers is gone at once: no controller waits for a deadline.
 The clock of this machine does not matter.
 
@@ -121,10 +121,7 @@ func (f *deleteFlags) run(ctx context.Context, streams genericiooptions.IOStream
 	if err != nil {
 		return err
 	}
-	deleter, err := window.NewDeleter(ctx, reader, seconds)
-	if err != nil {
-		return err
-	}
+	deleter := window.NewDeleter(reader, seconds)
 	if seconds != nil && *seconds > deadline.MaxSeconds {
 		fmt.Fprintf(streams.ErrOut, "exeunt: the grace period is limited to %d seconds\n", math.MaxInt32)
 	}

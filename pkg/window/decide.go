@@ -10,12 +10,14 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
 
-// State is what is known of an object, of the API server, and of the request to delete the object.
+// State is what is known of an object, and of the request to delete the object.
 type State struct {
 	graceful.State
-	// Ours: the API server has graceful deletion, and writes the annotation itself.
-	Ours bool
-	// InField: the deadline is in deletionGracePeriodSeconds, which an API server of upstream does not change.
+	// Sent: the API server has accepted the DELETE.
+	Sent bool
+	// Written: the object has the deadline of this request.
+	Written bool
+	// InField: the deadline is in deletionGracePeriodSeconds, which no annotation changes.
 	InField bool
 	// Annotated: the object lives, and has an annotation that a deletion would put in force.
 	Annotated bool
@@ -51,11 +53,24 @@ type Decision struct {
 // FieldStays: the deadline is in a field that the API server does not change.
 const FieldStays graceful.Reason = "FieldStays"
 
-// Decide returns what is done with one object. It is total and pure.
+// NotInForce: the object was deleted, and does not have the deadline of the request.
+const NotInForce graceful.Reason = "NotInForce"
+
+// Decide returns what is done next with one object. It is total and pure.
 func Decide(s State) Decision {
 	s.NoRoom = false // the API server refuses the annotation then, and nothing is deleted
 	decision := graceful.Decide(s.State)
-	return Decision{actionFor(s, decision), reasonFor(s, decision)}
+	switch {
+	case s.Existing == graceful.Live:
+		return decideLive(s, decision)
+	case s.Sent:
+		return decideSent(s, decision)
+	case s.Finalizers == graceful.NoneLeft, s.Written, changes(decision):
+		return Decision{Delete, decision.Reason}
+	case s.Request.NamesGrace() && !decision.Accepted():
+		return Decision{Refuse, decision.Reason}
+	}
+	return Decision{Nothing, decision.Reason}
 }
 
 // changes reports whether the decision moves a deadline, or makes a plain deletion a forced one.
@@ -63,30 +78,32 @@ func changes(decision graceful.Decision) bool {
 	return decision.Action == graceful.SetForced || decision.Action == graceful.SetDeadline
 }
 
-func actionFor(s State, decision graceful.Decision) Action {
-	stays := s.Finalizers != graceful.NoneLeft && s.Existing != graceful.Live && !changes(decision)
+func decideLive(s State, decision graceful.Decision) Decision {
 	switch {
-	case stays && s.Request.NamesGrace() && !decision.Accepted():
-		return Refuse
-	case stays:
-		return Nothing
-	case !changes(decision) && decision.Action != graceful.SetPlain, s.Ours:
-		return Delete
-	case changes(decision) && s.InField:
-		return Refuse
-	case changes(decision):
-		return Annotate
-	case s.Annotated: // it could be that of a request that died after its first write
-		return Unannotate
+	case s.Sent:
+		return Decision{Refuse, graceful.NotDeleted}
+	case changes(decision) && !s.Written: // any API server may get the DELETE, also one that ignores grace periods
+		return Decision{Annotate, decision.Reason}
+	case decision.Action == graceful.SetPlain && s.Annotated: // it could be that of a command that died
+		return Decision{Unannotate, decision.Reason}
 	}
-	return Delete
+	return Decision{Delete, decision.Reason}
 }
 
-func reasonFor(s State, decision graceful.Decision) graceful.Reason {
-	if changes(decision) && s.InField && !s.Ours {
-		return FieldStays
+// decideSent decides about an object that is being deleted, after the DELETE. An API server of upstream has changed
+// nothing in an object that was being deleted before.
+func decideSent(s State, decision graceful.Decision) Decision {
+	switch {
+	case s.Written:
+		return Decision{Nothing, decision.Reason}
+	case changes(decision) && s.InField:
+		return Decision{Refuse, FieldStays}
+	case changes(decision):
+		return Decision{Annotate, decision.Reason}
+	case decision.Reason == graceful.OnlyForceShortens:
+		return Decision{Refuse, NotInForce}
 	}
-	return decision.Reason
+	return Decision{Nothing, decision.Reason}
 }
 
 // maxSeconds is the longest grace period at an API server of upstream: it counts from the deletion timestamp, which
@@ -95,6 +112,9 @@ const maxSeconds = deadline.MaxSeconds - 60
 
 // leftover is the age of an annotation that could be in force: a minute, and the time until the DELETE.
 const leftover = 5 * time.Minute
+
+// fresh is the age up to which the annotation of a living object is not written again. After a minute it has no effect.
+const fresh = 30 * time.Second
 
 // observe returns the state of an object, and the window that the request asks for. now is the time of the API server.
 func observe(object metav1.Object, seconds *int64, now time.Time) (State, deadline.Window) {

@@ -14,10 +14,10 @@ import (
 
 // states yields every state that the command can observe.
 func states(yield func(State) bool) {
-	for bits := range 16 {
+	for bits := range 32 {
 		for existing := graceful.Live; existing <= graceful.Graceful; existing++ {
 			for request := graceful.NoGrace; request <= graceful.NotEarlier; request++ {
-				s := State{Ours: bits&1 == 1, InField: bits&2 == 2, Annotated: bits&4 == 4}
+				s := State{Sent: bits&1 == 1, InField: bits&2 == 2, Annotated: bits&4 == 4, Written: bits&16 == 16}
 				s.State = graceful.State{Existing: existing, Request: request}
 				if bits&8 == 8 {
 					s.Finalizers = graceful.NoneLeft
@@ -42,8 +42,17 @@ func TestDecide(t *testing.T) {
 	leftover.Annotated = true
 	field := of(graceful.Graceful, graceful.Zero)
 	field.InField = true
-	ours := of(graceful.Plain, graceful.Zero)
-	ours.Ours = true
+	annotated := of(graceful.Live, graceful.Earlier)
+	annotated.Written = true
+	sent := func(existing graceful.Existing, request graceful.Request, inField, written bool) State {
+		s := of(existing, request)
+		s.Sent, s.InField, s.Written = true, inField, written
+		return s
+	}
+	const (
+		grace, force = graceful.Earlier, graceful.Zero
+		stock, ours  = false, true
+	)
 	for name, tc := range map[string]struct {
 		state State
 		want  Decision
@@ -51,20 +60,29 @@ func TestDecide(t *testing.T) {
 		"plain deletion of a live object":      {of(graceful.Live, graceful.NoGrace), Decision{Delete, graceful.NoGraceRequested}},
 		"#60 grace":                            {of(graceful.Live, graceful.Earlier), Decision{Annotate, graceful.Granted}},
 		"#60 force":                            {of(graceful.Live, graceful.Zero), Decision{Annotate, graceful.ForceRequested}},
+		"#60 grace is written":                 {annotated, Decision{Delete, graceful.Granted}},
 		"#60 no finalizer":                     {bare, Decision{Delete, graceful.NeedsFinalizer}},
-		"#61 earlier":                          {of(graceful.Graceful, graceful.Earlier), Decision{Annotate, graceful.Shortened}},
+		"#60 lives after the DELETE":           {sent(graceful.Live, grace, stock, true), Decision{Refuse, graceful.NotDeleted}},
+		"#60 grace is gone":                    {sent(graceful.Plain, graceful.NotEarlier, stock, false), Decision{Refuse, NotInForce}},
+		"#61 earlier":                          {of(graceful.Graceful, grace), Decision{Delete, graceful.Shortened}},
+		"#61 earlier, sent":                    {sent(graceful.Graceful, grace, stock, false), Decision{Annotate, graceful.Shortened}},
+		"#61 earlier, at ours":                 {sent(graceful.Graceful, grace, ours, true), Decision{Nothing, graceful.Shortened}},
+		"#61 earlier, done":                    {sent(graceful.Graceful, graceful.NotEarlier, stock, true), Decision{Nothing, graceful.NeverLater}},
 		"#61 later":                            {of(graceful.Graceful, graceful.NotEarlier), Decision{Refuse, graceful.NeverLater}},
-		"#61 force":                            {of(graceful.Graceful, graceful.Zero), Decision{Annotate, graceful.ForceRequested}},
+		"#61 force":                            {of(graceful.Graceful, force), Decision{Delete, graceful.ForceRequested}},
+		"#61 force, sent":                      {sent(graceful.Graceful, force, stock, false), Decision{Annotate, graceful.ForceRequested}},
 		"#61 no grace":                         {of(graceful.Graceful, graceful.NoGrace), Decision{Nothing, graceful.DeadlineKept}},
-		"#61 plain, force":                     {of(graceful.Plain, graceful.Zero), Decision{Annotate, graceful.ForceRequested}},
+		"#61 plain, force":                     {of(graceful.Plain, force), Decision{Delete, graceful.ForceRequested}},
+		"#61 plain, force, sent":               {sent(graceful.Plain, force, stock, false), Decision{Annotate, graceful.ForceRequested}},
 		"#61 plain, grace":                     {of(graceful.Plain, graceful.NotEarlier), Decision{Refuse, graceful.OnlyForceShortens}},
 		"#61 plain, no grace":                  {of(graceful.Plain, graceful.NoGrace), Decision{Nothing, graceful.AlreadyPlain}},
 		"#61 forced, grace":                    {of(graceful.Forced, graceful.NotEarlier), Decision{Refuse, graceful.AlreadyForced}},
-		"#61 forced, force":                    {of(graceful.Forced, graceful.Zero), Decision{Nothing, graceful.ForceRequested}},
+		"#61 forced, force":                    {of(graceful.Forced, force), Decision{Nothing, graceful.ForceRequested}},
 		"#63 leftover of a command that died":  {leftover, Decision{Unannotate, graceful.NoGraceRequested}},
-		"#63 plain, force, at ours":            {ours, Decision{Delete, graceful.ForceRequested}},
+		"#63 force, at ours":                   {sent(graceful.Forced, force, stock, false), Decision{Nothing, graceful.ForceRequested}},
 		"#17 in etcd, no finalizer":            {stuck, Decision{Delete, graceful.NoFinalizerLeft}},
-		"#17 in etcd, force at a stock server": {field, Decision{Refuse, FieldStays}},
+		"#17 in etcd, force":                   {field, Decision{Delete, graceful.ForceRequested}},
+		"#17 in etcd, force at a stock server": {sent(graceful.Graceful, force, ours, false), Decision{Refuse, FieldStays}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Decide(tc.state); got != tc.want {
@@ -81,32 +99,22 @@ func TestEveryStateIsDecidedSafely(t *testing.T) {
 		actions[decision.Action]++
 		server := graceful.Decide(s.State)
 		moves := server.Action == graceful.SetForced || server.Action == graceful.SetDeadline
+		live, bare := s.Existing == graceful.Live, s.Finalizers == graceful.NoneLeft
+		var safe bool
 		switch decision.Action {
-		case Annotate:
-			if s.Ours || s.InField || !moves || !s.Request.NamesGrace() || s.Finalizers == graceful.NoneLeft {
-				t.Errorf("%+v: %v, at ours %v", s, decision, server)
-			}
+		case Annotate: // a living object before the DELETE, another one after it
+			safe = moves && s.Request.NamesGrace() && !s.Written && !s.InField && !bare && live != s.Sent
 		case Unannotate:
-			if s.Ours || s.Existing != graceful.Live || s.Request != graceful.NoGrace || !s.Annotated {
-				t.Errorf("%+v: %v", s, decision)
-			}
+			safe = live && s.Request == graceful.NoGrace && s.Annotated && !s.Sent
 		case Refuse:
-			if !s.Request.NamesGrace() || s.Existing == graceful.Live || s.Finalizers == graceful.NoneLeft ||
-				server.Accepted() && decision.Reason != FieldStays {
-				t.Errorf("%+v: %v, at ours %v", s, decision, server)
-			}
+			safe = live && s.Sent || !live && !bare && s.Request.NamesGrace() && (!server.Accepted() || decision.Reason == FieldStays)
 		case Nothing:
-			if s.Existing == graceful.Live || s.Finalizers == graceful.NoneLeft ||
-				s.Request.NamesGrace() && !server.Accepted() {
-				t.Errorf("%+v: %v, at ours %v", s, decision, server)
-			}
-		case Delete:
-			if !s.Ours && moves {
-				t.Errorf("%+v: %v, and nobody writes the deadline", s, decision)
-			}
+			safe = !live && (s.Sent || !bare && (!s.Request.NamesGrace() || server.Accepted()))
+		case Delete: // a living object gets no other deadline than that of the annotation
+			safe = !s.Sent && (!live || !moves || s.Written)
 		}
-		if s.Ours && moves && decision.Action != Delete {
-			t.Errorf("%+v: %v, and our API server is not asked", s, decision)
+		if !safe {
+			t.Errorf("%+v: %v, the server %v", s, decision, server)
 		}
 	}
 	if len(actions) != 5 {
@@ -176,6 +184,7 @@ func TestEveryWindowThatIsWrittenIsInForce(t *testing.T) {
 			for _, seconds := range []int64{0, 1, 5, 30, deadline.MaxSeconds, 1 << 62} {
 				before := object(deleted, annotation)
 				state, window := observe(before, &seconds, at(10))
+				state.Sent = !deleted.IsZero()
 				if Decide(state).Action != Annotate {
 					continue
 				}

@@ -25,11 +25,7 @@ func (s *apiServer) run(seconds *int64) (string, error) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	deleter, err := NewDeleter(s.t.Context(), reader, seconds)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	result, err := deleter.Delete(s.t.Context(), machine)
+	result, err := NewDeleter(reader, seconds).Delete(s.t.Context(), machine)
 	return result.String(), err
 }
 
@@ -51,12 +47,12 @@ func TestDeadlineIsWrittenByServersClock(t *testing.T) {
 		"#60 force":        {time.Time{}, "", seconds(0), window(10, 10).String(), "deleted, by force", "GET PATCH DELETE GET"},
 		"#60 no grace":     {time.Time{}, "", nil, "", "deleted, without a grace period", "GET DELETE GET"},
 		"#63 leftover":     {time.Time{}, window(0, 30).String(), nil, "", "deleted, without a grace period", "GET PATCH DELETE GET"},
-		"#61 force":        {at(1), window(0, 59).String(), seconds(0), window(0, 0).String(), "deleted, by force", "GET DELETE PATCH GET"},
-		"#61 plain, force": {at(1), "", seconds(0), window(1, 1).String(), "deleted, by force", "GET DELETE PATCH GET"},
+		"#61 force":        {at(1), window(0, 59).String(), seconds(0), window(0, 0).String(), "deleted, by force", "GET DELETE GET PATCH"},
+		"#61 plain, force": {at(1), "", seconds(0), window(1, 1).String(), "deleted, by force", "GET DELETE GET PATCH"},
 		"#61 earlier": {at(1), window(0, 59).String(), seconds(20), window(0, 30).String(),
-			"deleted, its deadline is 2026-01-02T03:04:30Z", "GET DELETE PATCH GET"},
+			"deleted, its deadline is 2026-01-02T03:04:30Z", "GET DELETE GET PATCH"},
 		"#61 no grace": {at(1), window(0, 59).String(), nil, window(0, 59).String(),
-			"is already being deleted, its deadline is 2026-01-02T03:04:59Z", "GET GET"},
+			"is already being deleted, its deadline is 2026-01-02T03:04:59Z", "GET"},
 	} {
 		t.Run(row, func(t *testing.T) {
 			s := newAPIServer(t, object(tc.deleted, tc.annotation))
@@ -89,8 +85,12 @@ func TestRefusalNamesDeadlineThatStays(t *testing.T) {
 	} {
 		t.Run(row, func(t *testing.T) {
 			s := newAPIServer(t, tc.object)
+			requests := "GET"
+			if row == "#17 in the field" { // another API server may move the deadline
+				requests = "GET DELETE GET"
+			}
 			if _, err := s.run(tc.seconds); err == nil || !strings.HasPrefix(err.Error(), tc.want) ||
-				strings.Join(s.requests, " ") != "GET" {
+				strings.Join(s.requests, " ") != requests {
 				t.Errorf("error %v, requests %v, want %s", err, s.requests, tc.want)
 			}
 		})
@@ -194,7 +194,7 @@ func TestObjectThatAlwaysChangesIsGivenUp(t *testing.T) {
 		s.put(changed)
 	}
 	if _, err := s.run(seconds(30)); err == nil || !strings.HasSuffix(err.Error(),
-		"nothing was deleted, 5 times: others change it all the time, or a webhook refuses") || len(s.requests) != 10 {
+		"nothing was deleted, 10 times: others change it all the time, or a webhook refuses") || len(s.requests) != 21 {
 		t.Errorf("error %v, requests %v", err, s.requests)
 	}
 }
@@ -227,23 +227,13 @@ func TestOurServerDecidesItself(t *testing.T) {
 			served := object(at(50), window(5, 50).String())
 			*served.DeletionGracePeriodSeconds = 45
 			s := newAPIServer(t, served)
-			s.version, s.ours = "v1.36.3+exeunt.0.2.0", true
+			s.ours = true
 			got, err := s.run(&tc.seconds)
 			if err == nil && got != tc.want || err != nil && err.Error() != tc.err || (err == nil) != (tc.err == "") ||
 				strings.Join(s.requests, " ") != tc.requests || s.annotation() != tc.deletionWindow.String() {
 				t.Errorf("%q, error %v, requests %v, annotation %q", got, err, s.requests, s.annotation())
 			}
 		})
-	}
-}
-
-// At an API server with the gate off, nobody writes the deadline.
-func TestGraceThatIsNotInForceIsAnError(t *testing.T) {
-	s := newAPIServer(t, object(time.Time{}, ""))
-	s.version = "v1.36.3+exeunt.0.2.0"
-	if _, err := s.run(seconds(30)); err == nil || !strings.Contains(err.Error(),
-		"was deleted, but its grace period is not in force") || strings.Join(s.requests, " ") != "GET DELETE GET" {
-		t.Errorf("error %v, requests %v", err, s.requests)
 	}
 }
 

@@ -90,3 +90,99 @@ func TestEarlierOfTwoRequestsHolds(t *testing.T) {
 		})
 	}
 }
+
+// disturb returns a function that another client runs before the request with the number.
+func (s *apiServer) disturb(request int, annotations map[string]string) func(int) {
+	return func(number int) {
+		if number == request {
+			s.object.SetAnnotations(annotations)
+			s.object.SetResourceVersion(s.object.GetResourceVersion() + "1")
+		}
+	}
+}
+
+// The PATCH wakes the controller of the object, which writes the annotations that it knows before the DELETE arrives.
+func TestAnnotationThatIsRemovedBeforeDeleteDeletesNothing(t *testing.T) {
+	s := newAPIServer(t, object(time.Time{}, ""))
+	s.before = s.disturb(2, nil)
+	got, err := s.run(seconds(30))
+	if err != nil || deadline.Of(s.object).Kind() != deadline.Graceful ||
+		strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH DELETE GET" {
+		t.Errorf("deleted without a grace period for good: %q, %v, %v", got, err, s.requests)
+	}
+}
+
+// A controller changes the object in answer to each annotation: another annotation would wake it again.
+func TestAnnotationIsWrittenOnce(t *testing.T) {
+	s := newAPIServer(t, object(time.Time{}, ""))
+	s.before = s.disturb(2, map[string]string{deadline.Annotation: window(10, 40).String(), "example.com/seen": "yes"})
+	got, err := s.run(seconds(30))
+	if err != nil || s.annotation() != window(10, 40).String() ||
+		strings.Join(s.requests, " ") != "GET PATCH DELETE GET DELETE GET" {
+		t.Errorf("%q, %v, annotation %q, requests %v", got, err, s.annotation(), s.requests)
+	}
+}
+
+// An annotation that is about to have no effect is written again.
+func TestOldAnnotationIsWrittenAgain(t *testing.T) {
+	s := newAPIServer(t, object(time.Time{}, ""))
+	seen := s.disturb(2, map[string]string{deadline.Annotation: window(10, 40).String(), "example.com/seen": "yes"})
+	s.before = func(number int) {
+		seen(number)
+		if number == 2 { // the answer to the DELETE is late
+			s.now = at(45)
+		}
+	}
+	got, err := s.run(seconds(30))
+	if err != nil || s.annotation() != window(45, 75).String() ||
+		strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH DELETE GET" {
+		t.Errorf("%q, %v, annotation %q, requests %v", got, err, s.annotation(), s.requests)
+	}
+}
+
+// Another client has written the annotation of force, and its DELETE is going to be refused by a policy: it takes its
+// annotation back. Nobody who may force has forced.
+func TestRefusedForceOfAnotherClientShortensNothing(t *testing.T) {
+	s := newAPIServer(t, object(time.Time{}, ""))
+	s.before = s.disturb(2, map[string]string{deadline.Annotation: window(10, 10).String()})
+	got, err := s.run(seconds(30))
+	if err != nil || deadline.Of(s.object).Kind() != deadline.Graceful {
+		t.Errorf("asked for 30 s: %q, %v, annotation %q, %v", got, err, s.annotation(), s.requests)
+	}
+}
+
+// Another client deletes the object between the annotation and the DELETE, by the same deadline. The DELETE is sent all
+// the same: only its answer says whether the user may force.
+func TestDeadlineOfAnotherDeletionStays(t *testing.T) {
+	denied := &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: 403, Message: "no right"}
+	for name, tc := range map[string]struct {
+		seconds int64
+		denied  bool
+		want    deadline.Kind
+	}{
+		"grace":         {30, false, deadline.Graceful},
+		"grace, denied": {30, true, deadline.Graceful}, // the other client may have asked for it
+		"force":         {0, false, deadline.Forced},
+		"force, denied": {0, true, deadline.Unspecified}, // nobody who may force has forced
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t, object(time.Time{}, ""))
+			s.before = func(number int) {
+				if number == 2 {
+					s.put(object(at(11), window(10, 10+int(tc.seconds)).String()))
+					s.object.SetResourceVersion("77")
+				}
+			}
+			s.answer = func(request *http.Request) *metav1.Status {
+				if request.Method == http.MethodDelete && tc.denied && len(s.requests) > 3 {
+					return denied
+				}
+				return nil
+			}
+			got, err := s.run(&tc.seconds)
+			if kind := deadline.Of(s.object).Kind(); kind != tc.want || (err != nil) != tc.denied {
+				t.Errorf("%v, want %v: %q, %v, requests %v", kind, tc.want, got, err, s.requests)
+			}
+		})
+	}
+}

@@ -9,6 +9,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
 
+// IsOurs reports whether the API server of the version has graceful deletion of custom resources, unless its gate is off.
+func IsOurs(version string) bool { return strings.Contains(version, "+exeunt.") }
+
 // IsBuiltIn reports whether API servers serve the group without a CustomResourceDefinition.
 func IsBuiltIn(group string) bool {
 	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"

@@ -58,24 +58,21 @@ func (r Result) String() string {
 func format(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // refusal is the error of a request that cannot be met.
-func refusal(ref cluster.Ref, reason graceful.Reason, before deadline.Deletion) error {
+func refusal(ref cluster.Ref, reason graceful.Reason, found deadline.Deletion) error {
 	name := Name(ref)
-	if reason == graceful.OnlyForceShortens {
+	switch reason {
+	case graceful.OnlyForceShortens:
 		return fmt.Errorf("%s is already being deleted without a grace period, which only --force changes", name)
-	}
-	if reason == graceful.AlreadyForced {
+	case graceful.AlreadyForced:
 		return fmt.Errorf("%s is already being deleted by force, which no grace period changes", name)
-	}
-	if reason == FieldStays {
+	case graceful.NotDeleted:
+		return fmt.Errorf("%s is not being deleted, although the API server accepted the request", name)
+	case FieldStays:
 		return fmt.Errorf("the deadline of %s stays %s: it is in the field deletionGracePeriodSeconds, which this API "+
-			"server does not change", name, format(before.Deadline(0)))
+			"server does not change", name, format(found.Deadline(0)))
+	case NotInForce:
+		return fmt.Errorf("%s was deleted, but its grace period is not in force: another client or a webhook removed the "+
+			"annotation %s", name, deadline.Annotation)
 	}
-	return fmt.Errorf("the deadline of %s stays %s: a deadline can only move earlier", name, format(before.Deadline(0)))
-}
-
-// notInForce is the error of an object that was deleted without the grace period that was asked for.
-func notInForce(ref cluster.Ref) error {
-	return fmt.Errorf("%s was deleted, but its grace period is not in force: the gate CustomResourceGracefulDeletion of "+
-		"the API server is off, another client removed the annotation %s, or the annotations have no room for it",
-		Name(ref), deadline.Annotation)
+	return fmt.Errorf("the deadline of %s stays %s: a deadline can only move earlier", name, format(found.Deadline(0)))
 }

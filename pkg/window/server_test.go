@@ -2,7 +2,6 @@ package window
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -23,11 +22,10 @@ var machine = cluster.Ref{Resource: schema.GroupVersionResource{Group: "example.
 
 // apiServer is an API server of upstream that has one object, or none.
 type apiServer struct {
-	t       *testing.T
-	now     time.Time
-	version string
-	noDate  bool
-	object  *unstructured.Unstructured
+	t      *testing.T
+	now    time.Time
+	noDate bool
+	object *unstructured.Unstructured
 	// ours: the API server has graceful deletion.
 	ours bool
 	// answer returns an answer to a request instead of that of the server.
@@ -41,7 +39,7 @@ type apiServer struct {
 
 func newAPIServer(t *testing.T, object *metav1.ObjectMeta) *apiServer {
 	t.Helper()
-	s := &apiServer{t: t, now: at(10), version: "v1.36.3"}
+	s := &apiServer{t: t, now: at(10)}
 	if object != nil {
 		s.put(object)
 	}
@@ -67,10 +65,6 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		w.Header()["Date"] = nil
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if request.URL.Path == "/version" {
-		_, _ = fmt.Fprintf(w, `{"gitVersion":%q}`, s.version)
-		return
-	}
 	if s.before != nil {
 		s.before(len(s.requests))
 	}
