@@ -174,8 +174,8 @@ func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *t
 		}
 		return e
 	}
-	refs := r.refsOf(ctx, item)
-	for _, ref := range refs {
+	users := r.usersOf(ctx, item)
+	for _, ref := range refsOf(item, users) {
 		report, err := explorer.Explain(ctx, ref)
 		if err != nil || report.Verdict == blocker.Gone || len(report.Blockers) == 0 {
 			continue
@@ -184,13 +184,12 @@ func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *t
 		e.take(report, func(blocker.Blocker) bool { return true })
 		return e
 	}
-	switch {
-	case item.InUse: // neither volume nor claim is deleted
+	if mirror := slices.IndexFunc(users, isMirror); mirror >= 0 {
+		e.objects = append(e.objects, users[mirror].UID)
+		e.blockers = append(e.blockers, mirrorBlocker(&users[mirror]).Normalized())
 		return e
-	case item.Kind == teardown.Volume && item.Object.Kind == "PersistentVolume":
-		refs = refs[1:] // its claim is what the runner deletes
 	}
-	for _, ref := range refs {
+	for _, ref := range deletedFor(item, users) {
 		if found, is := r.refused(ctx, explorer.Reader(), ref); is {
 			e.blockers = append(e.blockers, found.Normalized())
 			return e
@@ -199,38 +198,74 @@ func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *t
 	return e
 }
 
+func refTo(kind, namespace, name string) cluster.Ref {
+	return cluster.Ref{Resource: kinds[kind], Kind: kind, Namespace: namespace, Name: name}
+}
+
 // refsOf returns what may say why the item remains: its object, the claim, pods that use the claim, attachments.
-func (r *Runner) refsOf(ctx context.Context, item *teardown.Item) []cluster.Ref {
-	refs := []cluster.Ref{{Resource: kinds[item.Object.Kind], Kind: item.Object.Kind, Namespace: item.Object.Namespace,
-		Name: item.Object.Name}}
+func refsOf(item *teardown.Item, users []v1.Pod) []cluster.Ref {
+	refs := []cluster.Ref{refTo(item.Object.Kind, item.Object.Namespace, item.Object.Name)}
 	if namespace, name, is := strings.Cut(item.Claim, "/"); is {
-		refs = append(refs, cluster.Ref{Resource: kinds["PersistentVolumeClaim"], Kind: "PersistentVolumeClaim",
-			Namespace: namespace, Name: name})
-		refs = append(refs, r.usersOf(ctx, namespace, name)...)
+		refs = append(refs, refTo("PersistentVolumeClaim", namespace, name))
+	}
+	for i := range users {
+		if users[i].DeletionTimestamp != nil {
+			refs = append(refs, refTo("Pod", users[i].Namespace, users[i].Name))
+		}
 	}
 	if item.Attachment != "" {
-		refs = append(refs, cluster.Ref{Resource: kinds["VolumeAttachment"], Kind: "VolumeAttachment", Name: item.Attachment})
+		refs = append(refs, refTo("VolumeAttachment", "", item.Attachment))
 	}
 	return refs
 }
 
-// usersOf returns the pods that use a claim.
-func (r *Runner) usersOf(ctx context.Context, namespace, claim string) (refs []cluster.Ref) {
+// deletedFor returns what the runner deletes for the item: of a volume the claim, and the pods that use the claim first;
+// of a kept one the pods alone.
+func deletedFor(item *teardown.Item, users []v1.Pod) (refs []cluster.Ref) {
+	namespace, name, isOfClaim := strings.Cut(item.Claim, "/")
+	switch {
+	case item.InUse:
+	case item.Object.Kind != "PersistentVolume":
+		refs = append(refs, refTo(item.Object.Kind, item.Object.Namespace, item.Object.Name))
+	case isOfClaim:
+		refs = append(refs, refTo("PersistentVolumeClaim", namespace, name))
+	}
+	for i := range users {
+		refs = append(refs, refTo("Pod", users[i].Namespace, users[i].Name))
+	}
+	return refs
+}
+
+// usersOf returns the pods that use the claim of the item, also those that nobody could delete yet.
+func (r *Runner) usersOf(ctx context.Context, item *teardown.Item) []v1.Pod {
+	namespace, claim, is := strings.Cut(item.Claim, "/")
+	if item.Object.Kind == "PersistentVolumeClaim" { // its volume is being made
+		namespace, claim, is = item.Object.Namespace, item.Object.Name, true
+	}
+	if !is {
+		return nil
+	}
 	pods, err := r.Objects.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		uses := slices.ContainsFunc(pod.Spec.Volumes, func(volume v1.Volume) bool {
+	return slices.DeleteFunc(pods.Items, func(pod v1.Pod) bool {
+		return !slices.ContainsFunc(pod.Spec.Volumes, func(volume v1.Volume) bool {
 			return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim ||
 				volume.Ephemeral != nil && pod.Name+"-"+volume.Name == claim
 		})
-		if uses && pod.DeletionTimestamp != nil {
-			refs = append(refs, cluster.Ref{Resource: kinds["Pod"], Kind: "Pod", Namespace: namespace, Name: pod.Name})
-		}
-	}
-	return refs
+	})
+}
+
+func isMirror(pod v1.Pod) bool { return pod.Annotations[v1.MirrorPodAnnotationKey] != "" }
+
+// mirrorBlocker is what keeps the claim of a mirror pod: the kubelet would make the pod again (#22).
+func mirrorBlocker(pod *v1.Pod) blocker.Blocker {
+	return blocker.Blocker{Object: blocker.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
+		Reason: blocker.PodUsesClaim, Verdict: blocker.Stuck, Holder: "the kubelet of node " + pod.Spec.NodeName,
+		Evidence: []blocker.Evidence{{Source: blocker.FromAnnotation,
+			Text: v1.MirrorPodAnnotationKey + " says that the kubelet runs the pod from a file, and makes it again"}},
+		Next: cluster.Steps("remove the file of the pod from the folder of static pods on the node")}
 }
 
 // take takes the blockers that count.

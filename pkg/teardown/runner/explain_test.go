@@ -1,11 +1,16 @@
 package runner
 
 import (
+	"encoding/json"
+	"errors"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/fake"
@@ -63,5 +68,54 @@ func TestPodThatHoldsKeptVolumeIsNamed(t *testing.T) { // 02, 13
 	document.Items[0].Blockers = []blocker.Blocker{{Verdict: blocker.Stuck}}
 	if !Stuck(document) {
 		t.Error("what holds the kept volume is stuck by evidence")
+	}
+}
+
+// A living pod is deleted before the claim, and somebody refuses that, or the kubelet makes it again.
+func TestLivingPodThatHoldsClaimIsNamed(t *testing.T) { // 22, 67
+	pod := &v1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}}
+	pod.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{
+		PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	mirror := pod.DeepCopy()
+	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"}
+	volume := teardown.Item{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "v", UID: "v"},
+		Claim: "shop/data", Plan: teardown.PlanDelete, Fate: teardown.Remains}
+	kept, requested := volume, volume
+	kept.Plan, kept.Fate, kept.InUse = teardown.PlanKeep, teardown.Kept, true
+	requested.Object, requested.Claim = teardown.Object{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, ""
+	for name, tc := range map[string]struct {
+		item    teardown.Item
+		pod     *v1.Pod
+		reason  blocker.Reason
+		verdict blocker.Verdict
+	}{
+		"of a volume":    {volume, pod, blocker.AdmissionUnreachable, blocker.Unknown},
+		"of a kept one":  {kept, pod, blocker.AdmissionUnreachable, blocker.Unknown},
+		"of a request":   {requested, pod, blocker.AdmissionUnreachable, blocker.Unknown},
+		"a mirror pod":   {volume, mirror, blocker.PodUsesClaim, blocker.Stuck},
+		"kept, a mirror": {kept, mirror, blocker.PodUsesClaim, blocker.Stuck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := clustertest.Objects{"pods": {tc.pod}, "persistentvolumes": {&v1.PersistentVolume{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "v"}}}}
+			reader := clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
+				if request.Method == http.MethodDelete && strings.HasSuffix(request.URL.Path, "/pods/web") {
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusInternalServerError)
+					status := apierrors.NewInternalError(errors.New(`failed calling webhook "gone"`)).Status()
+					status.APIVersion, status.Kind = "v1", "Status"
+					_ = json.NewEncoder(w).Encode(status)
+					return
+				}
+				objects.ServeHTTP(w, request)
+			})
+			r := &Runner{Config: Config{Clients: &Clients{Objects: fake.NewClientset(tc.pod)}}}
+			got := r.explainOne(t.Context(), why.NewExplorer(reader, cluster.Commands{}, false), &tc.item)
+			if len(got.blockers) != 1 || got.blockers[0].Reason != tc.reason || got.blockers[0].Verdict != tc.verdict ||
+				got.blockers[0].Object.Name != "web" {
+				t.Errorf("%+v", got.blockers)
+			}
+		})
 	}
 }
