@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 )
 
@@ -98,5 +100,18 @@ func spoil(t *testing.T, r *Runner, name string, data []byte) {
 	found.Data, found.BinaryData = nil, map[string][]byte{itemsKey: data}
 	if _, err := maps.Update(t.Context(), found, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A follower counts what the status names by the kinds of items, as a leader and the metric do.
+func TestFollowerCountsByKindOfItem(t *testing.T) {
+	status := &alive.Status{}
+	for _, kind := range []string{"PersistentVolume", "PersistentVolumeClaim", "VolumeSnapshot", "VolumeSnapshotContent", "Service",
+		"Ingress", "Gateway", alive.Kind} {
+		status.Remaining = append(status.Remaining, alive.Remaining{Object: alive.Object{Kind: kind}})
+	}
+	want := map[string]int{"Volume": 2, "Snapshot": 2, "LoadBalancer": 1, "Ingress": 1, "Gateway": 1, "Participant": 1}
+	if got := leftIn(status); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
