@@ -219,8 +219,8 @@ func refsOf(item *teardown.Item, users []v1.Pod) []cluster.Ref {
 	return refs
 }
 
-// deletedFor returns what the runner deletes for the item: of a volume the claim, and the pods that use the claim first;
-// of a kept one the pods alone.
+// deletedFor returns what the runner deletes for the item: of a volume the claim, and before it the pods that use it; of
+// a kept one the pods alone.
 func deletedFor(item *teardown.Item, users []v1.Pod) (refs []cluster.Ref) {
 	namespace, name, isOfClaim := strings.Cut(item.Claim, "/")
 	switch {
@@ -261,8 +261,9 @@ func isMirror(pod v1.Pod) bool { return pod.Annotations[v1.MirrorPodAnnotationKe
 
 // mirrorBlocker is what keeps the claim of a mirror pod: the kubelet would make the pod again (#22).
 func mirrorBlocker(pod *v1.Pod) blocker.Blocker {
-	return blocker.Blocker{Object: blocker.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
-		Reason: blocker.PodUsesClaim, Verdict: blocker.Stuck, Holder: "the kubelet of node " + pod.Spec.NodeName,
+	name := blocker.Object{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
+	return blocker.Blocker{Object: name, Reason: blocker.PodUsesClaim, Verdict: blocker.Stuck,
+		Holder: "the kubelet of node " + pod.Spec.NodeName,
 		Evidence: []blocker.Evidence{{Source: blocker.FromAnnotation,
 			Text: v1.MirrorPodAnnotationKey + " says that the kubelet runs the pod from a file, and makes it again"}},
 		Next: cluster.Steps("remove the file of the pod from the folder of static pods on the node")}
