@@ -43,6 +43,9 @@ func DecodedVolume(number int, driver string) *v1.PersistentVolume {
 	return decode(Volume(number, driver), &v1.PersistentVolume{})
 }
 
+// DecodedPod returns the pod of a pair as a client decodes it.
+func DecodedPod(number int) *v1.Pod { return decode(Pod(number), &v1.Pod{}) }
+
 // Claims streams the claims of that many pairs to an informer. driver returns the CSI
 // driver of a pair.
 func Claims(pairs int, driver func(number int) string) cache.ListerWatcher {

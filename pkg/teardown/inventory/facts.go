@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +33,10 @@ func (k key) String() string {
 	return k.namespace + "/" + k.name
 }
 
-func keyOf(object metav1.Object) key { return key{object.GetNamespace(), object.GetName()} }
+func keyOf(object metav1.Object) key { return key{once(object.GetNamespace()), object.GetName()} }
+
+// once returns the text that is held once, however many objects have it: each object that is read has its own.
+func once(text string) string { return unique.Make(text).Value() }
 
 // volume is what is kept of a PersistentVolume.
 type volume struct {
@@ -60,7 +64,7 @@ func factsOfVolume(v *v1.PersistentVolume) *volume {
 	policy := v.Spec.PersistentVolumeReclaimPolicy
 	facts := &volume{
 		name: v.Name, version: v.ResourceVersion, uid: v.UID, created: v.CreationTimestamp.Time, size: capacity.Value(),
-		driver: driverOf(v), handle: handleOf(v), disks: Handles(v), phase: storage.PhaseOf(v.Status.Phase),
+		driver: once(driverOf(v)), handle: handleOf(v), disks: Handles(v), phase: storage.PhaseOf(v.Status.Phase),
 		deletable: storage.PolicyOf(policy) == storage.PolicyDelete, provisioned: storage.HasProvisioner(v),
 		preserved: preserved, marked: preserved && storage.PolicyOf(policy) == storage.PolicyRetain,
 		held:   finalizer.Has(v.Finalizers, finalizer.External) || finalizer.Has(v.Finalizers, finalizer.InTree),
@@ -71,6 +75,14 @@ func factsOfVolume(v *v1.PersistentVolume) *volume {
 		facts.claimed, facts.claim, facts.claimUID = true, key{ref.Namespace, ref.Name}, ref.UID
 	}
 	return facts
+}
+
+// sharing returns the volume with the texts of its claim, which has the same: a third of what is kept of both.
+func (f *volume) sharing(claims map[key]*request) *volume {
+	if c := claims[f.claim]; c != nil && c.uid == f.claimUID && c.volume == f.name {
+		f.name, f.claim, f.claimUID = c.volume, c.key, c.uid
+	}
+	return f
 }
 
 // driverOf returns the CSI driver of the volume, else its provisioner.
@@ -212,7 +224,7 @@ func factsOfClaim(c *v1.PersistentVolumeClaim) *request {
 	capacity := c.Spec.Resources.Requests[v1.ResourceStorage]
 	facts := &request{
 		key: keyOf(c), version: c.ResourceVersion, uid: c.UID, created: c.CreationTimestamp.Time, size: capacity.Value(),
-		volume: c.Spec.VolumeName, provisioner: storage.ClaimProvisioner(c), class: storage.ClaimClass(c),
+		volume: c.Spec.VolumeName, provisioner: once(storage.ClaimProvisioner(c)), class: once(storage.ClaimClass(c)),
 		node: c.Annotations[storage.AnnSelectedNode], preserved: preserved, deleting: c.DeletionTimestamp != nil,
 	}
 	switch c.Status.Phase {

@@ -184,9 +184,9 @@ func (i *Inventory) Remove(object any) {
 }
 
 func (i *Inventory) setVolume(v *v1.PersistentVolume) {
-	facts := factsOfVolume(v)
+	facts := factsOfVolume(v).sharing(i.claims)
 	i.countDisks(v.Name, -1)
-	i.volumes[v.Name] = facts
+	i.volumes[facts.name] = facts
 	i.countDisks(v.Name, 1)
 	i.addDriver(facts.driver)
 	if facts.claimed { // the answer has come late

@@ -56,10 +56,11 @@ func (i *Inventory) at(now time.Time) *view {
 
 func (i *Inventory) index(now time.Time) *view {
 	v := &view{
-		now: now, users: map[key][]*pod{}, bound: make(map[key][]*volume, len(i.volumes)), owners: map[types.UID]bool{},
+		now: now, users: make(map[key][]*pod, len(i.pods)), bound: make(map[key][]*volume, len(i.volumes)),
+		owners:   make(map[types.UID]bool, len(i.pods)),
 		contents: map[types.UID]*content{}, entries: i.entries(),
 		claimed: map[string]bool{}, below: map[string]bool{}, fates: make(map[string]fate.Decision, len(i.volumes)),
-		claims: make(map[key]claim.Decision, len(i.claims)), pods: map[key]claim.Decision{},
+		claims: make(map[key]claim.Decision, len(i.claims)), pods: make(map[key]claim.Decision, len(i.pods)),
 		outsides: map[string]balancer.Decision{}, requests: map[key]claim.Request{}, attached: map[string]string{},
 	}
 	for _, a := range i.attachments {
