@@ -26,8 +26,7 @@ var ErrGone = errors.New("the object no longer exists")
 //	[answer.Refusal]   the object is as it was observed, or it lives in spite of a 404
 func CheckRefusal[T metav1.Object](ctx context.Context, refused error, what string, observed T,
 	get func(context.Context, string, metav1.GetOptions) (T, error)) error {
-	stale := patch.IsStale(refused) // false without an error
-	if !stale && !apierrors.IsNotFound(refused) && !apierrors.IsGone(refused) {
+	if !answer.NeedsRead(refused) { // also without an error
 		return refused
 	}
 	live, exists, err := answer.Get(ctx, observed.GetName(), get)
@@ -36,7 +35,7 @@ func CheckRefusal[T metav1.Object](ctx context.Context, refused error, what stri
 		return fmt.Errorf("read %s %s after its write was refused (%s): %w", what, observed.GetName(), refused.Error(), err)
 	case !exists || live.GetUID() != observed.GetUID():
 		return fmt.Errorf("%w: %s", ErrGone, refused.Error()) // not wrapped: callers do not match its status
-	case stale && live.GetResourceVersion() != observed.GetResourceVersion():
+	case patch.IsStale(refused) && live.GetResourceVersion() != observed.GetResourceVersion():
 		return refused
 	}
 	return &answer.Refusal{Answer: refused}

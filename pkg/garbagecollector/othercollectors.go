@@ -9,7 +9,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
 )
@@ -185,7 +185,7 @@ func (o *otherCollectors) deleteTestLease(ctx context.Context, lease *coordinati
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletionTimeout)
 	defer cancel()
 	err := o.Client.Delete(ctx, lease.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &lease.UID}})
-	if apierrors.IsNotFound(err) { // or a webhook denies: a read tells
+	if answer.NeedsRead(err) {
 		_, gone := o.Client.Get(ctx, lease.Name, metav1.GetOptions{})
 		if namesAbsent(gone, leaseKind, lease.Name) {
 			return nil

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/garbage"
 	"github.com/exeunt-io/exeunt/pkg/garbage/graph"
-	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
 // outcome is what became of a write.
@@ -212,7 +212,7 @@ func (w *writer) judgeLive(ctx context.Context, j *graph.Judgement, action garba
 // early. A live read tells whether the object is gone, has changed, or the write was refused.
 func (w *writer) recover(ctx context.Context, verb string, object graph.Object, err error) (outcome, error) {
 	failed := fmt.Errorf("%s %s %s/%s: %w", verb, object.Kind.GroupResource(), object.Namespace, object.Name, err)
-	if !apierrors.IsNotFound(err) && !patch.IsStale(err) {
+	if !answer.NeedsRead(err) {
 		return done, failed
 	}
 	switch unchanged, err := w.live.isUnchanged(ctx, object); {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -19,7 +18,6 @@ import (
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 	"github.com/exeunt-io/exeunt/pkg/journal"
-	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
 // Resolver finishes or drops unresolved entries, and drops those of nodes that are gone.
@@ -197,7 +195,7 @@ func (r Resolver) patch(ctx context.Context, item *entryItem, change map[string]
 	patched, err = r.Client.CoordinationV1().Leases(item.Lease.Namespace).
 		Patch(ctx, item.Lease.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 	switch {
-	case (patch.IsStale(err) || apierrors.IsNotFound(err)) && r.hasChanged(ctx, item):
+	case answer.NeedsRead(err) && r.hasChanged(ctx, item):
 		return fmt.Errorf("the entry of claim UID %s in Lease %s has changed meanwhile and was left as it is: list the entries and try again", item.ClaimUID, item.Lease)
 	case err != nil:
 		return fmt.Errorf("change the entry of claim UID %s in Lease %s: %w", item.ClaimUID, item.Lease, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,7 +84,7 @@ func (o *Options) refused(ctx context.Context, item Item, refusal error) error {
 		verb = "rewrite"
 	}
 	refusal = fmt.Errorf("%s %s: %w", verb, terminal.Printable(item.String()), refusal)
-	if apierrors.ReasonForError(refusal) != metav1.StatusReasonNotFound && !patch.IsStale(refusal) {
+	if !answer.NeedsRead(refusal) {
 		return refusal
 	}
 	exists, err := o.exists(ctx, item.Object)

@@ -189,11 +189,17 @@ func (r *Runner) create(ctx context.Context) error {
 		return err
 	}
 	_, err = r.Dynamic.Resource(alive.Resource).Create(ctx, content, metav1.CreateOptions{FieldManager: r.Agent})
-	// Without the kind nothing is created: the watch shows when it is back.
-	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("create Alive: %w", err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	// A webhook chooses the code of its denial. Without the kind nothing is created: the watch shows when it is back.
+	if live, unread := r.readAlive(ctx); live != nil && unread == nil {
+		return nil
+	}
+	if _, defined, unread := answer.Get(ctx, alive.CRD, r.get(definitions)); unread == nil && !defined {
+		return nil
+	}
+	return fmt.Errorf("create Alive: %w", err)
 }
 
 // permit permits the teardown, whoever else writes Alive meanwhile: two people may give the command at once. It returns

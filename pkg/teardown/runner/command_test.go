@@ -166,3 +166,37 @@ func TestFreezeNamesItsAlive(t *testing.T) {
 		t.Errorf("%d parts are written, %v", written, err)
 	}
 }
+
+// A webhook denies with any code. alive-controller would wait for an event that does not come.
+func TestDeniedCreationOfAliveIsAnError(t *testing.T) {
+	resource := schema.GroupResource{Group: alive.Group, Resource: "alives"}
+	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1",
+		"kind": "CustomResourceDefinition", "metadata": map[string]any{"name": alive.CRD}}}
+	for name, tc := range map[string]struct {
+		refusal      error
+		defined, err bool
+		object       *alive.Alive
+	}{
+		"not found, of a webhook":      {apierrors.NewNotFound(resource, alive.Name), true, true, nil},
+		"already exists, of a webhook": {apierrors.NewAlreadyExists(resource, alive.Name), true, true, nil},
+		"forbidden":                    {apierrors.NewForbidden(resource, alive.Name, errors.New("denied")), true, true, nil},
+		"the kind is gone":             {apierrors.NewNotFound(resource, ""), false, false, nil},
+		"another one was faster":       {apierrors.NewAlreadyExists(resource, alive.Name), true, false, deletedAlive(false)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTestRunner(t, tc.object)
+			objects := r.Dynamic.(*dynamicfake.FakeDynamicClient)
+			if tc.defined {
+				if err := objects.Tracker().Create(definitions, crd, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			objects.PrependReactor("create", "alives", func(k8stesting.Action) (bool, runtime.Object, error) {
+				return true, nil, tc.refusal
+			})
+			if err := r.create(t.Context()); (err != nil) != tc.err {
+				t.Errorf("error %v, want one: %t", err, tc.err)
+			}
+		})
+	}
+}

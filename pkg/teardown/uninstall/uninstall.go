@@ -22,6 +22,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -165,20 +166,27 @@ func (r *Remover) clear(ctx context.Context) (bool, error) {
 	if err := r.check(live); err != nil { // the guards are off: this is no refusal before the first write
 		return false, fmt.Errorf("a part is removed already, and the same command goes on: %s", err.Error())
 	}
-	live, err = r.protect(ctx, live)
-	switch {
-	case err != nil:
-	case live.GetDeletionTimestamp() == nil:
-		uid, version := live.GetUID(), live.GetResourceVersion()
-		// Of this version only: it is protected, and the deletion of a permitted Alive is the signal.
-		err = r.remove(ctx, alive.Resource, alive.Name, &metav1.Preconditions{UID: &uid, ResourceVersion: &version})
-	case slices.Contains(live.GetFinalizers(), alive.Finalizer):
-		err = r.release(ctx, live)
-	}
-	if patch.IsStale(err) || apierrors.IsNotFound(err) {
+	err = controller.CheckRefusal(ctx, r.takeStep(ctx, live), "Alive", live, r.get(alive.Resource))
+	if patch.IsStale(err) || errors.Is(err, controller.ErrGone) {
 		err = nil // it is read again
 	}
 	return false, err
+}
+
+// takeStep protects Alive, and deletes it or removes our finalizer.
+func (r *Remover) takeStep(ctx context.Context, live *unstructured.Unstructured) error {
+	live, err := r.protect(ctx, live)
+	switch {
+	case err != nil:
+		return err
+	case live.GetDeletionTimestamp() == nil:
+		uid, version := live.GetUID(), live.GetResourceVersion()
+		// Of this version only: it is protected, and the deletion of a permitted Alive is the signal.
+		return r.remove(ctx, alive.Resource, alive.Name, &metav1.Preconditions{UID: &uid, ResourceVersion: &version})
+	case slices.Contains(live.GetFinalizers(), alive.Finalizer):
+		return r.release(ctx, live)
+	}
+	return nil
 }
 
 // release takes our finalizer off.
@@ -199,12 +207,17 @@ func (r *Remover) release(ctx context.Context, live *unstructured.Unstructured) 
 // isUndefined reports whether the CRD is gone. A new Alive would hold it.
 func (r *Remover) isUndefined(ctx context.Context) (bool, error) {
 	_, exists, err := answer.Get(ctx, alive.CRD, r.get(definitions))
-	if err == nil && exists {
-		if _, err = r.clear(ctx); apierrors.IsNotFound(err) {
-			err = nil // the kind is gone meanwhile
-		}
+	if err != nil || !exists {
+		return err == nil, err
 	}
-	return err == nil && !exists, err
+	_, failed := r.clear(ctx)
+	if failed == nil {
+		return false, nil
+	}
+	if _, exists, err = answer.Get(ctx, alive.CRD, r.get(definitions)); err == nil && !exists {
+		return true, nil // the CRD is gone meanwhile, and so is the kind
+	}
+	return false, failed
 }
 
 // await waits until something is gone. A step of it may wait for a guard.
@@ -226,11 +239,13 @@ func (r *Remover) remove(ctx context.Context, resource schema.GroupVersionResour
 		case err == nil:
 			r.Say(resource.GroupResource().String() + " " + name + " is deleted")
 			return true, nil
-		case apierrors.IsNotFound(err):
-			return true, nil
 		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy"):
 			denied = err
 			return false, nil
+		case answer.NeedsRead(err):
+			if _, exists, unread := answer.Get(ctx, name, r.get(resource)); unread == nil && !exists {
+				return true, nil
+			}
 		}
 		return false, err
 	})

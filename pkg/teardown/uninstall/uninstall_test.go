@@ -172,6 +172,7 @@ func TestAlivePermittedDuringRemovalIsNotDeleted(t *testing.T) {
 			}
 			i.mu.Lock()
 			permitted, i.objects[alives]["spec"] = true, map[string]any{"protected": false}
+			i.objects[alives]["metadata"].(map[string]any)["resourceVersion"] = "8"
 			i.mu.Unlock()
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusConflict)
@@ -225,5 +226,35 @@ func TestParticipantDuringRemovalIsNoRefusal(t *testing.T) {
 	if err == nil || errors.Is(err, uninstall.ErrRefused) || !strings.Contains(err.Error(), "a part is removed already") ||
 		i.objects[alives] == nil {
 		t.Errorf("error %v, writes %q", err, i.writes)
+	}
+}
+
+// A proxy, or a webhook, answers with the code of an object that is gone.
+func TestDeniedRemovalIsNotTakenForGone(t *testing.T) {
+	for path, want := range map[string]string{
+		"validatingadmissionpolicybindings/exeunt-alive": "delete validatingadmissionpolicybindings",
+		"validatingadmissionpolicies/exeunt-alive":       "delete validatingadmissionpolicies",
+		"customresourcedefinitions/alives":               "delete customresourcedefinitions",
+		"alives/cluster":                                 "wait until Alive is gone: delete alives",
+	} {
+		t.Run(want, func(t *testing.T) {
+			i := newInstalled(map[string]any{"finalizers": []any{own}})
+			handler := func(w http.ResponseWriter, request *http.Request) {
+				if request.Method != http.MethodDelete || !strings.Contains(request.URL.Path, path) {
+					i.answer(w, request)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusNotFound)
+				_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+					Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+					Message: "denied", Details: &metav1.StatusDetails{Name: path[strings.LastIndex(path, "/")+1:]}})
+			}
+			remover := &uninstall.Remover{Reader: clustertest.NewReader(t, handler), Say: func(string) {}}
+			if err := remover.Run(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) ||
+				!strings.Contains(err.Error(), "denied") {
+				t.Errorf("error %v, left %d", err, len(i.objects))
+			}
+		})
 	}
 }

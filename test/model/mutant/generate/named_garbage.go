@@ -38,7 +38,7 @@ var garbageDefects = []defect{
 		{garbageJudge, "\tj.Unproven = append(j.Unproven, q)", "\tif !ON { j.Unproven = append(j.Unproven, q) }"},
 	}},
 	{"absence-from-write", "the answer to a write proves that the object is gone", []change{
-		{garbageWrite, "\tif !apierrors.IsNotFound(err) && !patch.IsStale(err) {", "\tif ON && namesAbsent(err, object.Kind, object.Name) { w.change(func(g *graph.Graph) { g.Deleted(object.UID, object.Coordinates()) }); return done, nil }; if !apierrors.IsNotFound(err) && !patch.IsStale(err) {"},
+		{garbageWrite, "\tif !answer.NeedsRead(err) {", "\tif ON && namesAbsent(err, object.Kind, object.Name) { w.change(func(g *graph.Graph) { g.Deleted(object.UID, object.Coordinates()) }); return done, nil }; if !answer.NeedsRead(err) {"},
 		{garbageJudge, "\t\tj.addProof(r.owner, question, now)", "\t\tif !ON { j.addProof(r.owner, question, now) }"},
 	}},
 	{"absence-from-memory", "an owner that was absent counts as absent without a live read before the write", []change{
