@@ -51,6 +51,9 @@ func (lc *lifecycle) awaitProtection(ctx context.Context, volume *v1.PersistentV
 // deletion of the volume would leave its disk behind.
 func lacksProtection(volume *v1.PersistentVolume) bool {
 	return volume.Spec.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimDelete &&
-		volume.Spec.ClaimRef != nil && volume.DeletionTimestamp == nil &&
-		!slices.Contains(volume.Finalizers, string(finalizer.External))
+		volume.Spec.ClaimRef != nil && volume.DeletionTimestamp == nil && lacksFinalizer(volume)
+}
+
+func lacksFinalizer(volume *v1.PersistentVolume) bool {
+	return !slices.Contains(volume.Finalizers, string(finalizer.External))
 }

@@ -124,10 +124,17 @@ func isDeletedForGood(volume *v1.PersistentVolume) bool {
 	return volume.DeletionTimestamp != nil && volume.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete
 }
 
-// sweepDisk waits until the volume is gone, and deletes a disk that stays: that of a volume that may
-// never have been bound, or that was deleted with another policy than Delete.
+// mayStay reports whether the disk may outlive its volume: the volume may be deleted before it was bound, or was deleted
+// with another policy than Delete.
+func mayStay(volume *v1.PersistentVolume) bool {
+	isUnbound := volume.Status.Phase != v1.VolumeBound && volume.Status.Phase != v1.VolumeReleased &&
+		volume.Status.Phase != v1.VolumeFailed
+	return volume.Spec.ClaimRef == nil || isDeletedForGood(volume) || isUnbound && lacksFinalizer(volume)
+}
+
+// sweepDisk waits until the volume is gone, and deletes a disk that stays.
 func (lc *lifecycle) sweepDisk(ctx context.Context, volume *v1.PersistentVolume) error {
-	if err := lc.untilVolumeGone(ctx, volume); err != nil || volume.Spec.ClaimRef != nil && !isDeletedForGood(volume) {
+	if err := lc.untilVolumeGone(ctx, volume); err != nil || !mayStay(volume) {
 		return err
 	}
 	return lc.do(ctx, "delete disk "+handleOf(volume), func(ctx context.Context, _ kubernetes.Interface) error {
