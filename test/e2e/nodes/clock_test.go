@@ -30,7 +30,7 @@ func TestClockIsOff(t *testing.T) {
 		e.Must(e.terminator.Kill(), "kill node-terminator")
 		<-e.terminator.Done()
 		_, e.kubeconfig = e.NewFaultProxy(sandbox.NodeTerminatorAccount, faultproxy.Config{
-			Wrap: toServer(ahead), Change: fromServer(-ahead)})
+			Wrap: shift(ahead).toServer, Change: shift(-ahead).fromServer})
 		e.begin()
 		stoppedAtDeadline(t, e)
 		name := e.take("15m")
@@ -66,8 +66,11 @@ func (e *ending) skew(port int) time.Duration {
 // times matches the times in objects.
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 
-// shifted returns the text with other times. Their length does not change.
-func shifted(text []byte, by time.Duration) []byte {
+// shift shifts times.
+type shift time.Duration
+
+// text returns the text with other times. Their length does not change.
+func (by shift) text(text []byte) []byte {
 	return times.ReplaceAllFunc(text, func(match []byte) []byte {
 		at, err := time.Parse(time.RFC3339, string(match))
 		if err != nil {
@@ -77,62 +80,58 @@ func shifted(text []byte, by time.Duration) []byte {
 		if _, fraction, has := strings.Cut(string(match), "."); has {
 			layout += "." + strings.Repeat("0", len(fraction)-1)
 		}
-		return []byte(at.Add(by).UTC().Format(layout + "Z"))
+		return []byte(at.Add(time.Duration(by)).UTC().Format(layout + "Z"))
 	})
 }
 
 // toServer shifts the times of requests, and asks for answers in JSON, which fromServer can read.
-func toServer(by time.Duration) func(http.Handler) http.Handler {
-	return func(forward http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			var accepted []string
-			for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-				if !strings.Contains(one, "protobuf") {
-					accepted = append(accepted, one)
-				}
+func (by shift) toServer(forward http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var accepted []string
+		for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+			if !strings.Contains(one, "protobuf") {
+				accepted = append(accepted, one)
 			}
-			r.Header.Set("Accept", strings.Join(accepted, ","))
-			r.Header.Del("Accept-Encoding")
-			if strings.Contains(r.Header.Get("Content-Type"), "json") {
-				body, err := io.ReadAll(r.Body)
-				if err != nil {
-					panic(http.ErrAbortHandler) // the program has gone
-				}
-				r.Body = io.NopCloser(bytes.NewReader(shifted(body, by)))
+		}
+		r.Header.Set("Accept", strings.Join(accepted, ","))
+		r.Header.Del("Accept-Encoding")
+		if strings.Contains(r.Header.Get("Content-Type"), "json") {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				panic(http.ErrAbortHandler) // the program has gone
 			}
-			forward.ServeHTTP(w, r)
-		})
-	}
+			r.Body = io.NopCloser(bytes.NewReader(by.text(body)))
+		}
+		forward.ServeHTTP(w, r)
+	})
 }
 
 // fromServer shifts the times of answers, and of the events of watches.
-func fromServer(by time.Duration) func(*http.Response) error {
-	return func(response *http.Response) error {
-		date, err := http.ParseTime(response.Header.Get("Date"))
-		if err != nil {
-			return fmt.Errorf("an answer without a date: %w", err)
-		}
-		response.Header.Set("Date", date.Add(by).UTC().Format(http.TimeFormat))
-		if !strings.Contains(response.Header.Get("Content-Type"), "json") {
-			return nil
-		}
-		shifting, out := io.Pipe()
-		go func(source io.Reader) {
-			lines := bufio.NewReader(source)
-			for {
-				line, err := lines.ReadBytes('\n')
-				if _, gone := out.Write(shifted(line, by)); err == nil {
-					err = gone
-				}
-				if err != nil {
-					_ = out.CloseWithError(err)
-					return
-				}
-			}
-		}(response.Body)
-		response.Body = shiftedBody{shifting, response.Body}
+func (by shift) fromServer(response *http.Response) error {
+	date, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return fmt.Errorf("an answer without a date: %w", err)
+	}
+	response.Header.Set("Date", date.Add(time.Duration(by)).UTC().Format(http.TimeFormat))
+	if !strings.Contains(response.Header.Get("Content-Type"), "json") {
 		return nil
 	}
+	shifting, out := io.Pipe()
+	go func(source io.Reader) {
+		lines := bufio.NewReader(source)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if _, gone := out.Write(by.text(line)); err == nil {
+				err = gone
+			}
+			if err != nil {
+				_ = out.CloseWithError(err)
+				return
+			}
+		}
+	}(response.Body)
+	response.Body = shiftedBody{shifting, response.Body}
+	return nil
 }
 
 // shiftedBody is the body of an answer with other times.

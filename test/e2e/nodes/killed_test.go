@@ -39,7 +39,7 @@ func (k *killer) kill(e *ending) {
 }
 
 // leastKills is fewer than a termination has writes, or reads: some of them come from another process than the planned
-// one. mostReads is the largest number of reads of a Node, its Lease or its report.
+// one. mostReads is how many reads of a Node, its Lease or its report are tested.
 const leastKills, mostReads = 12, 16
 
 // #70 TestLeaderEndsAfterEachWrite kills the program after the n-th write of a termination, for every n. Each node ends, and
