@@ -81,7 +81,7 @@ func (w World) owner(n int, add adder) {
 		set := &s.API.Sets[n]
 		free := set.Claim.Phase == NoClaim && !set.Claim.Again && !set.Volume.Exists && set.Call == NoCall && !set.Disk
 		if n == 0 && free && s.API.Freeze != teardown.InForce {
-			set.Claim = Claim{Phase: Requested, Again: true}
+			set.Claim, set.Recorded = Claim{Phase: Requested, Again: true}, false
 		}
 	})
 }

@@ -111,6 +111,8 @@ var defects = map[string]defect{
 	"a disk that a user has kept": {World{Unread: true, Left: Left{Labels: 1, Stalls: 1}}, "DiskLost"},
 	"an unseen volume is not read": {World{Requested: true, Unseen: true, Left: Left{SlowCalls: 1, Labels: 1, Stalls: 1}},
 		"DiskLost"},
+	"requests are not recorded": {World{Requested: true, Unrecorded: true,
+		Left: Left{SlowCalls: 1, DeletesClaim: 1, Crashes: 1}}, "FalseComplete"},
 	"a DELETE without a version": {World{Service: true, Unguarded: true, Left: Left{LabelsService: 1, Stalls: 1}},
 		"BalancerLost"},
 	"an abort that saves nothing":  {World{Unsaved: true, Left: Left{Protects: 1}}, "DiskLost"},

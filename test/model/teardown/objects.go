@@ -39,7 +39,7 @@ func factsOf(w World, a API, gone [2]bool) facts {
 		static: w.Static, shared: w.Shared}
 	f.service.Balancer, f.service.Must = false, false
 	for i := range f.sets { // what no object shows
-		f.sets[i].Disk, f.sets[i].Must, f.sets[i].Hidden, f.sets[i].Call = false, false, false, NoCall
+		f.sets[i].Disk, f.sets[i].Must, f.sets[i].Recorded, f.sets[i].Call = false, false, false, NoCall
 	}
 	return f
 }

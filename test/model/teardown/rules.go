@@ -111,11 +111,10 @@ func (s Set) left() bool {
 	return s.Pod.Exists || !s.Volume.Label && (s.Claim.Phase != NoClaim || s.Volume.Exists)
 }
 
-// remains reports whether something to delete is there, and is not named as unknown. Nothing shows a disk whose claim went
-// amid the call if no runner saw that, or was killed before it wrote that down.
+// remains reports whether something to delete is there, and is not named as unknown.
 func (a API) remains() bool {
 	for _, s := range a.Sets {
-		if (s.Disk && !s.Must && !s.Volume.Label || s.Call != NoCall) && !s.Unknown && !s.Hidden {
+		if (s.Disk && !s.Must && !s.Volume.Label || s.Call != NoCall) && !s.Unknown {
 			return true
 		}
 	}

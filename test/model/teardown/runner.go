@@ -154,7 +154,7 @@ func (w World) write(s State, n int, d teardown.Decision, step inventory.Step, a
 	says := fmt.Sprintf("runner %d: %v %s %s", n, d.Action, step.Kind, step.Name)
 	add(true, says, func(s *State) {
 		s.Runners[n].Confirmed, s.Runners[n].Permitted = false, false
-		s.saveGone(n, d.Action)
+		w.save(s, n, d.Action)
 		if int(s.Leader) != n {
 			s.Broken |= NotLeader
 		}
@@ -163,7 +163,7 @@ func (w World) write(s State, n int, d teardown.Decision, step inventory.Step, a
 	add(false, says+", late", func(s *State) {
 		if s.Left.LateWrites > 0 && !s.Late.Sent {
 			s.Left.LateWrites--
-			s.saveGone(n, d.Action)
+			w.save(s, n, d.Action)
 			s.Late, s.Late.Late = sent, true
 			s.Runners[n].Confirmed, s.Runners[n].Permitted = false, false
 			s.takeOver(1 - n)
@@ -182,13 +182,16 @@ func (w World) refuses(a API, n int, step inventory.Step) bool {
 // setOf returns the number in the name of an object.
 func setOf(name string) uint8 { return name[strings.IndexAny(name, "01")] - '0' }
 
-// saveGone writes down which claims went without an answer, before something is deleted and into the report.
-func (s *State) saveGone(n int, action teardown.Action) {
-	if action != teardown.Delete && action != teardown.Record {
+// save writes down the plan, and before something is deleted and into the report what is new: requests, and which claims
+// went without an answer.
+func (w World) save(s *State, n int, action teardown.Action) {
+	if action != teardown.SavePlan && action != teardown.Delete && action != teardown.Record {
 		return
 	}
 	for i, gone := range s.Runners[n].Gone {
-		s.API.Sets[i].Unknown = s.API.Sets[i].Unknown || gone
+		set, seen := &s.API.Sets[i], s.Runners[n].View.Sets[i]
+		set.Unknown = set.Unknown || gone
+		set.Recorded = !w.Unrecorded && !seen.Volume.Exists && (set.Recorded || seen.Claim.Phase == Requested)
 	}
 }
 
@@ -242,23 +245,15 @@ func (w World) delete(a *API, sent Write) {
 
 // takeOver makes a runner the leader.
 func (s *State) takeOver(n int) {
-	s.forget(int(s.Leader))
 	s.Leader = uint8(n)
 	s.begin(n)
 }
 
-// begin begins a runner. Its caches are new.
+// begin begins a runner. Its caches are new, and the record shows which requests have lost their claim.
 func (s *State) begin(n int) {
-	s.forget(n)
-	s.Runners[n] = Runner{On: true, View: s.API}
-}
-
-// forget notes which claims nothing shows any more: those that the runner saw go, or had yet to see.
-func (s *State) forget(n int) {
-	r := s.Runners[n]
-	for i, gone := range r.Gone {
-		set, seen := &s.API.Sets[i], r.View.Sets[i].Claim
-		gone = gone || seen.Phase == Requested && (set.Claim.Phase == NoClaim || set.Claim.Again != seen.Again)
-		set.Hidden = set.Hidden || gone && !set.Unknown
+	r := Runner{On: true, View: s.API}
+	for i, set := range s.API.Sets {
+		r.Gone[i] = set.Recorded && set.Claim.Phase == NoClaim && !set.Volume.Exists
 	}
+	s.Runners[n] = r
 }

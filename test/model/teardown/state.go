@@ -47,9 +47,8 @@ type Set struct {
 	Disk   bool
 	// Slow: the call takes longer than two minutes. Unknown: the record says that nothing shows what became of the claim.
 	Slow, Unknown bool
-	// Hidden: the runner that saw the claim go, with an answer to come, was killed before it wrote that down, or none saw
-	// it. The answer may come after the end.
-	Hidden bool
+	// Recorded: the record has the request of the claim, and no volume of it.
+	Recorded bool
 	// Must: somebody wants the disk to live, and has said so in time.
 	Must bool
 }

@@ -8,8 +8,9 @@ import (
 // World is a world to explore: two claims with a pod each, of which the second is kept.
 type World struct {
 	Name string
-	// Requested: the volume of the first claim is being made. Lowest: the second claim is not kept, and its namespace is
-	// infrastructure.
+	// Requested: the volume of the first claim is being made. Its pod holds the claim until the plan is saved: nothing
+	// would show the disk of a claim that went amid its call before.
+	// Lowest: the second claim is not kept, and its namespace is infrastructure.
 	Requested, Lowest bool
 	// Idle: the second claim has no pod. Static: an administrator made its volume, with the policy Delete. Shared: both
 	// volumes stand for one disk.
@@ -21,8 +22,8 @@ type World struct {
 	Decide func(teardown.State) teardown.Decision
 	// Defects of the runner, for tests of the model. Unread: a volume is not read live, Unseen: not if no watch shows it.
 	// Flat: there is one wave. Unsaved: an abort leaves the policy of what is Terminating. Unguarded: a Service is deleted
-	// whatever it has become.
-	Unread, Unseen, Flat, Unsaved, Unguarded bool
+	// whatever it has become. Unrecorded: the record has no requests.
+	Unread, Unseen, Flat, Unsaved, Unguarded, Unrecorded bool
 }
 
 // Initial is a protected cluster.
@@ -108,6 +109,8 @@ func Worlds() []World {
 			Left: left(func(l *Left) { l.SlowCalls, l.ProvisionerDies, l.Crashes = 1, 1, 1 })},
 		{Name: "a call in flight, claim deleted", Requested: true,
 			Left: left(func(l *Left) { l.SlowCalls, l.DeletesClaim, l.Stalls = 1, 1, 1 })},
+		{Name: "a call in flight, claim deleted, runner killed", Requested: true,
+			Left: left(func(l *Left) { l.SlowCalls, l.DeletesClaim, l.Crashes = 1, 1, 1 })},
 		{Name: "a call in flight, labeled", Requested: true,
 			Left: left(func(l *Left) { l.Labels, l.Retains, l.Protects = 1, 1, 1 })},
 		{Name: "another ID", Left: left(func(l *Left) { l.Errs, l.Stalls = 1, 1 })},
