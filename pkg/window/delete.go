@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -14,7 +13,6 @@ import (
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/graceful"
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
-	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -88,7 +86,7 @@ func (d *deletion) run(ctx context.Context) (Result, error) {
 		switch {
 		case err == nil && d.decision.Action != Delete:
 			continue // the PATCH returned the object
-		case err != nil && !isStale(err):
+		case err != nil && !answer.NeedsRead(err):
 			return Result{}, err
 		case err != nil:
 			stale = err
@@ -105,11 +103,6 @@ func absent(ref cluster.Ref) error {
 		return fmt.Errorf("there is no %s", Name(ref))
 	}
 	return fmt.Errorf("there is no %s in namespace %s", Name(ref), ref.Namespace)
-}
-
-// isStale reports whether a write failed because the object changed, or is gone: only a read tells.
-func isStale(err error) bool {
-	return patch.IsStale(err) || apierrors.ReasonForError(err) == metav1.StatusReasonNotFound
 }
 
 func (d *deletion) objects() dynamic.ResourceInterface {

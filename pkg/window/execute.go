@@ -41,10 +41,21 @@ func (d *deletion) takeBack(ctx context.Context, failure error) error {
 		change.Test("/metadata/deletionTimestamp", nil) // there is none
 	}
 	// Ctrl-C may be why the DELETE failed.
-	if _, err := d.patch(context.WithoutCancel(ctx), change); err != nil && !isStale(err) {
+	ctx = context.WithoutCancel(ctx)
+	if _, err := d.patch(ctx, change); err != nil && !(answer.NeedsRead(err) && d.isHarmless(ctx, forced)) {
 		return fmt.Errorf("%w; the annotation %s may be there, and has no effect after a minute", failure, deadline.Annotation)
 	}
 	return failure
+}
+
+// isHarmless reads whether what this command wrote is gone, or without effect on an object that others have deleted.
+func (d *deletion) isHarmless(ctx context.Context, forced bool) bool {
+	seen := *d
+	if err := seen.read(ctx); err != nil {
+		return false
+	}
+	return seen.object == nil || seen.object.GetAnnotations()[deadline.Annotation] != d.written ||
+		!forced && seen.object.GetDeletionTimestamp() != nil
 }
 
 func (d *deletion) delete(ctx context.Context) error {

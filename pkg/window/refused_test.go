@@ -67,6 +67,32 @@ func TestAnnotationIsTakenBackIfDeleteFails(t *testing.T) {
 	}
 }
 
+// A webhook refuses everything but the annotation, with the code of an object that is gone or has changed.
+func TestAnnotationThatStaysIsNamed(t *testing.T) {
+	for reason, code := range map[metav1.StatusReason]int32{metav1.StatusReasonNotFound: 404, metav1.StatusReasonConflict: 409} {
+		t.Run(string(reason), func(t *testing.T) {
+			s := newAPIServer(t, object(time.Time{}, ""))
+			annotated := false
+			s.patched = func() { annotated = true }
+			s.answer = func(request *http.Request) *metav1.Status {
+				switch {
+				case request.Method == http.MethodGet || !annotated:
+					return nil
+				case request.Method == http.MethodDelete:
+					return &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: 403}
+				}
+				return &metav1.Status{Status: metav1.StatusFailure, Reason: reason, Code: code,
+					Details: &metav1.StatusDetails{Name: "a", Kind: "machines"}}
+			}
+			_, err := s.run(seconds(30))
+			if err == nil || s.annotation() == "" || !strings.HasSuffix(err.Error(),
+				"the annotation exeunt.io/deletion-window may be there, and has no effect after a minute") {
+				t.Errorf("error %v, annotation %q, requests %v", err, s.annotation(), s.requests)
+			}
+		})
+	}
+}
+
 // Another client writes its annotation between that of the request and the DELETE: the earlier deadline holds.
 func TestEarlierOfTwoRequestsHolds(t *testing.T) {
 	for name, tc := range map[string]struct {
