@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/plan"
 	"github.com/exeunt-io/exeunt/pkg/why/printer"
@@ -31,7 +32,8 @@ func documentOf(items int) *teardown.Document {
 		d.Items = append(d.Items, teardown.Item{
 			Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: fmt.Sprint("pv-", i), UID: text},
 			Claim: next, ExternalID: text, Driver: next, Size: int64(i), Created: started, Plan: teardown.PlanDelete,
-			Reason: text, Fate: teardown.Planned, Blockers: []teardown.Blocker{{Reason: text, Message: next, Next: text}}[:i%2],
+			Reason: text, Fate: teardown.Planned, Blockers: []blocker.Blocker{{Finalizer: text, Holder: next, Next: text,
+				Blockers: []blocker.Blocker{{Since: next}}}}[:i%2],
 		})
 	}
 	for _, text := range odd {
