@@ -15,6 +15,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/provisioner/identity"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/rollback"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -263,5 +264,18 @@ func TestRepeatedRunLeavesNothing(t *testing.T) {
 				t.Errorf("the plan names the driver by its Lease, or a command that is not there:\n%s", text)
 			}
 		})
+	}
+}
+
+// Its holder has the suffix of ours, while Alive is deleted and after a runner was killed.
+func TestLeaseOfTeardownIsNoProvisioner(t *testing.T) {
+	for name, age := range map[string]time.Duration{"runs": time.Second, "was killed": time.Hour} {
+		held := lease("host_uid_exeunt", age)
+		held.Namespace, held.Name = teardown.Namespace, teardown.LeaseName
+		s := observed(t, map[[2]string]*coordinationv1.Lease{{held.Namespace, held.Name}: held})
+		step := s.stepProvisioners(false)
+		if drivers := s.programs.drivers(); len(drivers) > 0 || step.State != rollback.Done || s.anyServer() == rollback.ServerExeunt {
+			t.Errorf("%s: drivers %v, state %v, %q, any server %v", name, drivers, step.State, step.Text, s.anyServer())
+		}
 	}
 }

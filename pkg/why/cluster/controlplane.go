@@ -1,6 +1,10 @@
 package cluster
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/exeunt-io/exeunt/pkg/teardown"
+)
 
 // The leader Leases of the loops of both kinds, of garbage-collector and of node-terminator.
 const (
@@ -16,8 +20,8 @@ const (
 // has taken it. It is no replica: all replicas wait until a user deletes that Lease, or it runs out.
 const StandbyHolder = "standby"
 
-// IsControlPlaneLease reports whether the leader Lease of the name belongs to a program of the
-// control plane, and not to a provisioner.
+// IsControlPlaneLease reports whether the leader Lease of the name belongs to a program of the control plane, or to the
+// runner of a teardown in its own namespace, and not to a provisioner.
 func IsControlPlaneLease(name string) bool {
-	return slices.Contains([]string{PVControllerLease, UpstreamLoopsLease, collectorLease, NodeTerminatorLease}, name)
+	return slices.Contains([]string{PVControllerLease, UpstreamLoopsLease, collectorLease, NodeTerminatorLease, teardown.LeaseName}, name)
 }
