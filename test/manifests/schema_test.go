@@ -39,6 +39,7 @@ func invalidValues() map[string]invalidValue {
 		"driver name with a dot":        {sidecar(values{"driver": values{"name": "csi.example.com"}}), []string{"/provisioner/deployment/driver/name", "pattern"}},
 		"driver name too long":          {sidecar(values{"driver": values{"name": strings.Repeat("d", 64)}}), []string{"/provisioner/deployment/driver/name", "maxLength"}},
 		"driver named like the sidecar": {sidecar(values{"driver": values{"name": "csi-provisioner"}}), []string{"/provisioner/deployment/driver/name", "not"}},
+		"driver named like a program":   {sidecar(values{"driver": values{"name": "node-terminator"}}), []string{"/provisioner/deployment/driver/name", "not"}},
 		"namespace with a dot":          {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": "b.c"}}}), []string{"/provisioner/serviceAccounts/0/namespace", "pattern"}},
 		"namespace too long":            {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": strings.Repeat("n", 64)}}}), []string{"/provisioner/serviceAccounts/0/namespace", "maxLength"}},
 		"pull secret as string":         {values{"pvController": values{"imagePullSecrets": []any{"registry"}}}, []string{"/pvController/imagePullSecrets/0", "want object"}},
