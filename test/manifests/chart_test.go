@@ -163,9 +163,10 @@ var terminatorOn = values{"nodeTerminator": values{"enabled": true}}
 
 // A release in another namespace has the priority as well.
 func TestChartInstallsPriority(t *testing.T) {
-	objects := templated(t, values{"garbageCollector": values{"enabled": true}, "nodeTerminator": values{"enabled": true}})
+	objects := templated(t, values{"garbageCollector": values{"enabled": true}, "nodeTerminator": values{"enabled": true},
+		"alive": values{"enabled": true}})
 	command := []string{"kubectl", "apply", "-f", "deploy/pv-controller/priority.yaml",
-		"-f", "deploy/garbage-collector/priority.yaml", "-f", "deploy/node-terminator/priority.yaml"}
+		"-f", "deploy/garbage-collector/priority.yaml", "-f", "deploy/node-terminator/priority.yaml", "-f", "deploy/alive/priority.yaml"}
 	for _, original := range applied(t, command) {
 		if diff := cmp.Diff(original.Object["spec"], find(t, objects, "FlowSchema", original.GetName()).
 			Object["spec"]); diff != "" {

@@ -103,3 +103,17 @@ func TestPruneKeepsWhatEndsTheRest(t *testing.T) {
 		t.Errorf("%d objects are kept", kept)
 	}
 }
+
+// Each program serves its health once the API server has answered. A liveness probe would end it meanwhile, again and again.
+func TestProgramsOutliveAnAbsentAPIServer(t *testing.T) {
+	for name, objects := range installations(t) {
+		for _, pod := range podsOf(t, objects) {
+			container := pod.Containers[0]
+			probe := container.StartupProbe
+			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != container.LivenessProbe.HTTPGet.Path ||
+				probe.PeriodSeconds*probe.FailureThreshold < 3600 {
+				t.Errorf("%s: the startup probe of %s is %+v", name, container.Name, probe)
+			}
+		}
+	}
+}

@@ -31,7 +31,7 @@ func TestDisruptionBudgetsLetUnreadyPodsBeEvicted(t *testing.T) {
 // An overlay is removed again by "kubectl delete -k": the namespace has other programs, too.
 func TestOverlaysLeaveTheNamespaceAlone(t *testing.T) {
 	for _, overlay := range []string{"overlays/csimock", "overlays/example", "pv-controller", "garbage-collector",
-		"node-terminator", "provisioner"} {
+		"node-terminator", "provisioner", "alive"} {
 		for _, object := range kustomized(t, overlay) {
 			if object.GetKind() == "Namespace" {
 				t.Errorf("%s contains the namespace %s", overlay, object.GetName())
