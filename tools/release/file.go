@@ -18,6 +18,7 @@ type file struct {
 	name    string // with slashes, relative
 	mode    fs.FileMode
 	content []byte
+	link    string // what a symbolic link leads to
 }
 
 // readProgram returns the program of a platform.
@@ -36,6 +37,9 @@ func tarFiles(to io.Writer, files []file, at time.Time) error {
 	for _, f := range files {
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.content)),
 			ModTime: at, Format: tar.FormatPAX}
+		if f.link != "" {
+			header.Typeflag, header.Linkname = tar.TypeSymlink, f.link
+		}
 		if err := archive.WriteHeader(header); err != nil {
 			return fmt.Errorf("write %s: %w", f.name, err)
 		}

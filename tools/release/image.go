@@ -118,18 +118,9 @@ func (r release) imageArchive(name, program string) ([]byte, error) {
 // image returns the image of a program for one platform: one layer, nothing but programs and
 // what they were built from.
 func (r release) image(p platform, program string) (v1.Image, error) {
-	var files []file
-	for _, name := range append([]string{program}, helpers(program)...) {
-		f, err := r.readProgram(p, name)
-		if err != nil {
-			return nil, err
-		}
-		bill, err := r.billOfMaterials(name, f.content)
-		if err != nil {
-			return nil, err
-		}
-		f.name = path.Join(directoryOf(name), f.name)
-		files = append(files, f, file{name: path.Join(materials, name+".cdx.json"), mode: 0o644, content: bill})
+	files, err := r.filesOf(p, program)
+	if err != nil {
+		return nil, err
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		var content bytes.Buffer
@@ -158,6 +149,27 @@ func (r release) image(p platform, program string) (v1.Image, error) {
 		return nil, fmt.Errorf("write config: %w", err)
 	}
 	return image, nil
+}
+
+// filesOf returns the files of an image.
+func (r release) filesOf(p platform, program string) ([]file, error) {
+	var files []file
+	for _, name := range append([]string{program}, helpers(program)...) {
+		f, err := r.readProgram(p, name)
+		if err != nil {
+			return nil, err
+		}
+		bill, err := r.billOfMaterials(name, f.content)
+		if err != nil {
+			return nil, err
+		}
+		f.name = path.Join(directoryOf(name), f.name)
+		files = append(files, f, file{name: path.Join(materials, name+".cdx.json"), mode: 0o644, content: bill})
+	}
+	if program == "provisioner" { // manifests may name the command of the image that this one replaces
+		files = append(files, file{name: "csi-provisioner", mode: 0o777, link: program})
+	}
+	return files, nil
 }
 
 // labels describe an image, by the keys that the OCI defines.
