@@ -1,6 +1,9 @@
 package why
 
 import (
+	"encoding/json"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,5 +100,30 @@ func TestRefusalInGracePeriodIsReported(t *testing.T) {
 	report, err := e.Explain(t.Context(), refTo("persistentvolumeclaims", "PersistentVolumeClaim", "n", "c"))
 	if err != nil || report.Verdict != blocker.Stuck {
 		t.Errorf("the report is %+v, %v; want stuck", report, err)
+	}
+}
+
+// A webhook chooses the code of its denial: 404 is no sign that the object is gone.
+func TestProbeNamesWebhookThatAnswersNotFound(t *testing.T) {
+	served := refusedClaim("", 2*time.Hour)
+	const message = `admission webhook "w.example" denied the request: no`
+	reader := clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
+		if request.Method != http.MethodPatch {
+			served.ServeHTTP(w, request)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: message,
+			Details: &metav1.StatusDetails{Name: "c", Kind: "persistentvolumeclaims"}})
+	})
+	e := NewExplorer(reader, cluster.Commands{}, true)
+	report, err := e.Explain(t.Context(), refTo("persistentvolumeclaims", "PersistentVolumeClaim", "n", "c"))
+	named := slices.ContainsFunc(report.Blockers, func(b blocker.Blocker) bool {
+		return b.Reason == blocker.AdmissionDenies && strings.Contains(b.Holder, "w.example")
+	})
+	if err != nil || !named {
+		t.Errorf("the report is %+v, %v", report, err)
 	}
 }

@@ -24,10 +24,14 @@ func (t target) probe(ctx context.Context, e chain.Explorer) ([]blocker.Blocker,
 	seen := map[string]bool{}
 	for _, finalizer := range t.object.GetFinalizers() {
 		err := t.dryRun(ctx, e, finalizer)
-		if err == nil || apierrors.IsNotFound(err) {
+		if err == nil {
 			continue
 		}
 		status := statusOf(err)
+		// A webhook may deny with 404, too.
+		if apierrors.IsNotFound(err) && refusal.Classify(status) == refusal.Unclear {
+			continue
+		}
 		fact := evidence(blocker.FromProbe, "a dry run that removes the finalizer %s is refused: %s", finalizer,
 			status.Message)
 		refused, answered := t.refused(ctx, e, fact, status)
