@@ -36,10 +36,11 @@ their Leases are removed. Finalizers that upstream's programs remove as well sta
 say that nobody serves them and nobody is seen. It does not replace garbage-collector, which
 docs/garbage-collector.md describes, nor node-terminator: see "rollback nodes".
 
-Once kube-apiserver is upstream's again, on each control plane, it rewrites the deadline of each
-custom resource in its grace period in another spelling, so that informers of controllers get an
-event. No deadline moves. While the API server is that of Exeunt it rewrites none. If
-kube-apiserver alone goes back, and the other programs of Exeunt stay, use --deadlines-only.
+Once kube-apiserver is upstream's again, on each control plane, or its gate is off, it rewrites
+the deadline of each custom resource in its grace period in another spelling, so that informers
+of controllers get an event. No deadline moves. While the API server is that of Exeunt, with the
+gate on, it rewrites none. If kube-apiserver alone goes back, and the other programs of Exeunt
+stay, use --deadlines-only.
 
 Exit codes: 0 nothing is left, 1 error, 2 something is left or a name in --unserved or --abandon-disk
 is near to one that is there, 4 you have to decide first.`

@@ -130,15 +130,6 @@ func DecideSharedFinalizer(s SharedFinalizerState) Decision {
 	return Decision{Refuse, RemoverNotRead}
 }
 
-// DecideWindow decides about the deletion window of a custom resource in its grace period, which informers have in the
-// form of the API server of Exeunt. server is the API server that is reached.
-func DecideWindow(server Server) Decision {
-	if server != ServerUpstream {
-		return waitFor(server)
-	}
-	return Decision{Rewrite, InformersUnaware}
-}
-
 // NodeState is the observed state of a Node or NodeClaim with the finalizer or an annotation of node-terminator.
 type NodeState struct {
 	// Terminating: the Node or its claim is being deleted.

@@ -123,15 +123,6 @@ func TestUnneededObjectStaysWhileProgramMayRun(t *testing.T) {
 	}
 }
 
-// At our API server a rewrite would be no event for informers that move to upstream's.
-func TestWindowIsRewrittenAtUpstreamsServerOnly(t *testing.T) {
-	for server := ServerUnseen; server <= ServerNone; server++ {
-		if got := DecideWindow(server); got.Changes() != (server == ServerUpstream) || got.Removes() {
-			t.Errorf("%v: %v", server, got)
-		}
-	}
-}
-
 // journalStates yields every value of JournalState.
 func journalStates(yield func(JournalState) bool) {
 	for bits := range 8 {

@@ -18,8 +18,8 @@ func IsBuiltIn(group string) bool {
 }
 
 // Respelled returns the annotation of an object in its grace period in another spelling of UTC, which means the same,
-// and whether the object has it in the usual one. Others have no deadline that the API server with graceful deletion
-// serves in the fields.
+// and whether the object is served as in etcd, with the deadline in the annotation. The API server with graceful
+// deletion serves it in the fields.
 func Respelled(object metav1.Object) (string, bool) {
 	at, annotation := object.GetDeletionTimestamp(), object.GetAnnotations()[deadline.Annotation]
 	if at == nil {
@@ -27,9 +27,12 @@ func Respelled(object metav1.Object) (string, bool) {
 	}
 	read := deadline.Read(at.Time, annotation)
 	found, ok := deadline.Parse(annotation)
+	if field := object.GetDeletionGracePeriodSeconds(); field != nil && *field > 0 {
+		return "", false
+	}
 	if !ok || read.Kind() != deadline.Graceful || !read.Deadline(0).After(at.Time) {
 		return "", false
 	}
 	text := strings.ReplaceAll(found.String(), "Z", "+00:00")
-	return text, text != annotation
+	return text, true
 }

@@ -97,10 +97,19 @@ func TestCommandGivesDeadlineWithGateOff(t *testing.T) {
 	}
 }
 
-// #53: a controller has the object in its informer as our API server served it, and resumes its watch at a stock one.
+// #53: a controller has the object in its informer as our API server served it, and resumes its watch at a stock one,
+// or at ours with the gate off.
 func TestRollbackEndsRefusalsOfInformers(t *testing.T) {
-	k := newKind(t, ours(t), "rollback.example.com")
-	stock := k.at(mustServe(t, shared.stock)).await()
+	for name, start := range map[string]func() (*server, error){"stock": shared.stock, "gate-off": shared.gateOff} {
+		t.Run(name, func(t *testing.T) {
+			k := newKind(t, ours(t), name+".rollback.example.com")
+			rollbackEndsRefusals(k, name, k.at(mustServe(t, start)).await())
+		})
+	}
+}
+
+func rollbackEndsRefusals(k kind, name string, stock kind) {
+	t := k.t
 	k.create("a", finalizer)
 	_, granted := k.graceful("a", 300)
 	cached := k.get("a").body
@@ -113,10 +122,10 @@ func TestRollbackEndsRefusalsOfInformers(t *testing.T) {
 		k.get("a").body.GetResourceVersion() != cached.GetResourceVersion() {
 		t.Errorf("at ours: %s, exit code %d", got, code)
 	}
-	got, _ := exeunt(t, "stock", "rollback", "--deadlines-only", "--confirm") // other tests leave objects of their own
+	got, _ := exeunt(t, name, "rollback", "--deadlines-only", "--confirm") // other tests leave objects of their own
 	if !strings.Contains(strings.Join(strings.Fields(got), " "),
 		"rewritten: annotation exeunt.io/deletion-window of Machine default/a") {
-		t.Errorf("at stock: %s", got)
+		t.Errorf("at %s: %s", name, got)
 	}
 	events := stock.events(version)
 	if len(events) != 1 || events[0].Object["type"] != "MODIFIED" {

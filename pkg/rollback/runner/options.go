@@ -114,9 +114,10 @@ type observation struct {
 	policy, leases, own, shared list
 	// pending are volumes whose disk only the provisioner of Exeunt deletes.
 	pending list
-	// windows are deletion windows of custom resources, apiServer is the API server that was reached.
-	windows   list
-	apiServer rollback.Server
+	// windows are deletion windows of custom resources. graceAsInEtcd: one is served as in etcd. awaitsServer: none is,
+	// and the API server is that of Exeunt.
+	windows                     list
+	graceAsInEtcd, awaitsServer bool
 	// nodes are Nodes and NodeClaims of node-terminator, and terminator is its leader Lease if a process holds it.
 	nodes      list
 	terminator *coordinationv1.Lease

@@ -16,20 +16,18 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/window"
 )
 
-// readWindows reads the custom resources in their grace period, unless the API server is that of Exeunt: what is
-// rewritten there is no event for an informer that resumes its watch at upstream's.
+// readWindows reads the custom resources in their grace period that the API server serves as in etcd. That of Exeunt
+// serves none, unless its gate is off: what is rewritten there would be no event for an informer that resumes its watch
+// at upstream's.
 func (s *observation) readWindows(ctx context.Context) {
 	version, err := s.reader.Version(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		s.reader.Note("could not %v", err)
-	case window.IsOurs(version):
-		s.apiServer = rollback.ServerExeunt
-	default:
-		s.apiServer = rollback.ServerUpstream
+	} else {
 		s.readWindowsOf(ctx)
 	}
-	s.windows.unread = s.windows.unread || s.apiServer != rollback.ServerUpstream
+	s.awaitsServer = window.IsOurs(version) && !s.graceAsInEtcd
+	s.windows.unread = s.windows.unread || err != nil || s.awaitsServer
 }
 
 // readWindowsOf reads each kind of custom resources. A group that cannot be discovered is that of an aggregated API server.
@@ -56,7 +54,9 @@ func (s *observation) readWindowsOfKind(ctx context.Context, resource schema.Gro
 	found := map[types.UID]bool{} // a list may begin again
 	seen := s.reader.EachMetadata(ctx, resource, metav1.NamespaceAll, func(page []metav1.PartialObjectMetadata) {
 		for i := range page {
-			if text, differs := window.Respelled(&page[i]); differs && !found[page[i].UID] {
+			text, graceful := window.Respelled(&page[i])
+			s.graceAsInEtcd = s.graceAsInEtcd || graceful
+			if graceful && text != page[i].GetAnnotations()[deadline.Annotation] && !found[page[i].UID] {
 				found[page[i].UID] = true
 				s.addWindow(resource, kind, &page[i], text)
 			}
@@ -79,18 +79,18 @@ func (s *observation) addWindow(resource schema.GroupVersionResource, kind strin
 			Patch(ctx, object.Name, types.JSONPatchType, body, metav1.PatchOptions{})
 	}
 	s.windows.items = append(s.windows.items, newItem(object, "annotation "+deadline.Annotation,
-		rollback.DecideWindow(s.apiServer), rewrite))
+		rollback.Decision{Action: rollback.Rewrite, Reason: rollback.InformersUnaware}, rewrite))
 }
 
 // stepWindows rewrites deletion windows. Each rewrite is an event for the informers of controllers, whose writes
-// upstream's API server refuses while they have an object as that of Exeunt served it.
+// an API server of upstream, or with the gate off, refuses while they have an object as that of Exeunt served it.
 func (s *observation) stepWindows() Step {
 	step := Step{Title: "Rewrite deadlines of custom resources", By: "exeunt", State: s.windows.state(),
 		Items: s.windows.items}
-	if s.apiServer == rollback.ServerExeunt {
+	if s.awaitsServer {
 		step.By = "you"
 		step.Text = []string{"The API server is that of Exeunt: put kube-apiserver of upstream back, on each control " +
-			"plane, and run this command again. Deadlines stay meanwhile."}
+			"plane, and run this command again. Deadlines stay meanwhile. If its gate is off, nothing is left to do."}
 	}
 	if len(step.Items) > 0 {
 		step.Text = append(step.Text, fmt.Sprintf("Objects in their grace period: %d. Do not confirm while another API "+
