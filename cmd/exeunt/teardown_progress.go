@@ -77,6 +77,9 @@ func textOf(now runner.Progress) string {
 			left = append(left, plan.Counted(kind, count))
 		}
 	}
+	if now.More > 0 {
+		left = append(left, fmt.Sprintf("%d more", now.More))
+	}
 	if len(left) > 0 {
 		words = append(words, strings.Join(left, ", ")+" left")
 	}

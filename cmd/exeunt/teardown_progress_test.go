@@ -50,3 +50,11 @@ func TestProgressIsRedrawnOnTerminal(t *testing.T) {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 }
+
+// A status names 50 objects at most.
+func TestProgressOfFollowerCountsWhatIsNotNamed(t *testing.T) {
+	got := textOf(runner.Progress{Phase: teardown.TearingDown, Left: map[string]int{"Volume": 50}, More: 4950})
+	if want := "TearingDown: 50 volumes, 4950 more left: another runner does it, this one follows"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -105,13 +105,13 @@ func spoil(t *testing.T, r *Runner, name string, data []byte) {
 
 // A follower counts what the status names by the kinds of items, as a leader and the metric do.
 func TestFollowerCountsByKindOfItem(t *testing.T) {
-	status := &alive.Status{}
+	status := &alive.Status{RemainingCount: 60}
 	for _, kind := range []string{"PersistentVolume", "PersistentVolumeClaim", "VolumeSnapshot", "VolumeSnapshotContent", "Service",
 		"Ingress", "Gateway", alive.Kind} {
 		status.Remaining = append(status.Remaining, alive.Remaining{Object: alive.Object{Kind: kind}})
 	}
 	want := map[string]int{"Volume": 2, "Snapshot": 2, "LoadBalancer": 1, "Ingress": 1, "Gateway": 1, "Participant": 1}
-	if got := leftIn(status); !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	if got := followedProgress(status); !maps.Equal(got.Left, want) || got.More != 52 {
+		t.Errorf("%+v, want %v and 52 more", got, want)
 	}
 }

@@ -41,8 +41,9 @@ type Progress struct {
 	Message string
 	// Leading: this process carries out the teardown, and does not follow another.
 	Leading bool
-	// Left are the objects that are left, by kind.
+	// Left are the objects that are left, by kind, More how many are left beside: a status names 50 of them.
 	Left map[string]int
+	More int
 }
 
 // Outcome is how a run ended.
@@ -279,7 +280,7 @@ func (r *Runner) accompany(ctx context.Context, stop context.CancelCauseFunc, be
 			stop(errNotPermitted)
 			return
 		default:
-			r.Follow(progressOf(&object.Status, false, leftIn(&object.Status)))
+			r.Follow(followedProgress(&object.Status))
 			if r.Command && isStopped(object) {
 				stop(&followed{object})
 				return

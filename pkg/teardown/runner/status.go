@@ -230,13 +230,15 @@ var itemKinds = map[string]teardown.Kind{"PersistentVolume": teardown.Volume, "P
 	"VolumeSnapshot": teardown.Snapshot, "VolumeSnapshotContent": teardown.Snapshot, "Service": teardown.LoadBalancer,
 	"Ingress": teardown.Ingress, "Gateway": teardown.Gateway, alive.Kind: teardown.Participant}
 
-// leftIn counts what the status of another runner names.
-func leftIn(status *alive.Status) map[string]int {
+// followedProgress is how far another runner is, as the status says it.
+func followedProgress(status *alive.Status) Progress {
 	left := map[string]int{}
 	for _, one := range status.Remaining {
 		left[string(itemKinds[one.Object.Kind])]++
 	}
-	return left
+	progress := progressOf(status, false, left)
+	progress.More = int(status.RemainingCount) - len(status.Remaining)
+	return progress
 }
 
 func progressOf(status *alive.Status, leading bool, left map[string]int) Progress {
@@ -278,7 +280,7 @@ func (r *Runner) reportRights(ctx context.Context, object *alive.Alive, lacking 
 	told := ready != nil && (ready.Status == metav1.ConditionTrue || ready.ObservedGeneration == object.Generation)
 	phase := object.Status.Phase
 	if told || phase == alive.Preparing || phase == alive.TearingDown || phase == alive.Complete {
-		r.Follow(progressOf(&object.Status, false, leftIn(&object.Status)))
+		r.Follow(followedProgress(&object.Status))
 		return nil
 	}
 	phase = alive.Armed
