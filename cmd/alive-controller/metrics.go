@@ -27,9 +27,6 @@ var (
 
 // progress is how far the teardown is, as metrics.
 type progress struct {
-	// idle is called when the cluster is protected, and was not before.
-	idle func()
-
 	mu   sync.Mutex
 	last runner.Progress
 }
@@ -38,9 +35,6 @@ type progress struct {
 func (p *progress) follow(next runner.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if next.Phase == teardown.Protected && p.last.Phase != teardown.Protected {
-		p.idle()
-	}
 	p.last = next
 }
 

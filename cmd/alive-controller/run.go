@@ -50,7 +50,7 @@ func (o *options) Run(ctx context.Context) error {
 	recorder, stopEvents := controller.Recorder(ctx, clients.Events, agent)
 	defer stopEvents()
 	config.Recorder, config.Watchdog = recorder, watchdog
-	shown := &progress{idle: func() { go giveBack(ctx) }}
+	shown := &progress{}
 	config.Follow = shown.follow
 	if err := shown.register(legacyregistry.Registerer()); err != nil {
 		return err
@@ -60,16 +60,6 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Info("Watching Alive", "cluster", config.Cluster)
 	return work(ctx, config)
-}
-
-// giveBack shrinks the process soon: requests that show that the cluster is protected still use memory.
-func giveBack(ctx context.Context) {
-	if !sleep(ctx, retryPeriod) {
-		return
-	}
-	if err := shrink(); err != nil {
-		klog.FromContext(ctx).Error(err, "Memory is not given back")
-	}
 }
 
 // configFor returns the configuration of a runner. The connection of the clients holds back writes of a leader whose Lease

@@ -70,6 +70,15 @@ func TestParsePeakMemory(t *testing.T) {
 	}
 }
 
+func TestParseAnonymousMemory(t *testing.T) {
+	if got, err := ParseAnonymousMemory([]byte("VmRSS:\t    2048 kB\nRssAnon:\t    1024 kB\n")); got != 1<<20 || err != nil {
+		t.Errorf("ParseAnonymousMemory = %d, %v, want 1 MiB", got, err)
+	}
+	if _, err := ParseAnonymousMemory([]byte("VmRSS: 9 kB\n")); err == nil {
+		t.Error("a status without RssAnon returned no error")
+	}
+}
+
 func TestParseMemory(t *testing.T) {
 	if got, err := ParseMemory([]byte("VmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n")); got != 1<<20 || err != nil {
 		t.Errorf("ParseMemory = %d, %v, want 1 MiB", got, err)

@@ -39,6 +39,7 @@ func ParseCPU(stat []byte) (time.Duration, error) {
 var (
 	highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
 	resident  = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
+	anonymous = regexp.MustCompile(`(?m)^RssAnon:\s+(\d+) kB$`)
 )
 
 // ParsePeakMemory returns the largest size in bytes in the text of /proc/PID/status.
@@ -46,6 +47,12 @@ func ParsePeakMemory(status []byte) (int, error) { return parseKilobytes(status,
 
 // ParseMemory returns the resident size in bytes in the text of /proc/PID/status.
 func ParseMemory(status []byte) (int, error) { return parseKilobytes(status, resident, "VmRSS") }
+
+// ParseAnonymousMemory returns the resident size in bytes without pages of files, which the kernel takes back where memory
+// is short: Kubernetes does not count those in the working set of a container.
+func ParseAnonymousMemory(status []byte) (int, error) {
+	return parseKilobytes(status, anonymous, "RssAnon")
+}
 
 func parseKilobytes(status []byte, line *regexp.Regexp, name string) (int, error) {
 	found := line.FindSubmatch(status)
