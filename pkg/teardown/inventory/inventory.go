@@ -53,8 +53,9 @@ type Inventory struct {
 	options Options
 
 	volumes map[string]*volume
-	// disks counts the volumes by handle.
+	// disks counts the volumes by handle, referring those by the UID of their claim.
 	disks       map[string]int
+	referring   map[types.UID]int
 	claims      map[key]*request
 	pods        map[key]*pod
 	namespaces  map[string]namespace
@@ -93,9 +94,9 @@ func New(options Options) *Inventory {
 	}
 	i := &Inventory{
 		options: options,
-		volumes: map[string]*volume{}, disks: map[string]int{}, claims: map[key]*request{}, pods: map[key]*pod{},
-		namespaces: map[string]namespace{}, outsides: map[string]*outside{}, contents: map[string]*content{},
-		attachments: map[string]attachment{}, failures: map[types.UID]*failures{}, delayed: map[string]bool{},
+		volumes: map[string]*volume{}, disks: map[string]int{}, referring: map[types.UID]int{}, claims: map[key]*request{},
+		pods: map[key]*pod{}, namespaces: map[string]namespace{}, outsides: map[string]*outside{}, delayed: map[string]bool{},
+		contents: map[string]*content{}, attachments: map[string]attachment{}, failures: map[types.UID]*failures{},
 		driverNames: map[string]bool{}, words: map[word]int{}, podWords: map[key][]word{}, leases: map[key]lease{},
 		backends: map[string][]string{}, infrastructure: map[string]bool{},
 		requested: map[types.UID]time.Time{}, unknown: map[types.UID]teardown.Item{},
@@ -154,7 +155,7 @@ func (i *Inventory) Remove(object any) {
 	i.last = nil
 	switch o := object.(type) {
 	case *v1.PersistentVolume:
-		i.countDisks(o.Name, -1)
+		i.count(o.Name, -1)
 		delete(i.volumes, o.Name)
 	case *v1.PersistentVolumeClaim:
 		i.removeClaim(o)
@@ -185,9 +186,9 @@ func (i *Inventory) Remove(object any) {
 
 func (i *Inventory) setVolume(v *v1.PersistentVolume) {
 	facts := factsOfVolume(v).sharing(i.claims)
-	i.countDisks(v.Name, -1)
+	i.count(v.Name, -1)
 	i.volumes[facts.name] = facts
-	i.countDisks(v.Name, 1)
+	i.count(v.Name, 1)
 	i.addDriver(facts.driver)
 	if facts.claimed { // the answer has come late
 		delete(i.unknown, facts.claimUID)
@@ -195,16 +196,22 @@ func (i *Inventory) setVolume(v *v1.PersistentVolume) {
 	}
 }
 
-// countDisks adds the count for each handle of the volume.
-func (i *Inventory) countDisks(name string, count int) {
+// count adds to the counts of volumes with the disk and the claim of the volume.
+func (i *Inventory) count(name string, number int) {
 	known := i.volumes[name]
 	if known == nil {
 		return
 	}
+	add(i.referring, known.claimUID, number)
 	for _, handle := range known.disks {
-		if i.disks[handle] += count; i.disks[handle] == 0 {
-			delete(i.disks, handle)
-		}
+		add(i.disks, handle, number)
+	}
+}
+
+// add adds to a count. A count of none is no entry.
+func add[K comparable](counts map[K]int, of K, number int) {
+	if counts[of] += number; counts[of] == 0 {
+		delete(counts, of)
 	}
 }
 
@@ -307,9 +314,9 @@ func (i *Inventory) removeUnstructured(u *unstructured.Unstructured) {
 // removeClaim remembers a claim that went while a volume was requested, whoever deleted it: the disk may exist, and
 // nothing else shows it.
 func (i *Inventory) removeClaim(o *v1.PersistentVolumeClaim) {
-	c, entries := i.claims[keyOf(o)], i.entries()
-	if _, inJournal := entries[o.UID]; c != nil && c.uid == o.UID && c.phase == claim.Pending && !inJournal && !i.refersTo(c) {
-		if isRequested(i.requestOf(c, entries, time.Time{})) {
+	if c := i.claims[keyOf(o)]; c != nil && c.uid == o.UID && c.phase == claim.Pending && !i.refersTo(c) {
+		entries := i.entries()
+		if _, inJournal := entries[o.UID]; !inJournal && isRequested(i.requestOf(c, entries, time.Time{})) {
 			item := i.requestItem(c, claim.Decision{Action: claim.Delete, Reason: claim.OutcomeUnknown})
 			item.Fate = teardown.Unknown
 			i.unknown[c.uid] = item
@@ -321,14 +328,7 @@ func (i *Inventory) removeClaim(o *v1.PersistentVolumeClaim) {
 }
 
 // refersTo reports whether a volume refers to the claim.
-func (i *Inventory) refersTo(c *request) bool {
-	for _, f := range i.volumes {
-		if f.claimUID == c.uid {
-			return true
-		}
-	}
-	return false
-}
+func (i *Inventory) refersTo(c *request) bool { return i.referring[c.uid] > 0 }
 
 // entries returns the entries of all journals by the UID of their claim.
 func (i *Inventory) entries() map[types.UID]entry {

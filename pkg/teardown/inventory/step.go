@@ -62,9 +62,11 @@ func compareSteps(a, b Step) int {
 // Steps returns what may be done now: first the marks, then deletions in the order of the waves.
 func (i *Inventory) Steps(now time.Time) []Step {
 	v := i.at(now)
-	steps := slices.Concat(i.marks(v), i.outsideSteps(v), i.podSteps(v), i.claimSteps(v))
-	slices.SortFunc(steps, compareSteps)
-	return steps
+	if v.steps == nil {
+		v.steps = slices.Concat(i.marks(v), i.outsideSteps(v), i.podSteps(v), i.claimSteps(v))
+		slices.SortFunc(v.steps, compareSteps)
+	}
+	return v.steps
 }
 
 func (i *Inventory) marks(v *view) (steps []Step) {
@@ -156,7 +158,7 @@ func (i *Inventory) Unmarked(now time.Time) (count int) {
 func (i *Inventory) Work(now time.Time) teardown.Work {
 	v := i.at(now)
 	switch {
-	case len(i.outsideSteps(v)) > 0, len(i.podSteps(v)) > 0, len(i.claimSteps(v)) > 0:
+	case slices.ContainsFunc(i.Steps(now), func(s Step) bool { return s.Action == Delete }):
 		return teardown.Ready
 	case i.isAwaited(v):
 		return teardown.Awaited

@@ -38,6 +38,8 @@ type view struct {
 	outsides map[string]balancer.Decision
 
 	waves *waves
+	// steps is nil until they are asked for.
+	steps []Step
 }
 
 // at returns the view of the time, which is computed once while nothing changes.
