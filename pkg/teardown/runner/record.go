@@ -76,8 +76,13 @@ func (s *session) readRecord(ctx context.Context) error {
 }
 
 // unknown returns the items whose outcome nothing will show.
-func (r *recording) unknown() []teardown.Item {
-	return slices.DeleteFunc(slices.Clone(r.items), func(item teardown.Item) bool { return item.Fate != teardown.Unknown })
+func (r *recording) unknown() (found []teardown.Item) {
+	for i := range r.items {
+		if r.items[i].Fate == teardown.Unknown {
+			found = append(found, r.items[i])
+		}
+	}
+	return found
 }
 
 // loadRecord reads the record of the Alive with the UID.
@@ -219,9 +224,13 @@ func (s *session) saveOutcomes(ctx context.Context, decision teardown.Decision, 
 // there still, and is judged anew.
 func (r *recording) outcomesOf(items, lost []teardown.Item) []teardown.Item {
 	changed := slices.DeleteFunc(r.unsaved(items), func(item teardown.Item) bool { return item.Fate != teardown.Unknown })
-	for _, item := range append(r.unknown(), lost...) {
-		if item.Plan != teardown.PlanDelete || slices.ContainsFunc(items,
-			func(other teardown.Item) bool { return keyOf(&other) == keyOf(&item) }) {
+	past := slices.Concat(r.unknown(), lost)
+	if len(past) == 0 {
+		return changed
+	}
+	here := keysOf(items)
+	for _, item := range past {
+		if item.Plan != teardown.PlanDelete || here[keyOf(&item)] {
 			continue
 		}
 		item = r.items[r.saved[keyOf(&item)]]
@@ -294,12 +303,17 @@ func (s *session) saveReport(ctx context.Context, decision teardown.Decision, v 
 	return err
 }
 
+func keysOf(items []teardown.Item) map[string]bool {
+	keys := make(map[string]bool, len(items))
+	for i := range items {
+		keys[keyOf(&items[i])] = true
+	}
+	return keys
+}
+
 // merged returns the items of the record with what became of them.
 func merged(saved, current []teardown.Item) []teardown.Item {
-	all, here := slices.Clone(current), map[string]bool{}
-	for i := range current {
-		here[keyOf(&current[i])] = true
-	}
+	all, here := slices.Clone(current), keysOf(current)
 	for _, item := range saved {
 		if here[keyOf(&item)] {
 			continue
