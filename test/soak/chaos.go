@@ -22,8 +22,8 @@ type chaos struct {
 	unrecorded map[string]string
 	// returning are claims that a restore brings back without their volumes.
 	returning returning
-	// parted are dependents whose reference a restore brings back.
-	parted parted
+	// detached are dependents whose reference a restore brings back.
+	detached detached
 	// goingOn are leaders that did not end although etcd was restored.
 	goingOn []finding
 	// down is how long no API server answered.
@@ -144,8 +144,8 @@ func (c *chaos) copyEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.world.raisers() > 0 {
-		if err := c.parted.create(ctx, c.users); err != nil {
+	if c.world.treeUsers() > 0 {
+		if err := c.detached.create(ctx, c.users); err != nil {
 			return err
 		}
 	}
@@ -154,7 +154,7 @@ func (c *chaos) copyEtcd(ctx context.Context) error {
 		return err
 	}
 	c.returning.use(ctx, claims)
-	return c.parted.part(ctx)
+	return c.detached.detach(ctx)
 }
 
 // restore stops all users and, unless they are running, all programs, replaces the data of etcd with the copy, and starts
@@ -189,7 +189,7 @@ func (c *chaos) restore(ctx context.Context, revision Revision, running bool) er
 	c.users.start(ctx, func(ctx context.Context) {
 		c.users.sweep(ctx, c.random)
 		c.returning.useAgain(ctx, c.users)
-		c.parted.orphan(ctx, c.users)
+		c.detached.orphan(ctx, c.users)
 	})
 	if running { // no process is killed meanwhile, or it would forget what it remembers
 		calm := time.Now().Add(calmFor)

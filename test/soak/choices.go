@@ -19,8 +19,8 @@ const (
 	Clone Sort = "clone"
 	// Spaced: in a namespace of its own that is deleted.
 	Spaced Sort = "namespace"
-	// Family: no volume, but an owner and its dependents. No user draws it.
-	Family Sort = "family"
+	// Tree: no volume, but an owner and its dependents. No user draws it.
+	Tree Sort = "tree"
 )
 
 // Order is the order in which claim and volume are deleted.

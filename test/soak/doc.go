@@ -6,7 +6,7 @@
 //	plan      what is disturbed, and when: from the seed alone (NewPlan)
 //	world     control plane, storage system, two replicas of each program (start.go, restart.go)
 //	users     create and delete claims, volumes, pods and namespaces (users.go, lifecycle*.go),
-//	          and owners with dependents (family.go, parted.go)
+//	          and owners with dependents (tree.go, detached.go)
 //	watcher   sees every object and every CSI call through a connection without faults
 //	verdict   what is left once the faults have ended and the users are done
 //

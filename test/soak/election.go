@@ -38,12 +38,12 @@ func (w *world) isAlone(program Program) bool {
 	return program != Provisioner && !w.config.Upstream && electionOf(w.config.Seed).alone
 }
 
-// raisers returns how many users have families: none without a collector.
-func (w *world) raisers() int {
+// treeUsers returns how many users have trees: none without a collector.
+func (w *world) treeUsers() int {
 	if w.replicasOf(Collector) == 0 {
 		return 0
 	}
-	return raiserCount
+	return treeUserCount
 }
 
 // replicasOf returns the number of replicas of the program. Upstream's collector is not part of the soak.

@@ -30,7 +30,7 @@ func TestSomeProgramsRunWithoutElection(t *testing.T) {
 		} else if ours.replicasOf(Collector) != Replicas || ours.replicasOf(PVController) != Replicas {
 			t.Errorf("seed %d: one program alone", seed)
 		}
-		if upstream.replicasOf(PVController) != Replicas || upstream.replicasOf(Collector) != 0 || upstream.raisers() != 0 {
+		if upstream.replicasOf(PVController) != Replicas || upstream.replicasOf(Collector) != 0 || upstream.treeUsers() != 0 {
 			t.Errorf("seed %d: upstream's programs run otherwise", seed)
 		}
 	}

@@ -87,7 +87,7 @@ func (lc *lifecycle) run(ctx context.Context) error {
 		return lc.runSpaced(ctx)
 	case Clone:
 		return lc.runClone(ctx)
-	case Dynamic, Waiting, Static, Family:
+	case Dynamic, Waiting, Static, Tree:
 	}
 	claim, err := lc.create(ctx, lc.name)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // undoneFor is how long after the end of the faults writes are undone.
 const undoneFor = 12 * time.Second
 
-// refuse has lifecycles and families whose writes are denied or undone, once the faults have ended: no process that
+// refuse has lifecycles and trees whose writes are denied or undone, once the faults have ended: no process that
 // starts and no watch that is interrupted makes up for a write that nobody repeats.
 func (c *chaos) refuse(ctx context.Context) error {
 	c.note("webhooks deny and undo writes, and nothing else fails", "", "")
@@ -28,7 +28,7 @@ func (c *chaos) refuse(ctx context.Context) error {
 	return setUndo(ctx, c.world.client(), false)
 }
 
-// refused begins one lifecycle of each sort and order, and one family of each story.
+// refused begins one lifecycle of each sort and order, and one tree of each outcome.
 func (u *users) refused(ctx context.Context, choices Choices) {
 	for _, sort := range []Sort{Dynamic, Waiting, Static} {
 		for _, order := range []Order{ClaimFirst, VolumeFirst, AtOnce} {
@@ -39,15 +39,15 @@ func (u *users) refused(ctx context.Context, choices Choices) {
 			u.all.Go(func() { u.finish(lc, lc.run(ctx)) })
 		}
 	}
-	for n := range u.world.raisers() {
-		f := u.beginFamily(raiserCount, n)
-		f.name, f.choices = fmt.Sprintf("%slast-%d", choices.prefix(), n), refusedFamily(n, choices)
+	for n := range u.world.treeUsers() {
+		f := u.beginTree(treeUserCount, n)
+		f.name, f.choices = fmt.Sprintf("%slast-%d", choices.prefix(), n), refusedTree(n, choices)
 		u.all.Go(func() { u.finish(f.lifecycle, f.run(ctx)) })
 	}
 }
 
-// refusedFamily returns the choices of the n-th family.
-func refusedFamily(n int, choices Choices) FamilyChoices {
-	return FamilyChoices{Story: stories[n%len(stories)], Foreground: n%2 == 0,
+// refusedTree returns the choices of the n-th tree.
+func refusedTree(n int, choices Choices) TreeChoices {
+	return TreeChoices{Outcome: outcomes[n%len(outcomes)], Foreground: n%2 == 0,
 		Denied: choices.Denied, Undone: choices.Undone}
 }

@@ -63,7 +63,7 @@ func newCounters() *counters {
 // The topics that are counted.
 const (
 	topicVolumes  = "volumes"
-	topicFamilies = "families"
+	topicTrees    = "owner trees"
 	topicCSI      = "CSI faults"
 	topicProxy    = "API faults"
 	topicKills    = "kills"
@@ -75,7 +75,7 @@ const (
 )
 
 // topics are the topics in the order of the report.
-var topics = []string{topicVolumes, topicFamilies, topicCSI, topicProxy, topicStale, topicKills, topicFreezes, topicRestarts,
+var topics = []string{topicVolumes, topicTrees, topicCSI, topicProxy, topicStale, topicKills, topicFreezes, topicRestarts,
 	topicEtcd, topicLeft}
 
 // faultTopics are the topics that count as faults.

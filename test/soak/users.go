@@ -15,8 +15,8 @@ const (
 	userCount = 28
 	// patience is how long a user waits for one lifecycle before the next one begins.
 	patience = 45 * time.Second
-	// raiserCount is how many families are under way at once.
-	raiserCount = 6
+	// treeUserCount is how many trees are under way at once.
+	treeUserCount = 6
 	// maxLate bounds the slow lifecycles beside which a user runs another one.
 	maxLate = 120
 	// longLivedCount is the number of claims that exist for the whole run.
@@ -58,8 +58,8 @@ func (u *users) start(ctx context.Context, first func(context.Context)) {
 	for user := range userCount {
 		u.all.Go(func() { u.work(ctx, user, quit) })
 	}
-	for user := range u.world.raisers() {
-		u.all.Go(func() { u.raise(ctx, user, quit) })
+	for user := range u.world.treeUsers() {
+		u.all.Go(func() { u.workOnTrees(ctx, user, quit) })
 	}
 }
 
@@ -137,8 +137,8 @@ func (u *users) lifecycle(choices Choices, name, space string) *lifecycle {
 func (u *users) finish(lc *lifecycle, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if lc.Sort == Family {
-		u.world.counts.add(topicFamilies, string(lc.Sort), 1)
+	if lc.Sort == Tree {
+		u.world.counts.add(topicTrees, string(lc.Sort), 1)
 	} else {
 		u.world.counts.add(topicVolumes, string(lc.Sort), lc.volumes)
 	}

@@ -190,7 +190,7 @@ func addEntries(names map[string]journal.Kind, own journal.Journal, lease *coord
 
 // lost returns the disks that are gone and should not be.
 func (c *chaos) lost(ctx context.Context) []finding {
-	all := c.parted.lost(ctx, c.world.client())
+	all := c.detached.lost(ctx, c.world.client())
 	c.watch.mu.Lock()
 	all = append(all, c.watch.deleted...)
 	for handle, why := range c.watch.lost {

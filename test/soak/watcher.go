@@ -221,7 +221,7 @@ func (w *watcher) report(handle, why string) {
 }
 
 // collected reports an object that has to stay, and does not.
-func (w *watcher) collected(key string, choices FamilyChoices) {
+func (w *watcher) collected(key string, choices TreeChoices) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := fmt.Sprintf("object %s is deleted, and nobody deleted all of its owners (%+v)", key, choices)

@@ -11,39 +11,39 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// partedCount is the number of owners that each restore gives a dependent back.
-const partedCount = 4
+// detachedCount is the number of owners that each restore gives a dependent back.
+const detachedCount = 4
 
-// parted are families whose middle object loses its owner after etcd was copied. A restore brings the reference
+// detached are trees whose middle object loses its owner after etcd was copied. A restore brings the reference
 // back, the owner is then deleted with the policy Orphan, and the middle object has to stay.
-type parted struct {
-	families []*partedFamily
+type detached struct {
+	trees []*detachedTree
 }
 
-type partedFamily struct {
-	family
+type detachedTree struct {
+	tree
 	owner, middle *v1.ConfigMap
 }
 
-// create creates families for the next restore.
-func (p *parted) create(ctx context.Context, u *users) (err error) {
-	for n := range partedCount {
-		f := &partedFamily{family: family{choices: FamilyChoices{Story: Orphaned},
-			lifecycle: u.lifecycle(Choices{Sort: Family}, fmt.Sprintf("parted-%d-%d", u.epoch, n), longLivedSpace)}}
+// create creates trees for the next restore.
+func (d *detached) create(ctx context.Context, u *users) (err error) {
+	for n := range detachedCount {
+		f := &detachedTree{tree: tree{choices: TreeChoices{Outcome: Orphaned},
+			lifecycle: u.lifecycle(Choices{Sort: Tree}, fmt.Sprintf("detached-%d-%d", u.epoch, n), longLivedSpace)}}
 		if f.owner, err = f.create(ctx, f.nameOf("owner")); err != nil {
 			return err
 		}
 		if f.middle, err = f.create(ctx, f.nameOf("middle"), f.owner); err != nil {
 			return err
 		}
-		p.families = append(p.families, f)
+		d.trees = append(d.trees, f)
 	}
 	return nil
 }
 
-// part removes the references to the owners.
-func (p *parted) part(ctx context.Context) error {
-	for _, f := range p.families {
+// detach removes the references to the owners.
+func (d *detached) detach(ctx context.Context) error {
+	for _, f := range d.trees {
 		if err := f.patch(ctx, f.middle, `{"metadata":{"ownerReferences":null}}`); err != nil {
 			return err
 		}
@@ -52,8 +52,8 @@ func (p *parted) part(ctx context.Context) error {
 }
 
 // orphan deletes the owners, which a restore brought back with the references to them.
-func (p *parted) orphan(ctx context.Context, u *users) {
-	for _, f := range p.families {
+func (d *detached) orphan(ctx context.Context, u *users) {
+	for _, f := range d.trees {
 		u.beside(ctx, f.lifecycle, func(ctx context.Context) error {
 			if err := f.delete(ctx, f.owner, f.policy()); err != nil {
 				return err
@@ -70,8 +70,8 @@ func (p *parted) orphan(ctx context.Context, u *users) {
 }
 
 // lost returns the middle objects that are gone.
-func (p *parted) lost(ctx context.Context, client kubernetes.Interface) (all []finding) {
-	for _, f := range p.families {
+func (d *detached) lost(ctx context.Context, client kubernetes.Interface) (all []finding) {
+	for _, f := range d.trees {
 		now, err := client.CoreV1().ConfigMaps(f.space).Get(ctx, f.middle.Name, metav1.GetOptions{})
 		if isGone(now, err, f.middle) {
 			all = append(all, finding{text: fmt.Sprintf(
@@ -83,9 +83,9 @@ func (p *parted) lost(ctx context.Context, client kubernetes.Interface) (all []f
 }
 
 // patch changes an object that may be gone.
-func (f *family) patch(ctx context.Context, object *v1.ConfigMap, body string) error {
-	return f.do(ctx, "change "+object.Name, func(ctx context.Context, client kubernetes.Interface) error {
-		_, err := client.CoreV1().ConfigMaps(f.space).
+func (t *tree) patch(ctx context.Context, object *v1.ConfigMap, body string) error {
+	return t.do(ctx, "change "+object.Name, func(ctx context.Context, client kubernetes.Interface) error {
+		_, err := client.CoreV1().ConfigMaps(t.space).
 			Patch(ctx, object.Name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
 		return ignore(err, apierrors.IsNotFound)
 	})

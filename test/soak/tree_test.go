@@ -17,17 +17,17 @@ func objectOf(uid string) *v1.ConfigMap {
 	return object
 }
 
-func TestFamiliesHaveEveryStory(t *testing.T) {
-	seen := map[FamilyChoices]bool{}
+func TestTreesHaveEveryOutcome(t *testing.T) {
+	seen := map[TreeChoices]bool{}
 	for n := range 200 {
-		choices := NewFamilyChoices(1, 0, n)
+		choices := NewTreeChoices(1, 0, n)
 		choices.Undone = false
 		seen[choices] = true
 	}
 	if len(seen) != 16 {
-		t.Errorf("users choose %d families, want each of 4 stories with each of 2 policies, denied or not", len(seen))
+		t.Errorf("users choose %d trees, want each of 4 outcomes with each of 2 policies, denied or not", len(seen))
 	}
-	if one, two := NewFamilyChoices(1, 2, 3), NewFamilyChoices(1, 2, 3); one != two {
+	if one, two := NewTreeChoices(1, 2, 3), NewTreeChoices(1, 2, 3); one != two {
 		t.Error("the same user makes other choices the second time")
 	}
 }
@@ -71,29 +71,29 @@ func TestEveryOwnerCounts(t *testing.T) {
 	}
 }
 
-func TestOwnersFollowTheStory(t *testing.T) {
+func TestOwnersFollowTheOutcome(t *testing.T) {
 	objects := map[string]*v1.ConfigMap{}
 	for _, name := range []string{"owner", "other", "middle"} {
 		objects[name] = objectOf(name)
 	}
-	for story, want := range map[Story][]*v1.ConfigMap{
+	for outcome, want := range map[Outcome][]*v1.ConfigMap{
 		Collected: {objects["owner"]}, Orphaned: {objects["owner"]}, Shared: {objects["owner"], objects["other"]},
 		Dangling: {objects["owner"], absent},
 	} {
-		f := &family{choices: FamilyChoices{Story: story}}
+		f := &tree{choices: TreeChoices{Outcome: outcome}}
 		if got := newObject(space, "middle", f.ownersOf("middle", objects)...); !hasOwners(got, want) {
-			t.Errorf("%s: the middle object has the owners %v", story, got.OwnerReferences)
+			t.Errorf("%s: the middle object has the owners %v", outcome, got.OwnerReferences)
 		}
-		if orphan := f.policy() == metav1.DeletePropagationOrphan; orphan != (story == Orphaned) {
-			t.Errorf("%s: the policy is %s", story, f.policy())
+		if orphan := f.policy() == metav1.DeletePropagationOrphan; orphan != (outcome == Orphaned) {
+			t.Errorf("%s: the policy is %s", outcome, f.policy())
 		}
 	}
 }
 
 func TestDependentDeletedAfterRestoreIsLost(t *testing.T) {
 	middle := objectOf("uid")
-	p := parted{families: []*partedFamily{{
-		family: family{lifecycle: &lifecycle{space: longLivedSpace}}, middle: middle,
+	p := detached{trees: []*detachedTree{{
+		tree: tree{lifecycle: &lifecycle{space: longLivedSpace}}, middle: middle,
 	}}}
 	if found := p.lost(t.Context(), fake.NewClientset(middle)); len(found) > 0 {
 		t.Errorf("while it exists: %v", found)
@@ -103,12 +103,12 @@ func TestDependentDeletedAfterRestoreIsLost(t *testing.T) {
 	}
 }
 
-func TestRefusedFamiliesHaveEveryStory(t *testing.T) {
-	seen := map[Story]bool{}
-	for n := range raiserCount {
-		seen[refusedFamily(n, Choices{Denied: true}).Story] = true
+func TestRefusedTreesHaveEveryOutcome(t *testing.T) {
+	seen := map[Outcome]bool{}
+	for n := range treeUserCount {
+		seen[refusedTree(n, Choices{Denied: true}).Outcome] = true
 	}
-	if len(seen) != len(stories) {
-		t.Errorf("%d of %d stories: %v", len(seen), len(stories), seen)
+	if len(seen) != len(outcomes) {
+		t.Errorf("%d of %d outcomes: %v", len(seen), len(outcomes), seen)
 	}
 }
