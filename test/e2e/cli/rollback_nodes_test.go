@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/deploy"
@@ -16,6 +18,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/pod"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
@@ -107,7 +110,7 @@ func TestStatusNamesNodesThatNobodyEnds(t *testing.T) {
 	}
 }
 
-// A viewer may not list ConfigMaps: the report is not seen, and the answer is the same.
+// A viewer may not list ConfigMaps without a binding in the namespace: the report is not seen, and the answer is the same.
 func TestViewerMayExplainNode(t *testing.T) {
 	l := open(t, current)
 	l.must(sandbox.Apply(l.ctx, l.plane.RESTConfig(), deploy.Viewer), "apply the roles")
@@ -121,4 +124,17 @@ func TestViewerMayExplainNode(t *testing.T) {
 		!strings.HasPrefix(report.Incomplete[0], "no right to list configmaps in namespace exeunt-system") {
 		t.Errorf("exit code %d, %+v", code, report)
 	}
+	_, err := l.client.CoreV1().Namespaces().Create(l.ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: deploy.Namespace}},
+		metav1.CreateOptions{})
+	l.must(err, "create namespace")
+	_, err = l.client.RbacV1().RoleBindings(deploy.Namespace).Create(l.ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "viewer"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "exeunt-viewer-reports"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "viewer"}},
+	}, metav1.CreateOptions{})
+	l.must(err, "bind role")
+	l.must(wait.PollUntilContextTimeout(l.ctx, 100*time.Millisecond, harness.Timeout, true, func(context.Context) (bool, error) {
+		report, code = l.why("node/n1", "--as=viewer")
+		return code == 2 && report.Verdict == blocker.Waiting && len(report.Incomplete) == 0, nil
+	}), "read the reports with the right in their namespace")
 }
