@@ -132,7 +132,7 @@ release = (cd tools/release && $(GO_BUILD) -o $(BIN)/tools/release .) && \
 .PHONY: images
 images: ## Build an OCI archive of each program into bin/release, for amd64 and arm64, without a Docker engine; REGISTRY and TAG set the names
 	@$(call build_for,$(IMAGE_PLATFORMS),$(PROGRAMS))
-	@$(call release,images,$(IMAGE_PLATFORMS)) '$(REGISTRY)' $(PROGRAMS)
+	@$(call release,images,$(IMAGE_PLATFORMS)) '$(REGISTRY)' $(PROGRAMS)$(if $(findstring $(TAG)+,$(VERSION)), && echo 'these images are $(VERSION) and have the tag of $(TAG): before you push them name another by TAG=')
 
 .PHONY: dist
 dist: ## Build kubectl-exeunt for Linux, macOS and Windows into bin/release, with checksums, a krew manifest and release notes
@@ -140,10 +140,10 @@ dist: ## Build kubectl-exeunt for Linux, macOS and Windows into bin/release, wit
 	@$(call release,cli,$(CLI_PLATFORMS)) LICENSE CHANGELOG.md
 
 .PHONY: set-release
-set-release: ## Write the version RELEASE=vX.Y.Z into the chart and all manifests
+set-release: ## Write the version RELEASE=vX.Y.Z into the chart, manifests, examples and pages
 	@echo '$(RELEASE)' | grep -Eqx 'v[0-9]+\.[0-9]+\.[0-9]+(-[0-9a-z.]+)?' || { echo 'say which version, such as RELEASE=v0.2.0'; exit 1; }
 	@sed -i 's/^version: .*/version: $(RELEASE:v%=%)/; s/^appVersion: .*/appVersion: $(RELEASE)/' deploy/helm/exeunt/Chart.yaml
-	@sed -i 's,\(registry\.invalid/exeunt/[a-z-]*\):v.*,\1:$(RELEASE),; s/newTag: v.*/newTag: $(RELEASE)/' $$(git ls-files 'deploy/*.yaml' | grep -v /helm/)
+	@sed -i 's,\(exeunt/[a-z-]*\):v[-0-9a-z.]*,\1:$(RELEASE),; s/newTag: v.*/newTag: $(RELEASE)/; s/-exeunt\.[0-9][-0-9a-z.]*/-exeunt.$(RELEASE:v%=%)/' README.md docs/platforms.md $$(git ls-files 'deploy/*.yaml' 'examples/*.yaml' | grep -v /helm/)
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -1,6 +1,10 @@
 package manifests
 
 import (
+	"cmp"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -38,6 +42,31 @@ func TestDocumentedValuesInstallOptionalProgramAlone(t *testing.T) {
 		if !seen[program] {
 			t.Errorf("no page says how the chart installs %s", program)
 		}
+	}
+}
+
+// set-release writes the version into all of them, or the chart pulls images that nobody has pushed.
+func TestPagesAndExamplesNameTheReleasedTag(t *testing.T) {
+	released := loaded(t).Metadata.AppVersion
+	tags := regexp.MustCompile(`exeunt/[a-z-]+:(v[0-9][-0-9a-z.]*)|-exeunt\.([0-9][-0-9a-z.]*)`)
+	found := 0
+	root := os.DirFS(filepath.Join("..", ".."))
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/*/*.md", "examples/*/*.md", "examples/*/*/*.yaml", "deploy/*/*.yaml"} {
+		names, err := fs.Glob(root, pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			for _, tag := range tags.FindAllStringSubmatch(guide(t, name), -1) {
+				found++
+				if got := cmp.Or(tag[1], "v"+tag[2]); got != released {
+					t.Errorf("%s names %s, the release is %s", name, tag[0], released)
+				}
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("%d tags were found", found)
 	}
 }
 
