@@ -71,6 +71,23 @@ func TestPodThatHoldsKeptVolumeIsNamed(t *testing.T) { // 02, 13
 	}
 }
 
+// refusesDeletion serves the volume v and the pod, whose deletion a dead webhook refuses.
+func refusesDeletion(pod *v1.Pod) http.HandlerFunc {
+	objects := clustertest.Objects{"pods": {pod}, "persistentvolumes": {&v1.PersistentVolume{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "v"}}}}
+	return func(w http.ResponseWriter, request *http.Request) {
+		if request.Method != http.MethodDelete || !strings.HasSuffix(request.URL.Path, "/pods/"+pod.Name) {
+			objects.ServeHTTP(w, request)
+			return
+		}
+		status := apierrors.NewInternalError(errors.New(`failed calling webhook "gone"`)).Status()
+		status.APIVersion, status.Kind = "v1", "Status"
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusInternalServerError)
+		_ = json.NewEncoder(w).Encode(status)
+	}
+}
+
 // A living pod is deleted before the claim, and somebody refuses that, or the kubelet makes it again.
 func TestLivingPodThatHoldsClaimIsNamed(t *testing.T) { // 22, 67
 	pod := &v1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -97,19 +114,7 @@ func TestLivingPodThatHoldsClaimIsNamed(t *testing.T) { // 22, 67
 		"kept, a mirror": {kept, mirror, blocker.PodUsesClaim, blocker.Stuck},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := clustertest.Objects{"pods": {tc.pod}, "persistentvolumes": {&v1.PersistentVolume{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}, ObjectMeta: metav1.ObjectMeta{Name: "v"}}}}
-			reader := clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
-				if request.Method == http.MethodDelete && strings.HasSuffix(request.URL.Path, "/pods/web") {
-					w.Header().Set("Content-Type", "application/json")
-					w.WriteHeader(http.StatusInternalServerError)
-					status := apierrors.NewInternalError(errors.New(`failed calling webhook "gone"`)).Status()
-					status.APIVersion, status.Kind = "v1", "Status"
-					_ = json.NewEncoder(w).Encode(status)
-					return
-				}
-				objects.ServeHTTP(w, request)
-			})
+			reader := clustertest.NewReader(t, refusesDeletion(tc.pod))
 			r := &Runner{Config: Config{Clients: &Clients{Objects: fake.NewClientset(tc.pod)}}}
 			got := r.explainOne(t.Context(), why.NewExplorer(reader, cluster.Commands{}, false), &tc.item)
 			if len(got.blockers) != 1 || got.blockers[0].Reason != tc.reason || got.blockers[0].Verdict != tc.verdict ||

@@ -102,52 +102,60 @@ func keptDisk() *v1.PersistentVolume {
 	return kept
 }
 
+// unstarted is an Alive whose preparations are not done yet, longAgo one that a person permitted at the time.
+func unstarted(a *alive.Alive) { a.Status.Conditions = nil }
+
+func longAgo(ago time.Duration) func(*alive.Alive) {
+	return func(a *alive.Alive) { a.Spec.ConfirmedAt = new(metav1.NewTime(time.Now().Add(-ago))) }
+}
+
+// guardScenes are scenes in which one guard alone stands against the deletion of the claim.
+var guardScenes = map[string]struct {
+	change          func(*scene)
+	deletes, starts bool
+}{
+	"nothing stands against it": {func(*scene) {}, true, true},
+	"an older word, the Lease fresh": {func(c *scene) {
+		c.both(longAgo(20 * time.Minute))
+	}, true, true},
+	"not started yet": {func(c *scene) { c.both(unstarted) }, false, true},
+
+	"another cluster": {func(c *scene) { c.system = "other" }, false, true},
+	"protected since": {func(c *scene) { c.live.Spec.Protected = new(true) }, false, true},
+	"replaced since":  {func(c *scene) { c.live.UID = "new" }, false, true},
+	"gone since":      {func(c *scene) { c.live = nil }, false, false},
+	"not deleted":     {func(c *scene) { c.both(func(a *alive.Alive) { a.DeletionTimestamp = nil }) }, false, true},
+	"another ID":      {func(c *scene) { c.both(func(a *alive.Alive) { a.Spec.Confirm = "other" }) }, false, true},
+	"the permission has ended": {func(c *scene) {
+		c.both(longAgo(2 * time.Hour))
+	}, false, true},
+	"a volume to be marked, started": {func(c *scene) { c.seen = append(c.seen, keptDisk()) }, false, true},
+	"a volume to be marked, not started": {func(c *scene) {
+		c.both(unstarted)
+		c.seen = append(c.seen, keptDisk())
+	}, false, false},
+	"no plan":   {func(c *scene) { c.planned = false }, false, true},
+	"no freeze": {func(c *scene) { c.frozen = false }, false, true},
+	"the volume is Retain by now": {func(c *scene) {
+		c.disk.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain
+	}, false, true},
+	"the volume has the label by now": {func(c *scene) {
+		c.disk.Labels = map[string]string{alive.PreserveLabel: ""}
+	}, false, true},
+	"the volume is another claim's": {func(c *scene) { c.disk.Spec.ClaimRef.UID = "other" }, false, true},
+	"the volume is static":          {func(c *scene) { c.disk.Annotations = nil }, false, true},
+	"the volume is gone":            {func(c *scene) { c.disk = nil }, false, true},
+	"restored from a backup": {func(c *scene) {
+		c.both(longAgo(20 * time.Minute))
+		c.renewed = time.Now().Add(-20 * time.Minute)
+	}, false, true},
+	"the Lease may end":        {func(c *scene) { c.leads = false }, false, true},
+	"the CRD is being deleted": {func(c *scene) { c.undefined = true }, false, true},
+}
+
 // Each guard is alone: all others let the claim be deleted, as the first scene shows.
 func TestEachGuardAloneKeepsTheDisk(t *testing.T) {
-	earlier := new(metav1.NewTime(time.Now().Add(-20 * time.Minute)))
-	unstarted := func(a *alive.Alive) { a.Status.Conditions = nil }
-	for name, tc := range map[string]struct {
-		change          func(*scene)
-		deletes, starts bool
-	}{
-		"nothing stands against it": {func(*scene) {}, true, true},
-		"an older word, the Lease fresh": {func(c *scene) {
-			c.both(func(a *alive.Alive) { a.Spec.ConfirmedAt = earlier })
-		}, true, true},
-		"not started yet": {func(c *scene) { c.both(unstarted) }, false, true},
-
-		"another cluster": {func(c *scene) { c.system = "other" }, false, true},
-		"protected since": {func(c *scene) { c.live.Spec.Protected = new(true) }, false, true},
-		"replaced since":  {func(c *scene) { c.live.UID = "new" }, false, true},
-		"gone since":      {func(c *scene) { c.live = nil }, false, false},
-		"not deleted":     {func(c *scene) { c.both(func(a *alive.Alive) { a.DeletionTimestamp = nil }) }, false, true},
-		"another ID":      {func(c *scene) { c.both(func(a *alive.Alive) { a.Spec.Confirm = "other" }) }, false, true},
-		"the permission has ended": {func(c *scene) {
-			c.both(func(a *alive.Alive) { a.Spec.ConfirmedAt = new(metav1.NewTime(time.Now().Add(-2 * time.Hour))) })
-		}, false, true},
-		"a volume to be marked, started": {func(c *scene) { c.seen = append(c.seen, keptDisk()) }, false, true},
-		"a volume to be marked, not started": {func(c *scene) {
-			c.both(unstarted)
-			c.seen = append(c.seen, keptDisk())
-		}, false, false},
-		"no plan":   {func(c *scene) { c.planned = false }, false, true},
-		"no freeze": {func(c *scene) { c.frozen = false }, false, true},
-		"the volume is Retain by now": {func(c *scene) {
-			c.disk.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimRetain
-		}, false, true},
-		"the volume has the label by now": {func(c *scene) {
-			c.disk.Labels = map[string]string{alive.PreserveLabel: ""}
-		}, false, true},
-		"the volume is another claim's": {func(c *scene) { c.disk.Spec.ClaimRef.UID = "other" }, false, true},
-		"the volume is static":          {func(c *scene) { c.disk.Annotations = nil }, false, true},
-		"the volume is gone":            {func(c *scene) { c.disk = nil }, false, true},
-		"restored from a backup": {func(c *scene) {
-			c.both(func(a *alive.Alive) { a.Spec.ConfirmedAt = earlier })
-			c.renewed = earlier.Time
-		}, false, true},
-		"the Lease may end":        {func(c *scene) { c.leads = false }, false, true},
-		"the CRD is being deleted": {func(c *scene) { c.undefined = true }, false, true},
-	} {
+	for name, tc := range guardScenes {
 		t.Run(name, func(t *testing.T) {
 			c := newScene()
 			tc.change(c)
