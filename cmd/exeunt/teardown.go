@@ -30,8 +30,8 @@ prints the plan and writes nothing.
 --confirm=ID carries the plan out. ID is the UID of the namespace kube-system, or its first 8
 characters or more. The same command again goes on. Volumes with policy Retain, volumes that an
 administrator made, and whatever has the label lifecycle.exeunt.io/preserve stay as they are.
-From then on the cluster takes no new volumes, load balancers and pods with claims:
-"exeunt teardown remove" is the way back.
+From then on the cluster takes no new claims, load balancers, snapshots and pods with claims,
+until "exeunt teardown remove".
 
 What is deleted cannot be brought back. Ctrl-C stops this command, --abort the teardown: before
 the start it undoes all, later it saves the disks of claims that are not gone yet.

@@ -22,7 +22,7 @@ import (
 // agent names the command in events and managed fields.
 const agent = "exeunt-teardown"
 
-// carryOut marks what a person wants to keep, hands over to the runner, and prints the report.
+// carryOut labels what --preserve names, runs the teardown, and prints the report.
 func (f *teardownFlags) carryOut(ctx context.Context, config *rest.Config, read *plan.Plan,
 	options plan.Options) error {
 	if err := plan.Mark(ctx, options.Reader, options.Preserve); err != nil {

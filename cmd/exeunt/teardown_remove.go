@@ -15,7 +15,7 @@ import (
 
 const teardownRemoveLong = `teardown remove deletes what a teardown has installed: the freeze, the policies with
 their bindings, Alive and its CRD. The cluster takes new volumes and load balancers again. It is the way back after
-a teardown whose cluster is to live on.
+a teardown whose cluster stays.
 
 It is refused while participants are registered with Alive, or a teardown is in progress. The
 namespace exeunt-system with the record of teardowns stays.
@@ -28,7 +28,7 @@ func newTeardownRemoveCommand(streams genericiooptions.IOStreams) *cobra.Command
 	flags.config.Namespace = nil // nothing that is removed has one
 	command := &cobra.Command{
 		Use:   "remove",
-		Short: "Uninstall Alive with its policies, and let the cluster live on",
+		Short: "Uninstall Alive with its policies, for a cluster that stays",
 		Long:  teardownRemoveLong,
 		Args:  terminal.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {

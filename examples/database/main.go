@@ -31,7 +31,7 @@ var kind = controller.Kind{
 
 func main() { os.Exit(controller.Main(kind, serve)) }
 
-// command opens the port here, so that a port that is taken is an error of the object, and hands it to the server.
+// command opens the port here, so that a port that is taken is an error of the object, and passes it to the server.
 func command(object *unstructured.Unstructured) (guest.Command, error) {
 	port, found, err := unstructured.NestedInt64(object.Object, "spec", "port")
 	if err == nil && !found {

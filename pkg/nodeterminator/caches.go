@@ -56,7 +56,7 @@ func NewCaches(factory informers.SharedInformerFactory) (*Caches, error) {
 	return c, nil
 }
 
-// trimNode keeps of a node that is not served what tells it from another one, and its providerID.
+// trimNode keeps name, UID, version and providerID of a node that is not served, and of others what decisions need.
 func trimNode(object any) (any, error) {
 	n, ok := object.(*v1.Node)
 	if !ok {

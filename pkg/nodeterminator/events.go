@@ -35,7 +35,7 @@ func expiring(d deadline.Deadline) controller.Event {
 // tell sends an event about a state of the node.
 func (c *Controller) tell(n *v1.Node, event controller.Event) { c.reporter.Report(n, event) }
 
-// report tells what the decision is, in events, metrics and the report.
+// report writes the decision into events, metrics and the report.
 func (c *Controller) report(n *v1.Node, t *nodeTermination, o *observation, d node.Decision) {
 	if o.invalid != nil {
 		c.tell(n, controller.WarningEvent(deadlineInvalid, o.invalid.Error()))

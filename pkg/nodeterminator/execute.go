@@ -299,7 +299,7 @@ func (c *Controller) noneAttached(ctx context.Context, live *v1.Node) error {
 // errAttached: the caches show no attachment, and a live read shows one.
 var errAttached = fmt.Errorf("%w: a volume is attached to it", errNotAsObserved)
 
-// tellAttached tells, if it lasts, why the machine is not deleted. The caches may be a moment old after each detachment.
+// tellAttached sends an event about why the machine is not deleted, if it lasts. The caches may be a moment old after each detachment.
 func (c *Controller) tellAttached(n *v1.Node, t *nodeTermination, err error) {
 	now := c.Clock.Now()
 	if t.attachedSince.IsZero() {

@@ -154,7 +154,7 @@ func (t *tearing) findFreeze() {
 		t.find("the teardown has started, and the freeze %s is %s: new volumes and load balancers are not refused", teardown.FreezeName,
 			t.Freeze)
 	case !t.Deleted && t.Alive != cluster.Unseen.String() && t.freeze.InForce():
-		t.find("%s. No teardown is under way. If the cluster is to live on, this takes the freeze and Alive away:\n%s", t.freeze.Text(),
+		t.find("%s. No teardown is under way. If the cluster stays, this removes the freeze and Alive:\n%s", t.freeze.Text(),
 			t.commands.Exeunt("", "teardown", "remove"))
 	}
 }

@@ -108,7 +108,7 @@ var teardowns = map[string]struct {
 	"#68 freeze is unbound": {func(_ *alive.Alive, o clustertest.Objects) {
 		o["validatingadmissionpolicybindings"] = o["validatingadmissionpolicybindings"][:2]
 	}, []string{"freeze incomplete"}, []string{"the freeze exeunt-teardown-freeze is incomplete"}},
-	"freeze is left behind": {protect, nil, []string{"No teardown is under way. If the cluster is to live on, this takes the freeze and Alive away:\nexeunt teardown remove"}},
+	"freeze is left behind": {protect, nil, []string{"No teardown is under way. If the cluster stays, this removes the freeze and Alive:\nexeunt teardown remove"}},
 	"right is left behind": {func(a *alive.Alive, o clustertest.Objects) { protect(a, o); unfreeze(o); arm(o) }, nil,
 		[]string{"no teardown is permitted: spec.protected is true. This takes the right back:\nkubectl delete clusterrolebinding exeunt-teardown"}},
 	"guard is unbound": {func(_ *alive.Alive, o clustertest.Objects) {

@@ -90,7 +90,7 @@ func (s State) left() bool { return s.Work == Ready || s.Work == Awaited }
 // complete reports whether everything was gone, and nothing came back since.
 func (s State) complete() bool { return s.Started && s.Recorded && !s.left() }
 
-// decideStopped deletes nothing. Before Started the cluster lives on, and needs its new volumes. After Started the freeze
+// decideStopped deletes nothing. Before Started the cluster stays, and needs its new volumes. After Started the freeze
 // stays: without it the owners of deleted volumes would fill new, empty ones.
 func decideStopped(s State, reason Reason) Decision {
 	if !s.Started && s.Freeze != NoFreeze && s.Leading {

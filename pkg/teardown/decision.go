@@ -14,7 +14,7 @@ const (
 	Confirm
 	// WriteFreeze writes the policy that keeps new disks and load balancers away.
 	WriteFreeze
-	// Unfreeze removes it: the cluster lives on.
+	// Unfreeze removes it: the cluster stays.
 	Unfreeze
 	// SavePlan writes what would be deleted and kept.
 	SavePlan

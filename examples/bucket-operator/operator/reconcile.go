@@ -63,7 +63,7 @@ func (o *Operator) cleanUp(ctx context.Context) error {
 			return err
 		}
 		if !alive.CleanUp(one, time.Now()) {
-			return nil // an event tells when it is true again
+			return nil // the next event of Alive brings the key back
 		}
 		if err := o.directories.remove(name); err != nil {
 			return err

@@ -32,7 +32,7 @@ type Kind struct {
 	Finalizer string
 	// Command returns how the guest of an object is started.
 	Command func(object *unstructured.Unstructured) (guest.Command, error)
-	// PowerOff are the signals that end a guest. The next one is sent if the guest lives on.
+	// PowerOff are the signals that end a guest. The next one is sent if the guest still runs.
 	PowerOff []syscall.Signal
 }
 
@@ -113,7 +113,7 @@ func (c *Controller) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, object any) { add(object) }, DeleteFunc: add}
 }
 
-// watchFailed tells the administrator why objects cannot be watched. The reflector tries again.
+// watchFailed logs why objects cannot be watched. The reflector tries again.
 func (c *Controller) watchFailed(_ context.Context, _ *cache.Reflector, err error) {
 	switch {
 	case errors.Is(err, io.EOF), apierrors.IsResourceExpired(err): // the end of a watch

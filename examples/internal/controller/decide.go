@@ -84,7 +84,7 @@ const (
 	Start
 	// RequestShutdown asks the guest to shut down.
 	RequestShutdown
-	// NoteDeadline tells the user that the deadline has moved.
+	// NoteDeadline sends an event that the deadline has moved.
 	NoteDeadline
 	// PowerOff ends the guest.
 	PowerOff
@@ -92,9 +92,9 @@ const (
 	RemoveFinalizer
 	// Forget removes the record of the guest.
 	Forget
-	// Report tells what only an administrator can decide.
+	// Report sends an event about what only an administrator can decide.
 	Report
-	// Retry tells the user what is wrong, and tries again later.
+	// Retry sends an event about the error, and is retried with backoff.
 	Retry
 )
 
@@ -119,7 +119,7 @@ type Reason string
 const (
 	// GuestUnknown: it is not proven whether a guest runs.
 	GuestUnknown Reason = "GuestUnknown"
-	// RecordMissing: the object has the finalizer, and the state directory knows no guest.
+	// RecordMissing: the object has the finalizer, and the state directory has no record of a guest.
 	RecordMissing Reason = "RecordMissing"
 	// GuestNeedsFinalizer: no guest starts for an object that can vanish.
 	GuestNeedsFinalizer Reason = "GuestNeedsFinalizer"

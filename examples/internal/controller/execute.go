@@ -53,7 +53,7 @@ func (c *Controller) addFinalizer(ctx context.Context, s subject) (subject, erro
 	return c.edit(ctx, s, append(s.object.GetFinalizers(), c.kind.Finalizer))
 }
 
-// removeFinalizer tells how the guest has ended, and lets the object go.
+// removeFinalizer sends an event about how the guest has ended, and removes the finalizer.
 func (c *Controller) removeFinalizer(ctx context.Context, s subject) (subject, error) {
 	if !s.record.Reported {
 		how := "clean: the guest ended by itself"
@@ -141,7 +141,7 @@ func (c *Controller) noteDeadline(s subject) error {
 	return c.dir.Save(s.record)
 }
 
-// powerOff is recorded before the signals, so that the event tells the truth after kill -9, too.
+// powerOff is recorded before the signals, so that the event is right after kill -9, too.
 func (c *Controller) powerOff(s subject, reason Reason) error {
 	select {
 	case <-s.process.Ended():
@@ -160,7 +160,7 @@ func (c *Controller) powerOff(s subject, reason Reason) error {
 	return err
 }
 
-// report tells what nobody can change but an administrator.
+// report sends an event about what only an administrator can change.
 func (c *Controller) report(s subject, reason Reason) {
 	if reason == GuestLeft {
 		c.log.Printf("%s is gone, another client has removed its finalizer, and its guest runs: end process %d if it is not needed",

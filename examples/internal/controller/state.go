@@ -27,7 +27,7 @@ func (d Deletion) String() string {
 type Guest int
 
 const (
-	// NoRecord: the state directory knows no guest of the object. One may run that another state directory knows.
+	// NoRecord: the state directory has no record of a guest of the object. One may run that another state directory records.
 	NoRecord Guest = iota
 	// Off: it is proven that no guest runs.
 	Off

@@ -31,7 +31,7 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 func (p *Process) Signal(signal syscall.Signal) error { return p.send(signal, 0) }
 
 // PowerOff sends the signals, one after the other until the guest ends, to all processes of its group. It returns an
-// error if the guest lives on.
+// error if the guest still runs.
 func (p *Process) PowerOff(signals ...syscall.Signal) error {
 	for _, signal := range signals {
 		err := p.send(signal, unix.PIDFD_SIGNAL_PROCESS_GROUP)
@@ -47,7 +47,7 @@ func (p *Process) PowerOff(signals ...syscall.Signal) error {
 		case <-time.After(patience):
 		}
 	}
-	return fmt.Errorf("process %d lives on after %v", p.PID, signals)
+	return fmt.Errorf("process %d still runs after %v", p.PID, signals)
 }
 
 // patience is how long a guest may take to end after a signal that ends it.
@@ -187,7 +187,7 @@ func start(command Command, lock, console *os.File) (*Process, error) {
 // lockFD is the file descriptor of the lock in a guest.
 const lockFD = 3
 
-// Announce tells the controller the process ID. A guest calls it once, before it does anything else.
+// Announce sends the process ID to the controller. A guest calls it once, before it does anything else.
 func Announce() error {
 	unix.CloseOnExec(lockFD) // a child of the guest that kept the lock would hide the end of the guest
 	if _, err := unix.Pwrite(lockFD, []byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {

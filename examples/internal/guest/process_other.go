@@ -40,7 +40,7 @@ type Command struct {
 // Start starts a guest.
 func (*Dir) Start(types.UID, Command) (*Process, error) { return nil, errLinux }
 
-// Announce tells the controller the process ID.
+// Announce sends the process ID to the controller.
 func Announce() error { return errLinux }
 
 func tryLock(*os.File) (bool, error) { return false, errLinux }

@@ -1,4 +1,4 @@
-// Package deadline tells the controller of a custom resource until when the object may end gracefully.
+// Package deadline computes until when a custom resource that is being deleted may end gracefully, for its controller.
 //
 //	deletion := deadline.Of(object)
 //	if deletion.Remaining(time.Now(), 30*time.Second) == 0 {

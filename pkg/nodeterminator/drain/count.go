@@ -57,7 +57,7 @@ func (n *Node) accept(r *tracked, out outcome) {
 	}
 }
 
-// addNamed adds a pod to those that are cut short, and tells its owner unless the pod was dead.
+// addNamed adds a pod to those that are cut short, and sends an event about it unless the pod was dead.
 func (n *Node) addNamed(r *tracked, entry termination.CutShort, action pod.Action) {
 	n.addCut(entry)
 	if action != pod.Remove {

@@ -16,7 +16,7 @@ const (
 	doNotDisruptInvalid = "DoNotDisruptInvalid"
 )
 
-// tellDisrupted tells the user of the pod who ended it, when, and what of its grace period it gets.
+// tellDisrupted sends an event to the pod: who ended it, when, and how much of its grace period it gets.
 func (n *Node) tellDisrupted(r *tracked, entry termination.CutShort) {
 	because := ""
 	switch pod.Reason(entry.Reason) {
@@ -37,13 +37,13 @@ func (n *Node) tellDisrupted(r *tracked, entry termination.CutShort) {
 		n.name, endOf(n.view), entry.Given, entry.Given+entry.Missing, because)
 }
 
-// tellRefusal tells the user of the pod that its deletion is refused.
+// tellRefusal sends an event that the deletion of the pod is refused.
 func (n *Node) tellRefusal(r *tracked) {
 	n.drainer.config.Recorder.Eventf(r.pod, v1.EventTypeWarning, DeletionRefused,
 		"The deletion of the pod for the termination of node %s is refused, and is tried again: %s", n.name, r.refusal)
 }
 
-// tellIgnored tells the user of the pod, once, that an annotation has no effect.
+// tellIgnored sends one event that an annotation of the pod has no effect.
 func (n *Node) tellIgnored(r *tracked) {
 	if _, said := pod.DisruptableFrom(r.pod); r.told || said != pod.Unreadable {
 		return

@@ -1,4 +1,4 @@
-// Package lease watches the Lease of one node, and tells for how long its kubelet has been silent. The silence is
+// Package lease watches the Lease of one node, and measures for how long its kubelet has been silent. The silence is
 // measured by the monotonic clock of this process, from the renewals that its watch shows: the times in a Lease are those
 // of the node's clock, and a Lease that was read once proves nothing.
 package lease

@@ -32,7 +32,7 @@ type explanations struct {
 	// participants are the finalizers of participants with evidence that they will not go, stuck the UIDs of objects.
 	participants map[string]bool
 	stuck        map[types.UID]bool
-	// told is when an event last said that an item is stuck, by its key.
+	// told is the time of the last event that an item is stuck, by its key.
 	told map[string]time.Time
 	// at is when objects were last explained; running: it happens now.
 	at      time.Time

@@ -160,7 +160,7 @@ func (s source) follow(ctx context.Context, client any, f *feed) {
 		cache.ReflectorOptions{Name: "teardown " + s.name, Backoff: backoff}).RunWithContext(ctx)
 }
 
-// feed is the store of a reflector. It hands objects on, and remembers only which there are.
+// feed is the store of a reflector. It passes objects on, and remembers only their identities.
 type feed struct {
 	// change runs a function under the lock of its owner, which is notified if the function returns true.
 	change func(func() bool)

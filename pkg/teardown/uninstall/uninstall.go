@@ -1,5 +1,5 @@
-// Package uninstall removes the kind Alive with its policies, and the freeze that a teardown leaves. It is the way back
-// for a cluster that is to live on.
+// Package uninstall removes the kind Alive with its policies, and the freeze that a teardown leaves. It is for a
+// cluster that is not deleted after all.
 //
 // The bindings go first: they guard Alive and its CRD. Whatever is gone already is skipped, so that a second run goes
 // on where the first one ended.

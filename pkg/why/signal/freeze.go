@@ -111,7 +111,7 @@ func (f Freeze) refuses(commands cluster.Commands, object blocker.Object, verdic
 			commands.Exeunt("", "why", alive.Resource.GroupResource().String()+"/"+alive.Name)) + "\n" + WayBack(commands)}
 }
 
-// WayBack says how a cluster lives on after a teardown.
+// WayBack says how a cluster that stays gets rid of a teardown.
 func WayBack(commands cluster.Commands) string {
 	return cluster.Comments("a cluster that lives on needs this, which takes the freeze and Alive away", commands.Exeunt("", "teardown", "remove"))
 }

@@ -87,7 +87,7 @@ func (r *rig) isFrozen() bool {
 	return err != nil
 }
 
-// A person reads the plan, keeps one disk more, tears the cluster down, and lets it live on.
+// A person reads the plan, keeps one disk more, tears the cluster down, and then uninstalls Alive.
 func TestCommandTearsDownAndIsUndone(t *testing.T) {
 	r := newRig(t, stock)
 	r.CreateClaim("data", harness.DeleteClass)

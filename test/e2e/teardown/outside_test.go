@@ -161,7 +161,7 @@ func TestOwnersAndBudgetsDoNotKeepPods(t *testing.T) {
 	r.Must(err, "read the StatefulSet, which nothing deletes")
 }
 
-// Row 25: the namespace of a participant goes after the participant is done. Until then its pods live on.
+// Row 25: the namespace of a participant goes after the participant is done. Until then its pods run.
 func TestPodOfParticipantIsCreatedAgain(t *testing.T) {
 	r := newRig(t, stock)
 	r.register()
