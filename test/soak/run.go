@@ -145,7 +145,8 @@ func (c *chaos) result(ctx context.Context, l left, rate float64) Result {
 	if stored, err := c.world.disks.stored(); err == nil {
 		r.Broken = c.view.record.broken(stored, c.world.disks.driver.DriverName)
 	}
-	r.Broken = append(r.Broken, c.world.storms.report()...)
+	found, most := c.world.storms.report()
+	r.Broken = append(r.Broken, found...)
 	for _, text := range r.Broken {
 		fmt.Fprintf(c.world.config.Out, "rule broken (seed %d): %s\n", r.Seed, text)
 	}
@@ -156,7 +157,7 @@ func (c *chaos) result(ctx context.Context, l left, rate float64) Result {
 	counts.add(topicLeft, "found by audit after restore", l.unrecorded)
 	counts.add(topicLeft, "in the journal", l.unresolved)
 	counts.print(c.world.config.Out)
-	fmt.Fprintf(c.world.config.Out, "at most %d writes of a program to one object within %s\n", c.world.storms.most,
+	fmt.Fprintf(c.world.config.Out, "at most %d writes of a program to one object within %s\n", most,
 		stormTime)
 	fmt.Fprintf(c.world.config.Out,
 		"%.2f volumes per second while the API server answered, which was not so for %s; %s in all\n", rate,

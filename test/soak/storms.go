@@ -60,12 +60,12 @@ func (s *storms) count(what string) {
 	}
 }
 
-// report returns a sentence for each storm.
-func (s *storms) report() (texts []string) {
+// report returns a sentence for each storm, and the largest number of writes.
+func (s *storms) report() (texts []string, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, what := range slices.Sorted(maps.Keys(s.found)) {
 		texts = append(texts, fmt.Sprintf("%s %d times in %s", what, s.found[what], stormTime))
 	}
-	return texts
+	return texts, s.most
 }
