@@ -31,12 +31,25 @@ func TestDisruptionBudgetsLetUnreadyPodsBeEvicted(t *testing.T) {
 // An overlay is removed again by "kubectl delete -k": the namespace has other programs, too.
 func TestOverlaysLeaveTheNamespaceAlone(t *testing.T) {
 	for _, overlay := range []string{"overlays/csimock", "overlays/example", "pv-controller", "garbage-collector",
-		"node-terminator", "provisioner", "alive"} {
+		"node-terminator", "provisioner", "overlays/alive-uninstall"} {
 		for _, object := range kustomized(t, overlay) {
 			if object.GetKind() == "Namespace" {
 				t.Errorf("%s contains the namespace %s", overlay, object.GetName())
 			}
 		}
+	}
+}
+
+// The namespace may be missing where alive-controller is the first program; nothing else may stay after its removal.
+func TestAliveIsRemovedButForTheNamespace(t *testing.T) {
+	installed, removed := kustomized(t, "alive"), kustomized(t, "overlays/alive-uninstall")
+	left := slices.DeleteFunc(installed, func(object *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(removed, func(other *unstructured.Unstructured) bool {
+			return other.GroupVersionKind() == object.GroupVersionKind() && other.GetName() == object.GetName()
+		})
+	})
+	if len(left) != 1 || left[0].GetKind() != "Namespace" {
+		t.Errorf("after the removal stay %v", left)
 	}
 }
 
