@@ -174,7 +174,7 @@ func (r *Runner) explainOne(ctx context.Context, explorer *why.Explorer, item *t
 		}
 		return e
 	}
-	users := r.usersOf(ctx, item)
+	users := usersOf(ctx, explorer.Reader(), item)
 	for _, ref := range refsOf(item, users) {
 		report, err := explorer.Explain(ctx, ref)
 		if err != nil || report.Verdict == blocker.Gone || len(report.Blockers) == 0 {
@@ -237,7 +237,7 @@ func deletedFor(item *teardown.Item, users []v1.Pod) (refs []cluster.Ref) {
 }
 
 // usersOf returns the pods that use the claim of the item, also those that nobody could delete yet.
-func (r *Runner) usersOf(ctx context.Context, item *teardown.Item) []v1.Pod {
+func usersOf(ctx context.Context, reader *cluster.Reader, item *teardown.Item) (users []v1.Pod) {
 	namespace, claim, is := strings.Cut(item.Claim, "/")
 	if item.Object.Kind == "PersistentVolumeClaim" { // its volume is being made
 		namespace, claim, is = item.Object.Namespace, item.Object.Name, true
@@ -245,16 +245,19 @@ func (r *Runner) usersOf(ctx context.Context, item *teardown.Item) []v1.Pod {
 	if !is {
 		return nil
 	}
-	pods, err := r.Objects.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
+	pods, seen := cluster.List(ctx, reader, cluster.Pods, cluster.Selection{Namespace: namespace}) // once for all items
+	if !seen {
 		return nil
 	}
-	return slices.DeleteFunc(pods.Items, func(pod v1.Pod) bool {
-		return !slices.ContainsFunc(pod.Spec.Volumes, func(volume v1.Volume) bool {
+	for i := range pods {
+		if slices.ContainsFunc(pods[i].Spec.Volumes, func(volume v1.Volume) bool {
 			return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim ||
-				volume.Ephemeral != nil && pod.Name+"-"+volume.Name == claim
-		})
-	})
+				volume.Ephemeral != nil && pods[i].Name+"-"+volume.Name == claim
+		}) {
+			users = append(users, pods[i])
+		}
+	}
+	return users
 }
 
 func isMirror(pod v1.Pod) bool { return pod.Annotations[v1.MirrorPodAnnotationKey] != "" }

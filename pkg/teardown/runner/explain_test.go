@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,27 @@ func TestObjectThatIsGoneExplainsNothing(t *testing.T) {
 	item := &teardown.Item{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "v", UID: "v"}, Claim: "shop/data"}
 	if got := r.explainOne(t.Context(), explorer, item); len(got.blockers) > 0 {
 		t.Errorf("%+v", got.blockers)
+	}
+}
+
+// A namespace may have thousands of pods.
+func TestPodsAreListedOnceForAllExplanations(t *testing.T) {
+	var lists atomic.Int32
+	objects := clustertest.Objects{"persistentvolumes": {}, "pods": {}}
+	clients := fake.NewClientset()
+	r := &Runner{Config: Config{Clients: &Clients{Objects: clients}}}
+	explorer := why.NewExplorer(clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
+		if strings.HasSuffix(request.URL.Path, "/pods") {
+			lists.Add(1)
+		}
+		objects.ServeHTTP(w, request)
+	}), cluster.Commands{}, false)
+	for _, name := range []string{"a", "b", "c"} {
+		r.explainOne(t.Context(), explorer, &teardown.Item{Kind: teardown.Volume, Claim: "shop/" + name,
+			Object: teardown.Object{Kind: "PersistentVolume", Name: name, UID: name}})
+	}
+	if got := lists.Load(); got != 1 || len(clients.Actions()) > 0 {
+		t.Errorf("three volumes take %d lists of pods, and %v", got, clients.Actions())
 	}
 }
 
