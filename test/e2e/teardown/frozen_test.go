@@ -1,8 +1,6 @@
 package teardown
 
 import (
-	"testing"
-
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,24 +10,23 @@ import (
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 )
 
-// After exit code 0 nothing brings a disk or load balancer back, also not after a restart of the API server.
-func TestEndedClusterTakesNoDiskAfterRestart(t *testing.T) {
-	setup := stock
-	setup.Restarts = true
-	r := newRig(t, setup)
-	r.createSet("old", 1)
-	data := r.diskOf("data-old-0")
-	r.admin(0, "--confirm="+r.id())
-	r.expectDisks(data)
+// expectNothingComesBack checks that nothing brings a disk or load balancer back after exit code 0, also not after a
+// restart of the API server.
+func (r *rig) expectNothingComesBack() {
+	r.T.Helper()
 	r.expectRefusals("end")
 	r.Must(r.Plane.Restart(r.Ctx, func() error { return nil }), "restart the API server")
 	r.expectRefusals("restart")
-	pods, err := r.Client.CoreV1().Pods(r.Namespace).List(r.Ctx, metav1.ListOptions{LabelSelector: "app in (old,end,restart)"})
+	pods, err := r.Client.CoreV1().Pods(r.Namespace).List(r.Ctx, metav1.ListOptions{LabelSelector: "app in (db,end,restart)"})
 	r.Must(err, "list pods")
 	if len(pods.Items) > 0 {
-		t.Errorf("%d pods of StatefulSets came back", len(pods.Items))
+		r.T.Errorf("%d pods of StatefulSets came back", len(pods.Items))
 	}
-	r.expectNothingStored()
+	claims, err := r.Client.CoreV1().PersistentVolumeClaims("").List(r.Ctx, metav1.ListOptions{})
+	r.Must(err, "list claims")
+	if len(claims.Items) != 1 || claims.Items[0].Name != "archive" {
+		r.T.Errorf("the cluster has the claims %+v", claims.Items)
+	}
 }
 
 // expectRefusals checks what the freeze refuses after the event, and that it refuses nothing else.
