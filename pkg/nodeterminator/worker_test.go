@@ -107,12 +107,12 @@ func TestReleaseOfOtherNodesDelaysNoStop(t *testing.T) {
 		w.machines.states = map[string]instances.State{"mock://a": instances.Running}
 		w.machines.state = instances.Gone
 		w.ending = newSlots(30)
-		go w.work(w.ctx, 10)
 		for i := range 60 {
 			name := fmt.Sprintf("n%02d", i)
 			pods[name] = &scriptedPods{result: drain.Result{Synced: true, Settled: true}}
 			w.ends(name, "1h")
 		}
+		go w.work(w.ctx, 10)
 		<-time.After(3 * time.Second)
 		w.ends("a", "30s")
 		<-time.After(time.Second)
