@@ -49,17 +49,28 @@ func (c leaseClient) Get(ctx context.Context, name string, options metav1.GetOpt
 	return lease, nil
 }
 
-// Create implements [coordinationv1client.LeaseInterface].
+// Create implements [coordinationv1client.LeaseInterface]. Beside an error it returns an empty lease: client-go keeps the
+// result, and panics on nil when it sends the event that this process no longer leads.
 func (c leaseClient) Create(ctx context.Context, lease *coordinationv1.Lease,
 	options metav1.CreateOptions) (*coordinationv1.Lease, error) {
-	return c.write(ctx, lease, func(ctx context.Context) (*coordinationv1.Lease, error) {
+	created, err := c.write(ctx, lease, func(ctx context.Context) (*coordinationv1.Lease, error) {
 		return c.LeaseInterface.Create(ctx, lease, options)
 	})
+	if err != nil {
+		return &coordinationv1.Lease{}, err
+	}
+	return created, nil
 }
+
+// errUnreadLease: the lease could not be created, and was not read since.
+var errUnreadLease = errors.New("the lease was not read since it could not be created")
 
 // Update implements [coordinationv1client.LeaseInterface]. The write that acquires the lease says which version it replaces.
 func (c leaseClient) Update(ctx context.Context, lease *coordinationv1.Lease,
 	options metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	if lease.Name == "" {
+		return nil, errUnreadLease
+	}
 	if c.term.acquires(lease) {
 		lease = lease.DeepCopy()
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, AcquiredFrom, lease.ResourceVersion)
