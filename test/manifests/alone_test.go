@@ -15,10 +15,11 @@ import (
 // optional matches the documented values that install an optional program.
 var optional = regexp.MustCompile("`((?:garbageCollector|nodeTerminator|alive)\\.enabled=true[^`]*)`")
 
-// A second set of loops beside kube-controller-manager would come with pv-controller, which the chart installs by default.
+// By default the chart installs pv-controller: a second set of loops beside those of kube-controller-manager.
 func TestDocumentedValuesInstallOptionalProgramAlone(t *testing.T) {
 	seen := map[string]bool{}
-	for _, page := range []string{"deploy/helm/exeunt/README.md", "docs/node-termination.md", "docs/garbage-collector.md", teardownPage} {
+	for _, page := range []string{"deploy/helm/exeunt/README.md", "docs/node-termination.md", "docs/garbage-collector.md",
+		teardownPage} {
 		for _, said := range optional.FindAllStringSubmatch(guide(t, page), -1) {
 			given := values{}
 			if err := strvals.ParseInto(said[1], given); err != nil {
@@ -51,7 +52,8 @@ func TestPagesAndExamplesNameTheReleasedTag(t *testing.T) {
 	tags := regexp.MustCompile(`exeunt/[a-z-]+:(v[0-9][-0-9a-z.]*)|-exeunt\.([0-9][-0-9a-z.]*)`)
 	found := 0
 	root := os.DirFS(filepath.Join("..", ".."))
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/*/*.md", "examples/*/*.md", "examples/*/*/*.yaml", "deploy/*/*.yaml"} {
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/*/*.md", "examples/*/*.md", "examples/*/*/*.yaml",
+		"deploy/*/*.yaml"} {
 		names, err := fs.Glob(root, pattern)
 		if err != nil {
 			t.Fatal(err)

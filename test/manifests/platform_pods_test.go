@@ -20,7 +20,8 @@ func installations(t *testing.T) map[string][]*unstructured.Unstructured {
 		manifests = append(manifests, kustomized(t, program)...)
 	}
 	return map[string][]*unstructured.Unstructured{"manifests": manifests, "chart": templated(t, values{
-		"garbageCollector": values{"enabled": true}, "nodeTerminator": values{"enabled": true}, "alive": values{"enabled": true},
+		"garbageCollector": values{"enabled": true}, "nodeTerminator": values{"enabled": true},
+		"alive": values{"enabled": true},
 	})}
 }
 
@@ -29,9 +30,9 @@ func TestCriticalPodsHaveTheQuotaThatGKEWants(t *testing.T) {
 	for name, objects := range installations(t) {
 		pods := int64(0)
 		for _, deployment := range deploymentsIn(t, objects) {
-			if deployment.Namespace != deploy.Namespace || deployment.Spec.Template.Spec.PriorityClassName != "system-cluster-critical" {
-				t.Errorf("%s: %s/%s has the priority %q", name, deployment.Namespace, deployment.Name,
-					deployment.Spec.Template.Spec.PriorityClassName)
+			priority := deployment.Spec.Template.Spec.PriorityClassName
+			if deployment.Namespace != deploy.Namespace || priority != "system-cluster-critical" {
+				t.Errorf("%s: %s/%s has the priority %q", name, deployment.Namespace, deployment.Name, priority)
 			}
 			pods += 2 * int64(*deployment.Spec.Replicas) // an update starts new ones first
 		}
@@ -54,7 +55,7 @@ func TestCriticalPodsHaveTheQuotaThatGKEWants(t *testing.T) {
 	}
 }
 
-// OpenShift refuses a user outside of the range of the namespace, and each cluster with Pod Security a pod of the root user.
+// OpenShift refuses a user outside of the range of the namespace, and Pod Security a pod of the root user.
 func TestPodsTakeTheUserOfPlatform(t *testing.T) {
 	for name, objects := range installations(t) {
 		for _, pod := range podsOf(t, objects) {
@@ -79,7 +80,8 @@ func TestBothEndsOfSocketHaveOneUser(t *testing.T) {
 		"chart":       terminatorPod(t, templated(t, everything())),
 		"mock driver": podsOf(t, kustomized(t, "overlays/csimock"))[0],
 	} {
-		if len(pod.Containers) != 2 || ptr.Deref(pod.SecurityContext.RunAsUser, 0) != 65532 || !*pod.SecurityContext.RunAsNonRoot {
+		if len(pod.Containers) != 2 || ptr.Deref(pod.SecurityContext.RunAsUser, 0) != 65532 ||
+			!*pod.SecurityContext.RunAsNonRoot {
 			t.Errorf("%s: %d containers, %+v", name, len(pod.Containers), pod.SecurityContext)
 		}
 	}
@@ -87,14 +89,16 @@ func TestBothEndsOfSocketHaveOneUser(t *testing.T) {
 
 // A pruned NodeClaim CRD deletes all claims, which end their nodes; a pruned namespace deletes all programs.
 func TestPruneKeepsWhatEndsTheRest(t *testing.T) {
-	objects := append(applied(t, strings.Fields("kubectl apply -f deploy/namespace.yaml")), kustomized(t, "node-terminator/nodeclaim")...)
+	objects := slices.Concat(applied(t, strings.Fields("kubectl apply -f deploy/namespace.yaml")),
+		kustomized(t, "node-terminator/nodeclaim"))
 	kept := 0
 	for _, object := range objects {
 		if object.GetKind() != "Namespace" && object.GetKind() != "CustomResourceDefinition" {
 			continue
 		}
 		kept++
-		if annotations := object.GetAnnotations(); annotations["argocd.argoproj.io/sync-options"] != "Prune=false,Delete=false" ||
+		annotations := object.GetAnnotations()
+		if annotations["argocd.argoproj.io/sync-options"] != "Prune=false,Delete=false" ||
 			annotations["kustomize.toolkit.fluxcd.io/prune"] != "disabled" {
 			t.Errorf("%s may be pruned: %v", nameOf(object), annotations)
 		}
@@ -104,7 +108,7 @@ func TestPruneKeepsWhatEndsTheRest(t *testing.T) {
 	}
 }
 
-// Each program serves its health once the API server has answered. A liveness probe would end it meanwhile, again and again.
+// Each program serves its health once the API server has answered. Until then a liveness probe would end it.
 func TestProgramsOutliveAnAbsentAPIServer(t *testing.T) {
 	for name, objects := range installations(t) {
 		for _, pod := range podsOf(t, objects) {

@@ -54,7 +54,8 @@ func TestDisablingTerminatorIsRefusedWithFinalizers(t *testing.T) {
 	others := ours.DeepCopy()
 	others.Labels = nil
 	free := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "free"}}
-	held := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/other", termination.Finalizer}}}
+	held := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "held",
+		Finalizers: []string{"example.com/other", termination.Finalizer}}}
 	for name, tc := range map[string]struct {
 		given   values
 		objects []runtime.Object
@@ -78,7 +79,8 @@ func TestDisablingTerminatorIsRefusedWithFinalizers(t *testing.T) {
 
 func TestNotesNameTheWayToDisableTerminator(t *testing.T) {
 	notes := notesOf(t, terminatorOn)
-	for _, want := range []string{"kubectl exeunt rollback nodes --confirm", "registry.example.com/exeunt/exeunt:" + loaded(t).Metadata.AppVersion} {
+	for _, want := range []string{"kubectl exeunt rollback nodes --confirm",
+		registry + "/exeunt:" + loaded(t).Metadata.AppVersion} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not name %s:\n%s", want, notes)
 		}

@@ -274,8 +274,9 @@ func TestLeaseOfTeardownIsNoProvisioner(t *testing.T) {
 		held.Namespace, held.Name = teardown.Namespace, teardown.LeaseName
 		s := observed(t, map[[2]string]*coordinationv1.Lease{{held.Namespace, held.Name}: held})
 		step := s.stepProvisioners(false)
-		if drivers := s.programs.drivers(); len(drivers) > 0 || step.State != rollback.Done || s.anyServer() == rollback.ServerExeunt {
-			t.Errorf("%s: drivers %v, state %v, %q, any server %v", name, drivers, step.State, step.Text, s.anyServer())
+		drivers, server := s.programs.drivers(), s.anyServer()
+		if len(drivers) > 0 || step.State != rollback.Done || server == rollback.ServerExeunt {
+			t.Errorf("%s: drivers %v, state %v, %q, any server %v", name, drivers, step.State, step.Text, server)
 		}
 	}
 }

@@ -20,8 +20,9 @@ const (
 // has taken it. It is no replica: all replicas wait until a user deletes that Lease, or it runs out.
 const StandbyHolder = "standby"
 
-// IsControlPlaneLease reports whether the leader Lease of the name belongs to a program of the control plane, or to the
-// runner of a teardown in its own namespace, and not to a provisioner.
+// IsControlPlaneLease reports whether the leader Lease of the name belongs to a program of the control plane, or to
+// the runner of a teardown in its own namespace, and not to a provisioner.
 func IsControlPlaneLease(name string) bool {
-	return slices.Contains([]string{PVControllerLease, UpstreamLoopsLease, collectorLease, NodeTerminatorLease, teardown.LeaseName}, name)
+	return slices.Contains([]string{PVControllerLease, UpstreamLoopsLease, collectorLease, NodeTerminatorLease,
+		teardown.LeaseName}, name)
 }

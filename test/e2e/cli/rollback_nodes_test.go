@@ -110,7 +110,7 @@ func TestStatusNamesNodesThatNobodyEnds(t *testing.T) {
 	}
 }
 
-// A viewer may not list ConfigMaps without a binding in the namespace: the report is not seen, and the answer is the same.
+// Without a binding in the namespace a viewer may not list ConfigMaps: the report is not seen, the answer is the same.
 func TestViewerMayExplainNode(t *testing.T) {
 	l := open(t, current)
 	l.must(sandbox.Apply(l.ctx, l.plane.RESTConfig(), deploy.Viewer), "apply the roles")
@@ -124,8 +124,8 @@ func TestViewerMayExplainNode(t *testing.T) {
 		!strings.HasPrefix(report.Incomplete[0], "no right to list configmaps in namespace exeunt-system") {
 		t.Errorf("exit code %d, %+v", code, report)
 	}
-	_, err := l.client.CoreV1().Namespaces().Create(l.ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: deploy.Namespace}},
-		metav1.CreateOptions{})
+	_, err := l.client.CoreV1().Namespaces().Create(l.ctx,
+		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: deploy.Namespace}}, metav1.CreateOptions{})
 	l.must(err, "create namespace")
 	_, err = l.client.RbacV1().RoleBindings(deploy.Namespace).Create(l.ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "viewer"},
@@ -133,8 +133,10 @@ func TestViewerMayExplainNode(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "viewer"}},
 	}, metav1.CreateOptions{})
 	l.must(err, "bind role")
-	l.must(wait.PollUntilContextTimeout(l.ctx, 100*time.Millisecond, harness.Timeout, true, func(context.Context) (bool, error) {
+	isWhole := func(context.Context) (bool, error) {
 		report, code = l.why("node/n1", "--as=viewer")
 		return code == 2 && report.Verdict == blocker.Waiting && len(report.Incomplete) == 0, nil
-	}), "read the reports with the right in their namespace")
+	}
+	err = wait.PollUntilContextTimeout(l.ctx, 100*time.Millisecond, harness.Timeout, true, isWhole)
+	l.must(err, "read the reports with the right in their namespace")
 }

@@ -118,7 +118,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* The security context of every pod: it runs as the user of the image, or one of the range that OpenShift gives the namespace. */}}
+{{/* The security context of every pod: it runs as the user of the image, or one that OpenShift gives the namespace. */}}
 {{- define "exeunt.podSecurity" -}}
 runAsNonRoot: true
 seccompProfile:
