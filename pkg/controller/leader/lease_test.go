@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// A proxy answers the renewal with 404, and the creation that follows fails. The elector then says that it no longer leads.
+// A proxy answers the renewal with 404, and the creation that follows fails. The elector then sends the event that it no
+// longer leads.
 func TestFailedCreationOfLeaseCausesNoPanic(t *testing.T) {
 	client := fake.NewClientset()
 	client.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
