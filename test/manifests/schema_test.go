@@ -39,16 +39,12 @@ func invalidValues() map[string]invalidValue {
 		"driver name with a dot":        {sidecar(values{"driver": values{"name": "csi.example.com"}}), []string{"/provisioner/deployment/driver/name", "pattern"}},
 		"driver name too long":          {sidecar(values{"driver": values{"name": strings.Repeat("d", 64)}}), []string{"/provisioner/deployment/driver/name", "maxLength"}},
 		"driver named like the sidecar": {sidecar(values{"driver": values{"name": "csi-provisioner"}}), []string{"/provisioner/deployment/driver/name", "not"}},
-		"driver named like a program":   {sidecar(values{"driver": values{"name": "node-terminator"}}), []string{"/provisioner/deployment/driver/name", "not"}},
 		"namespace with a dot":          {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": "b.c"}}}), []string{"/provisioner/serviceAccounts/0/namespace", "pattern"}},
 		"namespace too long":            {provisioner(values{"serviceAccounts": []any{values{"name": "a", "namespace": strings.Repeat("n", 64)}}}), []string{"/provisioner/serviceAccounts/0/namespace", "maxLength"}},
 		"pull secret as string":         {values{"pvController": values{"imagePullSecrets": []any{"registry"}}}, []string{"/pvController/imagePullSecrets/0", "want object"}},
 		"recycling in quotes":           {values{"pvController": values{"recycler": "true"}}, []string{"/pvController/recycler", "want boolean"}},
 		"tag as digest":                 {values{"pvController": values{"image": values{"digest": "v1"}}}, []string{"/pvController/image/digest", "pattern"}},
 		"driver as a map":               {values{"admissionPolicy": values{"drivers": values{"a": ""}}}, []string{"/admissionPolicy/drivers", "want array"}},
-		"gates of the collector":        {values{"garbageCollector": values{"featureGates": values{}}}, []string{"/garbageCollector", "'featureGates'", "not allowed"}},
-		"dry run in quotes":             {values{"garbageCollector": values{"dryRun": "true"}}, []string{"/garbageCollector/dryRun", "want boolean"}},
-		"misspelled monitoring":         {values{"monitoring": values{"rules": true}}, []string{"/monitoring", "'rules'", "not allowed"}},
 		"accounts and a deployment": {provisioner(values{
 			"serviceAccounts": []any{values{"name": "a", "namespace": "b"}}, "deployment": values{"enabled": true},
 		}), []string{"leave provisioner.serviceAccounts empty"}},
@@ -66,11 +62,15 @@ func invalidOptionalValues() map[string]invalidValue {
 		return values{"nodeTerminator": v}
 	}
 	return map[string]invalidValue{
-		"two alive-controllers":    {values{"alive": values{"replicas": 2}}, []string{"/alive", "'replicas'", "not allowed"}},
-		"unknown instances":        {terminator(values{"instances": "cloud"}), []string{"/nodeTerminator/instances", "'socket'"}},
-		"sidecar without image":    {terminator(values{"instances": "socket", "sidecar": values{"name": "a"}}), []string{"/nodeTerminator/sidecar", "'image'"}},
-		"socket without a sidecar": {terminator(values{"instances": "socket"}), []string{"set nodeTerminator.sidecar"}},
-		"sidecar without a socket": {terminator(values{"instances": "manual", "sidecar": values{"name": "a", "image": "b"}}), []string{"nodeTerminator.instances is manual", "leave out nodeTerminator.sidecar"}},
+		"driver named like a program": {values{"provisioner": values{"deployment": values{"driver": values{"name": "node-terminator"}}}}, []string{"/provisioner/deployment/driver/name", "not"}},
+		"gates of the collector":      {values{"garbageCollector": values{"featureGates": values{}}}, []string{"/garbageCollector", "'featureGates'", "not allowed"}},
+		"dry run in quotes":           {values{"garbageCollector": values{"dryRun": "true"}}, []string{"/garbageCollector/dryRun", "want boolean"}},
+		"misspelled monitoring":       {values{"monitoring": values{"rules": true}}, []string{"/monitoring", "'rules'", "not allowed"}},
+		"two alive-controllers":       {values{"alive": values{"replicas": 2}}, []string{"/alive", "'replicas'", "not allowed"}},
+		"unknown instances":           {terminator(values{"instances": "cloud"}), []string{"/nodeTerminator/instances", "'socket'"}},
+		"sidecar without image":       {terminator(values{"instances": "socket", "sidecar": values{"name": "a"}}), []string{"/nodeTerminator/sidecar", "'image'"}},
+		"socket without a sidecar":    {terminator(values{"instances": "socket"}), []string{"set nodeTerminator.sidecar"}},
+		"sidecar without a socket":    {terminator(values{"instances": "manual", "sidecar": values{"name": "a", "image": "b"}}), []string{"nodeTerminator.instances is manual", "leave out nodeTerminator.sidecar"}},
 	}
 }
 
