@@ -17,8 +17,10 @@ import (
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
 
-// parallel calls f for 0 to n-1, fifty at a time.
-func parallel(n int, f func(int)) {
+// parallel calls f for 0 to n-1, fifty at a time. A failed request ends its goroutine alone: what it was to make would be
+// awaited in vain.
+func parallel(t testing.TB, n int, f func(int)) {
+	t.Helper()
 	var group sync.WaitGroup
 	slots := make(chan struct{}, 50)
 	for i := range n {
@@ -29,20 +31,23 @@ func parallel(n int, f func(int)) {
 		})
 	}
 	group.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
 }
 
 // filled is a cluster with n claims, each with a pod, and a load balancer for every fifth.
 func filled(b *testing.B, n int) (*rig, []string) {
 	b.Helper()
 	r := rigOf(harness.Own(b, harness.Setup{Teardown: true}, harness.Within(time.Hour)))
-	parallel(n, func(i int) {
+	parallel(b, n, func(i int) {
 		r.CreateClaim(fmt.Sprint("data-", i), harness.DeleteClass)
 		if i%5 == 0 {
 			createService(r.Session, fmt.Sprint("web-", i))
 		}
 	})
 	volumes := r.AwaitManyBound(n)
-	parallel(n, func(i int) { r.createUser(fmt.Sprint("pod-", i), fmt.Sprint("data-", i)) })
+	parallel(b, n, func(i int) { r.createUser(fmt.Sprint("pod-", i), fmt.Sprint("data-", i)) })
 	for i := 0; i < n; i += 5 {
 		awaitService(r.Session, fmt.Sprint("web-", i), "has an address", hasAddress)
 	}
@@ -54,7 +59,7 @@ func filled(b *testing.B, n int) (*rig, []string) {
 func BenchmarkTeardown(b *testing.B) {
 	r, volumes := filled(b, b.N)
 	began := time.Now()
-	parallel(b.N, func(i int) {
+	parallel(b, b.N, func(i int) {
 		deletePod(r.Session, fmt.Sprint("pod-", i))
 		r.DeleteClaim(fmt.Sprint("data-", i))
 		if i%5 == 0 {

@@ -69,7 +69,7 @@ func (r *rig) endLease() {
 func TestKilledRunnersDeleteEachDiskOnce(t *testing.T) {
 	const claims, kills = 200, 20
 	r := newRig(t, harness.Setup{Teardown: true})
-	parallel(claims, func(i int) {
+	parallel(t, claims, func(i int) {
 		r.CreateClaim(fmt.Sprint("data-", i), []string{harness.DeleteClass, harness.RetainClass}[i%2])
 	})
 	disks := r.awaitDisks(claims)
