@@ -346,7 +346,7 @@ func (c *claim) mismatch(n *v1.Node) string {
 	switch {
 	case n == nil:
 		return "there is no Node with the name of the claim"
-	case c.deleting() && !n.CreationTimestamp.Time.Before(c.GetDeletionTimestamp().Time):
+	case c.deleting() && !n.CreationTimestamp.Time.Before(c.requested()):
 		return "the Node is younger than the deletion of the claim"
 	case c.providerID() != "" && c.providerID() != n.Spec.ProviderID:
 		return "the Node has another providerID"

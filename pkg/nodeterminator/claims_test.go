@@ -117,3 +117,15 @@ func TestUnreadableClaims(t *testing.T) {
 		t.Error("whether the definition exists is not known")
 	}
 }
+
+// At the API server with graceful deletion the timestamp of a claim in its grace period is the deadline: a node that
+// registered after the request is another one all the same.
+func TestNodeYoungerThanGracefulDeletionIsAnother(t *testing.T) {
+	deleted := claimWith("n", termination.ClaimGroup, "5m")
+	deleted.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(900+3600, 0)}) // requested at 900, node created at 1000
+	seconds := int64(3600)
+	deleted.SetDeletionGracePeriodSeconds(&seconds)
+	if own, _ := claimsRead(t, deleted).of(labeledNode()); own != nil {
+		t.Error("a node that registered 100 s after the deletion of the claim is taken for the claim's")
+	}
+}
