@@ -95,6 +95,37 @@ func TestPolicyAllowsForceToAdministratorsOnly(t *testing.T) {
 			t.Errorf("grace period %v: %d %s, want %d", step.grace, got.code, got.text, step.code)
 		}
 	}
+	hosts := k.clusterScoped("hosts", "Host")
+	for _, step := range []struct {
+		k     kind
+		grace int
+		code  int
+	}{{user, 0, http.StatusUnprocessableEntity}, {user, 60, http.StatusOK}, {k, 0, http.StatusOK}} {
+		if got := step.k.s.do(t, http.MethodDelete, hosts+"/a", asJSON, options{"gracePeriodSeconds": step.grace}); got.code !=
+			step.code {
+			t.Errorf("cluster-scoped, grace period %d: %d %s, want %d", step.grace, got.code, got.text, step.code)
+		}
+	}
+}
+
+// clusterScoped creates a cluster-scoped kind of the group, and an object "a" with a finalizer. It returns the path.
+func (k kind) clusterScoped(plural, name string) string {
+	k.t.Helper()
+	crd := strings.NewReplacer("Namespaced", "Cluster", "machines", plural, "machine", strings.ToLower(name), "Machine", name).
+		Replace(crdOf(k.group, `"versions":[`+plainVersion+`]`))
+	if got := k.s.do(k.t, http.MethodPost, definitions, asJSON, crd); got.code != http.StatusCreated {
+		k.t.Fatalf("create the CRD: %d %s", got.code, got.text)
+	}
+	path := "/apis/" + k.group + "/v1/" + plural
+	object := map[string]any{"apiVersion": k.group + "/v1", "kind": name,
+		"metadata": map[string]any{"name": "a", "finalizers": []string{finalizer}}}
+	wait(k.t, func() error {
+		if got := k.s.do(k.t, http.MethodPost, path, asJSON, object); got.code != http.StatusCreated {
+			return fmt.Errorf("create a cluster-scoped object: %d %s", got.code, got.text)
+		}
+		return nil
+	})
+	return path
 }
 
 func TestPolicyRefusesGraceForOneKind(t *testing.T) {
