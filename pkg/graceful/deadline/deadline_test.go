@@ -1,6 +1,7 @@
 package deadline_test
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -166,4 +167,28 @@ func FuzzOf(f *testing.F) {
 			t.Errorf("Parse(%q) = %v, written and read %v", annotation, window, again)
 		}
 	})
+}
+
+// Other languages read RFC 3339 as it is written; time.Parse reads more.
+func TestWindowIsReadByRFC3339Only(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for text, want := range map[string]Kind{
+		"2026-01-02T03:04:05Z/2026-01-02T03:09:05Z":           Graceful,
+		"2026-01-02T03:04:05+00:00/2026-01-02T03:09:05-00:00": Graceful,
+		"2026-01-03T02:34:05+23:30/2026-01-02T03:09:05Z":      Graceful,
+		"2026-01-03T03:04:05+24:00/2026-01-03T03:09:05+24:00": Unspecified,
+		"2026-01-01T03:04:05-24:00/2026-01-01T03:09:05-24:00": Unspecified,
+		"2026-01-02T04:04:05+00:60/2026-01-02T03:09:05Z":      Unspecified,
+		"2026-01-02T3:04:05Z/2026-01-02T3:09:05Z":             Unspecified,
+		"2026-01-02T03:04:05Z/2026-01-02T03:09:05,0Z":         Unspecified,
+		"2026-01-02T03:04:05Z/2026-01-02T03:09:05.0Z":         Unspecified,
+	} {
+		read := Read(noon, text)
+		if read.Kind() != want {
+			t.Errorf("%s: %v, want %v", text, read.Kind(), want)
+		}
+		if _, err := json.Marshal(read.Deadline(0)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

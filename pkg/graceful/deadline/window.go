@@ -31,15 +31,21 @@ func Parse(annotation string) (Window, bool) {
 	return Window{start, end}, ok && !end.Before(start)
 }
 
-// maxTime is the length of a time with a numeric zone, the longest form.
-const maxTime = len("2006-01-02T15:04:05+07:00")
+// day is the least zone that is none. RFC 3339 allows 23:59.
+const day = 24 * 60 * 60
 
+// parseTime reads a time, and returns it in UTC. [time.Parse] reads more than RFC 3339 allows, and more than other
+// languages do: an hour of one digit, a comma, a zone of a day.
 func parseTime(text string) (time.Time, bool) {
-	if len(text) > maxTime { // fractions of a second, too
-		return time.Time{}, false
+	for _, zone := range []string{"+00:00", "-00:00"} {
+		if local, ok := strings.CutSuffix(text, zone); ok {
+			text = local + "Z"
+		}
 	}
 	parsed, err := time.Parse(time.RFC3339, text)
-	return parsed, err == nil && parsed.Nanosecond() == 0
+	_, offset := parsed.Zone()
+	exact := err == nil && parsed.Format(time.RFC3339) == text && -day < offset && offset < day
+	return parsed.UTC(), exact
 }
 
 // Binds reports whether the window belongs to the deletion with the timestamp of a stock API server, which is the
