@@ -25,8 +25,8 @@ type Deadline struct {
 }
 
 // DeadlineOf returns the deadline of the object's deletion, nil for an object that lives or was deleted without a grace
-// period.
-func DeadlineOf(object metav1.Object) *Deadline {
+// period. Only custom resources have it in an annotation: operators copy their annotations to claims and pods.
+func DeadlineOf(object metav1.Object, custom bool) *Deadline {
 	deletion := deadline.Of(object)
 	if deletion.Kind() != deadline.Graceful && !deletion.Forced() {
 		return nil
@@ -35,6 +35,8 @@ func DeadlineOf(object metav1.Object) *Deadline {
 		Source: FromAnnotation}
 	if seconds := object.GetDeletionGracePeriodSeconds(); seconds != nil && *seconds > 0 {
 		found.Source = FromField
+	} else if !custom {
+		return nil
 	}
 	return &found
 }

@@ -42,7 +42,7 @@ func TestDeadlineOf(t *testing.T) {
 				object.DeletionTimestamp = ptr.To(metav1.NewTime(tc.timestamp))
 				object.DeletionGracePeriodSeconds = &tc.seconds
 			}
-			got := blocker.DeadlineOf(object)
+			got := blocker.DeadlineOf(object, true)
 			switch want := (blocker.Evidence{Source: tc.source, Text: tc.evidence}); {
 			case got == nil && tc.evidence == "":
 			case got == nil || got.Evidence() != want:
@@ -51,5 +51,20 @@ func TestDeadlineOf(t *testing.T) {
 				t.Errorf("%+v has passed a minute after noon, or has not after five", got)
 			}
 		})
+	}
+}
+
+// An operator copies the annotations of its object to the claims that it makes and deletes: a claim has no grace period.
+func TestCopiedAnnotationIsNoDeadlineOfBuiltInKind(t *testing.T) {
+	at := time.Unix(1000, 0)
+	claim := &metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: at}, DeletionGracePeriodSeconds: ptr.To[int64](0),
+		Annotations: map[string]string{
+			deadline.Annotation: deadline.Window{Start: at.Add(-5 * time.Second), End: at.Add(time.Hour)}.String()}}
+	if got := blocker.DeadlineOf(claim, false); got != nil {
+		t.Errorf("%+v", got)
+	}
+	claim.DeletionGracePeriodSeconds = ptr.To[int64](30) // a pod has its deadline in the field
+	if got := blocker.DeadlineOf(claim, false); got == nil || got.Source != blocker.FromField {
+		t.Errorf("%+v", got)
 	}
 }

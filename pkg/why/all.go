@@ -17,6 +17,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
+	"github.com/exeunt-io/exeunt/pkg/why/api"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -172,7 +173,7 @@ func (f *finding) add(resource cluster.Resource, object metav1.ObjectMeta, since
 	f.found = append(f.found, candidate{
 		ref: cluster.Ref{Resource: resource.GroupVersionResource, Kind: resource.Kind, Namespace: object.Namespace,
 			Name: object.Name},
-		uid: object.UID, since: since, deadline: blocker.DeadlineOf(&object),
+		uid: object.UID, since: since, deadline: blocker.DeadlineOf(&object, api.IsDefinedGroup(resource.Group)),
 		likeness: likeness{resource.GroupResource().String(), driver, phase, strings.Join(object.Finalizers, " ")},
 	})
 }

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -116,19 +117,20 @@ func (e *Explorer) report(ctx context.Context, object *unstructured.Unstructured
 		found = living(ctx, t, object)
 	}
 	report := blocker.Report{Object: cluster.ObjectOf(object), Since: storage.WaitsSince(object),
-		Deadline: blocker.DeadlineOf(object), Blockers: found}.Normalized()
-	if report.Deadline == nil {
-		report.Deadline = nodes.DeadlineOf(ctx, e.reader, object)
-	}
-	if report.Deadline == nil {
-		report.Deadline = signal.DeadlineOf(object)
-	}
+		Deadline: e.deadlineOf(ctx, object), Blockers: found}.Normalized()
 	report.Verdict = blocker.Worst(report.Blockers)
 	if len(found) == 0 && object.GetDeletionTimestamp() != nil { // it goes just now
 		report.Verdict = blocker.Waiting
 	}
 	report.Incomplete = append(report.Incomplete, e.reader.Incomplete()...)
 	return report
+}
+
+// deadlineOf returns the deadline of an object that is being deleted, nil without one. That of a node or a teardown counts
+// whatever grace period the object has.
+func (e *Explorer) deadlineOf(ctx context.Context, object *unstructured.Unstructured) *blocker.Deadline {
+	return cmp.Or(nodes.DeadlineOf(ctx, e.reader, object), signal.DeadlineOf(object),
+		blocker.DeadlineOf(object, api.IsDefinedGroup(object.GroupVersionKind().Group)))
 }
 
 // tree explains one object and those that it waits for.

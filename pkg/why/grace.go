@@ -14,8 +14,9 @@ import (
 // an unknown controller is expected to wait. What proves that a controller does not act, proves it before the deadline,
 // too; and a deadline that has passed proves nothing.
 func (t *tree) inGrace(object *unstructured.Unstructured, b blocker.Blocker) blocker.Blocker {
-	deadline := blocker.DeadlineOf(object)
-	if deadline == nil || !api.IsDefinedGroup(object.GroupVersionKind().Group) {
+	custom := api.IsDefinedGroup(object.GroupVersionKind().Group)
+	deadline := blocker.DeadlineOf(object, custom)
+	if deadline == nil || !custom {
 		return b
 	}
 	if object.GetUID() != t.root { // whose report has the deadline

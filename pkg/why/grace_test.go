@@ -211,7 +211,7 @@ func TestDeadlineOfNestedObjectIsEvidence(t *testing.T) {
 	if err != nil || report.Deadline != nil || report.Verdict != blocker.Waiting {
 		t.Fatalf("the report is %+v, %v; want waiting, without a deadline", report, err)
 	}
-	want := blocker.DeadlineOf(machine).Evidence()
+	want := blocker.DeadlineOf(machine, true).Evidence()
 	for root := range blocker.Roots(report.Blockers) {
 		if root.Reason == blocker.GracePeriod && slices.Contains(root.Evidence, want) {
 			return

@@ -16,6 +16,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/why"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
@@ -346,5 +347,16 @@ func TestRecordSaysHowTeardownEnded(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An annotation of the teardown's Alive is no deadline of the teardown.
+func TestDeadlineOfTeardownIsThatOfConfirmation(t *testing.T) {
+	report := newWorld(t).torn(func(a *alive.Alive) {
+		begun := a.DeletionTimestamp.Time
+		a.Annotations[deadline.Annotation] = deadline.Window{Start: begun, End: begun.Add(time.Second)}.String()
+	}).explainAlive()
+	if report.Deadline == nil || report.Deadline.Key != "spec.confirmedAt and spec.timeout" {
+		t.Errorf("deadline %+v", report.Deadline)
 	}
 }
