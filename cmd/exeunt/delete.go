@@ -25,9 +25,9 @@ deletion (KEP-5673) end the object until the deadline; others see a plain deleti
 
 It writes the annotation exeunt.io/deletion-window, then deletes the object: that needs the
 rights to get, patch and delete it. The API server may be that of upstream, that of Exeunt, or
-both behind one address. To wait until the object is gone (--wait) it watches the object. A deadline can only move
-earlier. An object without finalizers is gone at once: no controller waits for a deadline.
-The clock of this machine does not matter.
+both behind one address. To wait until the object is gone (--wait) it watches the object, unless
+another one could not be deleted. A deadline can only move earlier. An object without finalizers
+is gone at once: no controller waits for a deadline. The clock of this machine does not matter.
 
 --grace-period and --force mean what they mean to kubectl: 0 without --force is 1 second,
 --force alone is 0, a negative grace period is none.
@@ -110,7 +110,8 @@ func (f *deleteFlags) seconds() (*int64, error) {
 	return &seconds, nil
 }
 
-// run deletes the objects, then waits until they are gone. It continues after an error.
+// run deletes the objects, then waits until they are gone. After an error it goes on with the next object, and does not
+// wait: the error is printed now, not in an hour.
 func (f *deleteFlags) run(ctx context.Context, streams genericiooptions.IOStreams, words []string,
 	seconds *int64) error {
 	reader, err := f.connect(ctx)
@@ -140,8 +141,8 @@ func (f *deleteFlags) run(ctx context.Context, streams genericiooptions.IOStream
 			return errors.Join(append(errs, context.Cause(ctx))...)
 		}
 	}
-	if f.wait {
-		errs = append(errs, f.await(ctx, deleter, deleted))
+	if f.wait && len(errs) == 0 {
+		return f.await(ctx, deleter, deleted)
 	}
 	return errors.Join(errs...)
 }

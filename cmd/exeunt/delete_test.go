@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -77,5 +79,48 @@ func TestBuiltInKindIsLeftToKubectl(t *testing.T) {
 		if err == nil || err.Error() != want || out != "" || terminal.ExitStatus(err) != 1 {
 			t.Errorf("delete %s: %q, error %v, want %s", words, out, err, want)
 		}
+	}
+}
+
+// machineOf answers requests for the machine a, which has a finalizer and is deleted by a DELETE. There is no other one.
+func machineOf(t *testing.T) http.HandlerFunc {
+	deleted := ""
+	served := maps.Clone(resources)
+	served["/apis"] = `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "example.com",
+		"versions": [{"groupVersion": "example.com/v1", "version": "v1"}],
+		"preferredVersion": {"groupVersion": "example.com/v1", "version": "v1"}}]}`
+	served["/apis/example.com/v1"] = `{"kind": "APIResourceList", "groupVersion": "example.com/v1", "resources": [{"name": "machines",
+		"singularName": "machine", "kind": "Machine", "namespaced": true, "verbs": ["get", "delete", "patch", "watch"]}]}`
+	return func(w http.ResponseWriter, request *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		name, object := strings.CutPrefix(request.URL.Path, "/apis/example.com/v1/namespaces/default/machines/")
+		switch {
+		case request.URL.Query().Has("watch"):
+			t.Error("the end of the machine is awaited")
+			w.WriteHeader(http.StatusForbidden)
+		case !object:
+			_, _ = io.WriteString(w, served[request.URL.Path])
+		case name != "a":
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = fmt.Fprintf(w, `{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "details": {"name": %q}}`, name)
+		default:
+			if request.Method == http.MethodDelete {
+				deleted = `, "deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 0`
+			}
+			_, _ = fmt.Fprintf(w, `{"apiVersion": "example.com/v1", "kind": "Machine", "metadata": {"name": "a", "namespace": "default",
+				"uid": "u", "resourceVersion": "1", "finalizers": ["example.com/f"]%s}}`, deleted)
+		}
+	}
+}
+
+// A wait may last for hours: as with kubectl, an error is printed at once.
+func TestErrorDoesNotWaitForOtherObjects(t *testing.T) {
+	server := httptest.NewServer(machineOf(t))
+	t.Cleanup(server.Close)
+	out, err := execute(t.Context(), "exeunt", "delete", "machine", "a", "b", "-n", "default", "--kubeconfig",
+		writeKubeconfig(t, server.URL))
+	if want := `there is no machine.example.com "b" in namespace default`; err == nil || err.Error() != want ||
+		out != "machine.example.com \"a\" deleted, without a grace period\n" {
+		t.Errorf("%q, error %v, want %s", out, err, want)
 	}
 }
