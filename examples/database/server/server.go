@@ -47,6 +47,7 @@ func (s *Server) Serve() error {
 			return nil
 		}
 		if err != nil {
+			s.Drain() // new clients are refused, and do not wait until all sessions have ended
 			return fmt.Errorf("accept connections: %w", err)
 		}
 		s.begin(connection)

@@ -2,9 +2,11 @@ package server
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -150,3 +152,38 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 type nobody struct{ net.Listener }
 
 func (nobody) Close() error { return nil }
+
+// failing is a listener that accepts one connection, then fails as without file descriptors.
+type failing struct {
+	net.Listener
+	accepted bool
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.accepted {
+		return nil, syscall.EMFILE
+	}
+	f.accepted = true
+	return f.Listener.Accept()
+}
+
+// A client would wait until all sessions have ended.
+func TestFailedServerRefusesConnections(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tcp, ok := listener.(*net.TCPListener); !ok || tcp.SetDeadline(time.Now().Add(limit)) != nil {
+		t.Fatal("the listener has no deadline")
+	}
+	s := running{New(&failing{Listener: listener}), t, make(chan error, 1)}
+	go func() { s.ended <- s.Serve() }()
+	s.dial().says("GET a", "")
+	if _, err := listener.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the listener is open: %v", err)
+	}
+	s.Close()
+	if err := <-s.ended; !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("Serve ends with %v", err)
+	}
+}

@@ -286,3 +286,19 @@ func TestMissingDefinitionIsNamed(t *testing.T) {
 	w.await("ready")
 	w.await("Normal Started")
 }
+
+func TestGuestThatNeverRanHasNotEndedByItself(t *testing.T) {
+	w := newWorld(t, machine(""))
+	w.kind.Command = func(*unstructured.Unstructured) (guest.Command, error) {
+		return guest.Command{}, errors.New("the port is taken")
+	}
+	w.start()
+	w.await("Warning StartFailed")
+	w.update(deleted(w.get(), time.Now().Truncate(time.Second), time.Time{}))
+	w.awaitGone()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if seen := strings.Join(w.seen, "\n"); strings.Contains(seen, "PoweredOff") {
+		t.Errorf("of a guest that never ran: %s", seen)
+	}
+}

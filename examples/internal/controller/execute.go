@@ -53,9 +53,9 @@ func (c *Controller) addFinalizer(ctx context.Context, s subject) (subject, erro
 	return c.edit(ctx, s, append(s.object.GetFinalizers(), c.kind.Finalizer))
 }
 
-// removeFinalizer sends an event about how the guest has ended, and removes the finalizer.
+// removeFinalizer sends an event about how a guest that has run ended, and removes the finalizer.
 func (c *Controller) removeFinalizer(ctx context.Context, s subject) (subject, error) {
-	if !s.record.Reported {
+	if s.record.Started && !s.record.Reported {
 		how := "clean: the guest ended by itself"
 		if s.record.Forced != "" {
 			how = "forced: " + s.record.Forced
@@ -102,7 +102,8 @@ func (c *Controller) edit(ctx context.Context, s subject, after []string) (subje
 // start begins with an empty record: with that of an earlier deletion, which a restored etcd took back, the guest would not
 // be asked to shut down in the next one.
 func (c *Controller) start(s subject) error {
-	if fresh := (guest.Record{UID: s.uid, Key: s.key}); s.record != fresh {
+	fresh := guest.Record{UID: s.uid, Key: s.key, Started: s.record.Started}
+	if s.record != fresh {
 		if err := c.dir.Save(fresh); err != nil {
 			return err
 		}
@@ -118,7 +119,11 @@ func (c *Controller) start(s subject) error {
 	}
 	c.follow(s.key, s.uid, process)
 	c.tell(s, "Started", fmt.Sprintf("the guest is process %d", process.PID))
-	return nil
+	if fresh.Started {
+		return nil
+	}
+	fresh.Started = true
+	return c.dir.Save(fresh)
 }
 
 // requestShutdown is recorded after the signal: a guest that is asked twice is better than one that is never asked.

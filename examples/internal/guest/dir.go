@@ -18,6 +18,8 @@ type Record struct {
 	UID types.UID `json:"uid"`
 	// Key is the namespace and the name of the object.
 	Key string `json:"key"`
+	// Started: a guest of the object has run.
+	Started bool `json:"started,omitempty"`
 	// Deadline is that of the last request to shut down, or the zero time.
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Forced is why the guest was powered off, empty before.
@@ -71,12 +73,19 @@ func Open(path string) (*Dir, error) {
 func (d *Dir) Close() error { return d.lock.Close() }
 
 func (d *Dir) read() error {
-	files, err := filepath.Glob(filepath.Join(d.path, "*", recordFile))
+	folders, err := os.ReadDir(d.path)
 	if err != nil {
-		return err
+		return fmt.Errorf("read records: %w", err)
 	}
-	for _, file := range files {
+	for _, folder := range folders {
+		if !folder.IsDir() {
+			continue
+		}
+		file := filepath.Join(d.path, folder.Name(), recordFile)
 		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) { // the controller ended before it was complete
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("read record: %w", err)
 		}

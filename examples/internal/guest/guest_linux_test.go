@@ -284,3 +284,17 @@ func TestGuestByHandIsRefused(t *testing.T) {
 		t.Errorf("%v: %s", err, output)
 	}
 }
+
+func TestStateDirectoryMayHaveBrackets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vm[1]")
+	dir, err := Open(path)
+	must(t, err)
+	must(t, dir.Save(Record{UID: "x", Key: "default/a"}))
+	must(t, dir.Close())
+	again, err := Open(path)
+	must(t, err)
+	defer func() { _ = again.Close() }()
+	if len(again.Records()) != 1 {
+		t.Errorf("records %v after a restart", again.Records())
+	}
+}
