@@ -171,7 +171,7 @@ func TestSecondGuestIsRefused(t *testing.T) {
 
 func TestPowerOffTriesEachSignal(t *testing.T) {
 	process := started(t, newDir(t), "stubborn")
-	if err := process.PowerOff(syscall.SIGTERM); err == nil || !strings.Contains(err.Error(), "lives on") {
+	if err := process.PowerOff(syscall.SIGTERM); err == nil || !strings.Contains(err.Error(), "still runs") {
 		t.Errorf("power off without effect: %v", err)
 	}
 	must(t, process.PowerOff(syscall.SIGTERM, syscall.SIGKILL))
