@@ -25,8 +25,9 @@ const (
 	// reportPause is the least time between two writes of a report.
 	reportPause = 5 * time.Second
 	// reportTries is how often a report is written until the next change, and lastTries how often the last one is: 5, 10,
-	// 20 s apart, and so on to 45 hours.
-	reportTries, lastTries = 5, 17
+	// 20 s apart, and so on to longestPause. Together that is two days.
+	reportTries, lastTries = 5, 57
+	longestPause           = time.Hour
 	// reportAge is how long a report is kept.
 	reportAge = 72 * time.Hour
 	// reportTimeout is how long a request may take.
@@ -64,8 +65,8 @@ type pendingReport struct {
 	written string
 	at      time.Time
 	timer   *time.Timer
-	// writing: a write is in flight. Again: the report changed since. last: the node is gone.
-	writing, again, last bool
+	// writing: a write is in flight. last: the node is gone.
+	writing, last bool
 	// failures are the writes that failed in a row.
 	failures int
 }
@@ -163,7 +164,7 @@ func (r *reports) finish(report termination.Report) {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	p.report, p.last = report, true
+	p.report, p.last, p.failures = report, true, 0
 	r.mu.Unlock()
 	r.writing.Go(func() { r.write(uid) })
 }
@@ -180,19 +181,16 @@ func summaryOf(report termination.Report) string {
 	return fmt.Sprint(report.Phase, report.Reason, report.Counts, len(report.Left), len(report.Volumes), report.Deadline)
 }
 
-// write writes the report as it is now. Only one write of a report is in flight.
+// write writes the report as it is now. Only one write of a report is in flight: the next one begins when it has ended.
 func (r *reports) write(uid types.UID) {
 	r.mu.Lock()
 	p := r.pending[uid]
 	if p == nil || p.writing {
-		if p != nil {
-			p.again = true
-		}
 		r.mu.Unlock()
 		return
 	}
-	p.writing, p.again = true, false
-	report, ctx := p.report, r.ctx
+	p.writing = true
+	report, last, ctx := p.report, p.last, r.ctx
 	r.mu.Unlock()
 	err := r.store(ctx, report)
 	if err != nil {
@@ -200,18 +198,18 @@ func (r *reports) write(uid types.UID) {
 	}
 	r.mu.Lock()
 	p.timer, p.writing, p.at = nil, false, time.Now()
-	again := p.again
-	if !again {
+	finished := p.last && !last
+	if !finished {
 		r.wrote(p, report, err)
 	}
 	r.mu.Unlock()
-	if again {
+	if finished {
 		r.write(uid)
 	}
 }
 
-// wrote plans the next attempt of a write that failed, and forgets a node whose last report was written. The caller
-// holds the mutex.
+// wrote plans the next attempt of a write that failed, or the write of a change that was offered meanwhile, and forgets
+// a node whose last report was written. The caller holds the mutex.
 func (r *reports) wrote(p *pendingReport, report termination.Report, err error) {
 	uid := types.UID(report.UID)
 	p.failures++
@@ -220,15 +218,18 @@ func (r *reports) wrote(p *pendingReport, report termination.Report, err error) 
 		tries = lastTries
 	}
 	if err != nil && p.failures < tries && !apierrors.IsForbidden(err) {
-		p.timer = time.AfterFunc(reportPause<<(p.failures-1), func() { r.write(uid) })
+		p.timer = time.AfterFunc(min(reportPause<<min(p.failures-1, 10), longestPause), func() { r.write(uid) })
 		return
 	}
 	p.written = summaryOf(report)
 	if err == nil {
 		p.failures = 0
 	}
-	if p.last {
+	switch {
+	case p.last:
 		delete(r.pending, uid)
+	case summaryOf(p.report) != p.written:
+		p.timer = time.AfterFunc(reportPause, func() { r.write(uid) })
 	}
 }
 

@@ -1,0 +1,82 @@
+package nodeterminator
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/termination"
+)
+
+// A store that was away while the node drained must not cost the last report, nor delay it for hours.
+func TestLastReportIsWrittenAfterLongOutage(t *testing.T) {
+	for _, minutes := range []int{2, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			client, failing := fake.NewClientset(), true
+			client.PrependReactor("*", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return failing, nil, errors.New("connection refused")
+			})
+			r := newReports(client, "exeunt-system", isThere)
+			for i := range minutes * 60 / 5 {
+				r.offer(reportOf(termination.PhaseDraining, i))
+				<-time.After(5 * time.Second)
+			}
+			r.finish(reportOf(termination.PhaseEnded, 1000))
+			synctest.Wait()
+			failing = false
+			<-time.After(30 * time.Minute)
+			synctest.Wait()
+			if got := stored(t, client); got.Phase != termination.PhaseEnded {
+				t.Errorf("half an hour after an outage of %d minutes the report is %+v", minutes, got)
+			}
+		})
+	}
+}
+
+// A released Node that finalizers of others keep brings no later change.
+func TestChangeDuringWriteIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(time.Second)
+			return false, nil, nil
+		})
+		r := newReports(client, "exeunt-system", isThere)
+		r.offer(reportOf(termination.PhaseDraining, 1))
+		<-time.After(500 * time.Millisecond)
+		r.offer(reportOf(termination.PhaseEnded, 2))
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if got := stored(t, client); got.Phase != termination.PhaseEnded {
+			t.Errorf("a minute later the report is %+v", got)
+		}
+	})
+}
+
+// The end of a node is offered while a write is in flight, which ends before the goroutine of the last write begins.
+func TestEndDuringWriteIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		r := newReports(client, "exeunt-system", isThere)
+		r.mu.Lock()
+		p := r.of("u")
+		p.report = reportOf(termination.PhaseDraining, 1)
+		r.mu.Unlock()
+		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			r.mu.Lock()
+			p.report, p.last = reportOf(termination.PhaseEnded, 2), true // as finish does before its goroutine
+			r.mu.Unlock()
+			return false, nil, nil
+		})
+		r.write("u")
+		synctest.Wait()
+		if got := stored(t, client); got.Phase != termination.PhaseEnded {
+			t.Errorf("the report is %+v", got)
+		}
+	})
+}
