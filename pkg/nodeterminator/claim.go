@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/termination"
@@ -150,8 +151,19 @@ func onlyWith(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// releaseClaim removes our finalizer from the claim.
+// releaseClaim removes our finalizer from the claim, after a live read: an informer may have the deletion timestamp as
+// another API server served it, and the patch tests it.
 func (c *Controller) releaseClaim(ctx context.Context, one *claim) error {
+	live, exists, err := answer.Get(ctx, one.GetName(), c.Claims.get)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read NodeClaim %s: %w", one.GetName(), err)
+	case !exists:
+		return nil
+	case live.GetUID() != one.GetUID(), (&claim{live}).deleting() != one.deleting(), !termination.Protected(live):
+		return errNotAsObserved
+	}
+	one = &claim{live}
 	at := fmt.Sprintf("/metadata/finalizers/%d", slices.Index(one.GetFinalizers(), termination.Finalizer))
 	return c.patchClaim(ctx, one, patch.For(one).TestDeletion(one).Test(at, termination.Finalizer).Remove(at))
 }

@@ -218,3 +218,29 @@ func TestClaimOfUnservedNodeKeepsNoOthers(t *testing.T) {
 		w.expectDeleted("a")
 	})
 }
+
+// After an upgrade of the API server an informer has a claim in its grace period as the one before served it: the
+// deletion timestamp there is the request, and the deadline now.
+func TestClaimIsReleasedAsServedNow(t *testing.T) {
+	inDisrupted(t, "30m", func(w *disrupted) {
+		n := liveNode("a")
+		one, _ := w.Claims.of(n)
+		cached := one.DeepCopy()
+		cached.SetFinalizers([]string{"example.com/other", termination.Finalizer})
+		cached.SetDeletionTimestamp(new(metav1.NewTime(n.CreationTimestamp.Add(time.Hour))))
+		live := cached.DeepCopy()
+		live.SetDeletionTimestamp(new(metav1.NewTime(n.CreationTimestamp.Add(2 * time.Hour))))
+		live.SetDeletionGracePeriodSeconds(new(int64(3600)))
+		if err := w.claims.Tracker().Update(claimResource, live, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.releaseClaim(t.Context(), &claim{cached}); err != nil {
+			t.Error(err)
+		}
+		after, err := w.claims.Tracker().Get(claimResource, "", live.GetName())
+		if left, ok := after.(*unstructured.Unstructured); err != nil || !ok ||
+			slices.Contains(left.GetFinalizers(), termination.Finalizer) {
+			t.Errorf("%v, %v", after, err)
+		}
+	})
+}
