@@ -168,6 +168,12 @@ func TestReleasedNodeOfEarlierLeaderHasEnded(t *testing.T) {
 		if !w.reports.exists(report) {
 			w.t.Error("a node that is being terminated is said to have ended")
 		}
+		stale := n.DeepCopy()
+		stale.DeletionTimestamp = nil
+		w.cached(stale)
+		if !w.reports.exists(report) {
+			w.t.Error("a cache that lacks the deletion is taken for the end of the node")
+		}
 		released := n.DeepCopy()
 		released.Finalizers = []string{"others.example/keep"}
 		w.cached(released)

@@ -96,7 +96,8 @@ func New(config Config) *Controller {
 	c.metrics = newMetrics(c)
 	c.reports = newReports(config.Client, config.Namespace, func(report termination.Report) bool {
 		n := c.caches.node(report.Node)
-		return isTerminating(n) && string(n.UID) == report.UID // finalizers of others may keep the Node
+		// Finalizers of others may keep the Node. One that is not deleted yet shows that the cache is older than the report.
+		return n != nil && string(n.UID) == report.UID && (n.DeletionTimestamp == nil || isTerminating(n))
 	})
 	c.loop = controller.NewLoop("node", backoff, c.Reconcile)
 	return c
@@ -161,6 +162,9 @@ func (c *Controller) nodeChanged(old, now *v1.Node) {
 func (c *Controller) enqueueClaimed(name string) {
 	c.enqueueWaiting()
 	if name != "" {
+		if one := c.Claims.named(name); one != nil && one.deleting() {
+			c.living.hurry(name)
+		}
 		c.loop.Enqueue(name)
 		return
 	}
@@ -225,7 +229,11 @@ func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node
 		c.background(t, &t.claimBusy, write)
 		return nil
 	}
-	return c.living.run(ctx, name, write)
+	of := c.living
+	if one := c.Claims.named(name); one != nil && one.deleting() { // the time of its Node runs
+		of = c.ending
+	}
+	return of.run(ctx, name, write)
 }
 
 // errNoSlot: as many writes are on their way as may be.

@@ -1,6 +1,7 @@
 package nodeterminator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,8 @@ func (c *Controller) execute(ctx context.Context, n *v1.Node, t *nodeTermination
 	case node.MarkOutOfService:
 		return true, c.markOutOfService(ctx, n, t)
 	case node.Unmark:
-		return true, errors.Join(c.stopMarked(ctx, n, t, o), c.unmark(ctx, n, t))
+		stopped, unmarked := c.stopMarked(ctx, n, t, o), c.unmark(ctx, n, t)
+		return true, cmp.Or(stopped, unmarked) // a missing slot must not hide that Stop is to be tried again
 	case node.DeleteInstance:
 		return false, c.deleteInstance(ctx, n, t)
 	case node.Release, node.HandOver:
