@@ -249,7 +249,7 @@ func (r *Remover) remove(ctx context.Context, resource schema.GroupVersionResour
 		}
 		return false, err
 	})
-	if err != nil && denied != nil && ctx.Err() == nil {
+	if wait.Interrupted(err) && denied != nil && ctx.Err() == nil {
 		err = denied
 	}
 	if err != nil {

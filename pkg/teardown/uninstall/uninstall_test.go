@@ -3,6 +3,7 @@ package uninstall_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -256,5 +257,38 @@ func TestDeniedRemovalIsNotTakenForGone(t *testing.T) {
 				t.Errorf("error %v, left %d", err, len(i.objects))
 			}
 		})
+	}
+}
+
+// The guard denies for a moment after its binding is gone, and alive-controller writes the status of Alive meanwhile.
+func TestConflictAfterDenialIsReadAgain(t *testing.T) {
+	i := newInstalled(map[string]any{"finalizers": []any{own}})
+	refuse := func(w http.ResponseWriter, code int, status string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,%s}`, code, status)
+	}
+	tries := 0
+	remover := &uninstall.Remover{Say: func(string) {}, Reader: clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
+		if request.Method == http.MethodDelete && request.URL.Path == alives {
+			tries++
+		} else {
+			i.answer(w, request)
+			return
+		}
+		switch tries {
+		case 1:
+			refuse(w, http.StatusForbidden, `"reason":"Forbidden","message":"ValidatingAdmissionPolicy 'exeunt-alive' denied request"`)
+		case 2:
+			i.mu.Lock()
+			i.objects[alives]["metadata"].(map[string]any)["resourceVersion"] = "8"
+			i.mu.Unlock()
+			refuse(w, http.StatusConflict, `"reason":"Conflict"`)
+		default:
+			i.answer(w, request)
+		}
+	})}
+	if err := remover.Run(t.Context()); err != nil || len(i.objects) != 0 {
+		t.Errorf("after %d tries: %v, and %d objects are left", tries, err, len(i.objects))
 	}
 }
