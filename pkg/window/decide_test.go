@@ -30,10 +30,19 @@ func states(yield func(State) bool) {
 	}
 }
 
-func TestDecide(t *testing.T) {
-	of := func(existing graceful.Existing, request graceful.Request) State {
-		return State{State: graceful.State{Existing: existing, Request: request}}
-	}
+func of(existing graceful.Existing, request graceful.Request) State {
+	return State{State: graceful.State{Existing: existing, Request: request}}
+}
+
+// sent returns a state after the DELETE.
+func sent(existing graceful.Existing, request graceful.Request, inField, written bool) State {
+	s := of(existing, request)
+	s.Sent, s.InField, s.Written = true, inField, written
+	return s
+}
+
+// decided are states and what is decided about them.
+func decided() map[string]decisionCase {
 	bare := of(graceful.Live, graceful.Earlier)
 	bare.Finalizers = graceful.NoneLeft
 	stuck := of(graceful.Graceful, graceful.NoGrace)
@@ -44,19 +53,11 @@ func TestDecide(t *testing.T) {
 	field.InField = true
 	annotated := of(graceful.Live, graceful.Earlier)
 	annotated.Written = true
-	sent := func(existing graceful.Existing, request graceful.Request, inField, written bool) State {
-		s := of(existing, request)
-		s.Sent, s.InField, s.Written = true, inField, written
-		return s
-	}
 	const (
 		grace, force = graceful.Earlier, graceful.Zero
 		stock, ours  = false, true
 	)
-	for name, tc := range map[string]struct {
-		state State
-		want  Decision
-	}{
+	return map[string]decisionCase{
 		"plain deletion of a live object":      {of(graceful.Live, graceful.NoGrace), Decision{Delete, graceful.NoGraceRequested}},
 		"#60 grace":                            {of(graceful.Live, graceful.Earlier), Decision{Annotate, graceful.Granted}},
 		"#60 force":                            {of(graceful.Live, graceful.Zero), Decision{Annotate, graceful.ForceRequested}},
@@ -83,7 +84,16 @@ func TestDecide(t *testing.T) {
 		"#17 in etcd, no finalizer":            {stuck, Decision{Delete, graceful.NoFinalizerLeft}},
 		"#17 in etcd, force":                   {field, Decision{Delete, graceful.ForceRequested}},
 		"#17 in etcd, force at a stock server": {sent(graceful.Graceful, force, ours, false), Decision{Refuse, FieldStays}},
-	} {
+	}
+}
+
+type decisionCase struct {
+	state State
+	want  Decision
+}
+
+func TestDecide(t *testing.T) {
+	for name, tc := range decided() {
 		t.Run(name, func(t *testing.T) {
 			if got := Decide(tc.state); got != tc.want {
 				t.Errorf("Decide(%+v) = %v, want %v", tc.state, got, tc.want)

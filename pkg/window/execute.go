@@ -42,7 +42,7 @@ func (d *deletion) takeBack(ctx context.Context, failure error) error {
 	}
 	// Ctrl-C may be why the DELETE failed.
 	ctx = context.WithoutCancel(ctx)
-	if _, err := d.patch(ctx, change); err != nil && !(answer.NeedsRead(err) && d.isHarmless(ctx, forced)) {
+	if _, err := d.patch(ctx, change); err != nil && (!answer.NeedsRead(err) || !d.isHarmless(ctx, forced)) {
 		return fmt.Errorf("%w; the annotation %s may be there, and has no effect after a minute", failure, deadline.Annotation)
 	}
 	return failure

@@ -73,6 +73,7 @@ func refusal(ref cluster.Ref, reason graceful.Reason, found deadline.Deletion) e
 	case NotInForce:
 		return fmt.Errorf("%s was deleted, but its grace period is not in force: another client or a webhook removed the "+
 			"annotation %s", name, deadline.Annotation)
+	default:
+		return fmt.Errorf("the deadline of %s stays %s: a deadline can only move earlier", name, format(found.Deadline(0)))
 	}
-	return fmt.Errorf("the deadline of %s stays %s: a deadline can only move earlier", name, format(found.Deadline(0)))
 }
