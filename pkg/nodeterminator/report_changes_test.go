@@ -43,7 +43,7 @@ func TestChangeDuringWriteIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			return false, nil, nil
 		})
 		r := newReports(client, "exeunt-system", isThere)
