@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
@@ -53,7 +54,7 @@ func TestDeniedWriteNeedsARead(t *testing.T) {
 		"validation":           {apierrors.NewInvalid(kind, "name", field.ErrorList{field.Required(field.NewPath("spec"), "")}), false},
 		"not found":            {apierrors.NewNotFound(claims, "name"), true},
 		"not found, in words":  {fmt.Errorf("delete: %w", apierrors.NewNotFound(claims, "name")), true},
-		"gone":                 {apierrors.NewGone("scripted"), true},
+		"gone":                 {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 410, Reason: "Gone"}}, true},
 		"conflict":             {apierrors.NewConflict(claims, "name", errors.New("scripted")), true},
 		"failed test":          {apierrors.NewInvalid(kind, "name", nil), true},
 		"refusal after a read": {&answer.Refusal{Answer: apierrors.NewNotFound(claims, "name")}, false},

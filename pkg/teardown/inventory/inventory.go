@@ -16,7 +16,6 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/storage"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
-	"github.com/exeunt-io/exeunt/pkg/teardown/claim"
 )
 
 // Options are what the caller knows beside the objects.
@@ -173,8 +172,7 @@ func (i *Inventory) Remove(object any) {
 	case *storagev1.StorageClass:
 		delete(i.delayed, o.Name)
 	case *coordinationv1.Lease:
-		i.found = nil
-		delete(i.leases, keyOf(o))
+		i.removeLease(o)
 	case *admissionv1.ValidatingWebhookConfiguration:
 		delete(i.backends, "validating "+o.Name)
 	case *admissionv1.MutatingWebhookConfiguration:
@@ -311,22 +309,6 @@ func (i *Inventory) removeUnstructured(u *unstructured.Unstructured) {
 	}
 }
 
-// removeClaim remembers a claim that went while a volume was requested, whoever deleted it: the disk may exist, and
-// nothing else shows it.
-func (i *Inventory) removeClaim(o *v1.PersistentVolumeClaim) {
-	if c := i.claims[keyOf(o)]; c != nil && c.uid == o.UID && c.phase == claim.Pending && !i.refersTo(c) {
-		entries := i.entries()
-		if _, inJournal := entries[o.UID]; !inJournal && isRequested(i.requestOf(c, entries, time.Time{})) {
-			item := i.requestItem(c, claim.Decision{Action: claim.Delete, Reason: claim.OutcomeUnknown})
-			item.Fate = teardown.Unknown
-			i.unknown[c.uid] = item
-		}
-	}
-	delete(i.requested, o.UID)
-	delete(i.failures, o.UID)
-	delete(i.claims, keyOf(o))
-}
-
 // refersTo reports whether a volume refers to the claim.
 func (i *Inventory) refersTo(c *request) bool { return i.referring[c.uid] > 0 }
 
@@ -349,52 +331,4 @@ func (i *Inventory) SetParticipants(participants []Participant) {
 // SetStuck replaces the UIDs of objects (pods, claims, volumes, snapshots) with evidence that they will not go.
 func (i *Inventory) SetStuck(stuck map[types.UID]bool) {
 	i.last, i.stuck = nil, maps.Clone(stuck)
-}
-
-// Inherit takes over what another inventory has learned and no list shows: since when answers are awaited, what expired
-// events said, and the claims that went without an answer.
-func (i *Inventory) Inherit(other *Inventory) {
-	i.last, i.requested, i.unknown = nil, maps.Clone(other.requested), maps.Clone(other.unknown)
-	for uid, said := range other.failures {
-		facts := *said
-		i.failures[uid] = &facts
-	}
-}
-
-// Restore adds the items of a record whose fate is Unknown: claims that were deleted without an answer (#21). A claim,
-// a volume or a journal entry that is there shows the outcome.
-func (i *Inventory) Restore(items []teardown.Item) {
-	i.last = nil
-	entries := i.entries()
-	for _, item := range items {
-		c := &request{key: key{item.Object.Namespace, item.Object.Name}, uid: types.UID(item.Object.UID)}
-		_, inJournal := entries[c.uid]
-		if item.Fate == teardown.Unknown && item.Object.Kind == claimKind && !inJournal && !i.hasClaim(c) && !i.refersTo(c) {
-			i.unknown[c.uid] = item
-		}
-	}
-}
-
-// Lost returns the requests of a record, as unknown, whose claim went without a volume: the runner that saw it go is
-// dead, the disk may exist, and nothing else shows it (#21, #60). The journal of our provisioner would.
-func (i *Inventory) Lost(recorded []teardown.Item) (lost []teardown.Item) {
-	for _, item := range recorded {
-		c := &request{key: key{item.Object.Namespace, item.Object.Name}, uid: types.UID(item.Object.UID)}
-		if item.Object.Kind != claimKind || item.Plan != teardown.PlanDelete || item.Fate != teardown.Planned ||
-			i.hasClaim(c) || i.ours(item.Driver) || i.refersTo(c) {
-			continue
-		}
-		item.Fate, item.Reason = teardown.Unknown, string(claim.OutcomeUnknown)
-		lost = append(lost, item)
-	}
-	if len(lost) == 0 {
-		return nil
-	}
-	served := map[string]bool{}
-	for _, item := range recorded {
-		served[item.Claim] = true
-	}
-	return slices.DeleteFunc(lost, func(item teardown.Item) bool {
-		return served[item.Object.Namespace+"/"+item.Object.Name]
-	})
 }

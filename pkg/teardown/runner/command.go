@@ -207,12 +207,14 @@ func (r *Runner) create(ctx context.Context) error {
 func (r *Runner) permit(ctx context.Context, object *alive.Alive, said Word) (*alive.Alive, error) {
 	for {
 		armed, err := r.arm(ctx, object, said)
-		if !patch.IsStale(err) {
+		if !answer.NeedsRead(err) {
 			return armed, err
 		}
-		now, err := r.ensure(ctx)
+		now, unread := r.ensure(ctx)
 		switch {
-		case now == nil || err != nil:
+		case now == nil || unread != nil:
+			return nil, unread
+		case now.UID == object.UID && now.ResourceVersion == object.ResourceVersion: // a webhook chose the code of its denial
 			return nil, err
 		case isStoppedSince(object, now):
 			return nil, errStoppedSince

@@ -39,6 +39,7 @@ func TestPermissionDoesNotUndoAnAbort(t *testing.T) {
 		"another status":                  {of("old", true, 1), of("old", true, 1), true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tc.now.ResourceVersion = "2"
 			r := newTestRunner(t, tc.now)
 			first := true
 			refuse := func(k8stesting.Action) (bool, runtime.Object, error) {

@@ -60,7 +60,7 @@ func (s *session) look() view {
 	v.lost = s.inventory.Lost(s.record.items)
 	if !s.judged {
 		s.judged = true
-		s.inventory.Restore(v.lost)
+		s.inventory.Restore(s.inventory.Unanswered(v.lost))
 	}
 	v.steps, v.work = s.inventory.Steps(v.now), s.inventory.Work(v.now)
 	v.unmarked, v.running = s.inventory.Unmarked(v.now), s.inventory.Unopened(v.now)
