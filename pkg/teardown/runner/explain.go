@@ -219,8 +219,8 @@ func refsOf(item *teardown.Item, users []v1.Pod) []cluster.Ref {
 	return refs
 }
 
-// deletedFor returns what the runner deletes for the item: of a volume the claim, and before it the pods that use it; of
-// a kept one the pods alone.
+// deletedFor returns what the runner deletes for the item: of a volume the claim, and before it pods that use it; of a
+// kept one pods alone. What refuses one pod refuses the others, so that a few are asked about.
 func deletedFor(item *teardown.Item, users []v1.Pod) (refs []cluster.Ref) {
 	namespace, name, isOfClaim := strings.Cut(item.Claim, "/")
 	switch {
@@ -230,7 +230,7 @@ func deletedFor(item *teardown.Item, users []v1.Pod) (refs []cluster.Ref) {
 	case isOfClaim:
 		refs = append(refs, refTo("PersistentVolumeClaim", namespace, name))
 	}
-	for i := range users {
+	for i := range users[:min(len(users), 3)] {
 		refs = append(refs, refTo("Pod", users[i].Namespace, users[i].Name))
 	}
 	return refs

@@ -146,3 +146,11 @@ func TestLivingPodThatHoldsClaimIsNamed(t *testing.T) { // 22, 67
 		})
 	}
 }
+
+// Each question is a request, for each of 20 items.
+func TestFewPodsOfClaimAreAskedAbout(t *testing.T) {
+	item := teardown.Item{Object: teardown.Object{Kind: "PersistentVolume", Name: "v"}, Claim: "shop/data"}
+	if got := deletedFor(&item, make([]v1.Pod, 40)); len(got) != 4 || got[0].Kind != "PersistentVolumeClaim" {
+		t.Errorf("%v", got)
+	}
+}
