@@ -270,12 +270,11 @@ func TestConflictAfterDenialIsReadAgain(t *testing.T) {
 	}
 	tries := 0
 	remover := &uninstall.Remover{Say: func(string) {}, Reader: clustertest.NewReader(t, func(w http.ResponseWriter, request *http.Request) {
-		if request.Method == http.MethodDelete && request.URL.Path == alives {
-			tries++
-		} else {
+		if request.Method != http.MethodDelete || request.URL.Path != alives {
 			i.answer(w, request)
 			return
 		}
+		tries++
 		switch tries {
 		case 1:
 			refuse(w, http.StatusForbidden, `"reason":"Forbidden","message":"ValidatingAdmissionPolicy 'exeunt-alive' denied request"`)
