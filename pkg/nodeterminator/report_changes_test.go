@@ -2,6 +2,7 @@ package nodeterminator
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,9 +18,10 @@ import (
 func TestLastReportIsWrittenAfterLongOutage(t *testing.T) {
 	for _, minutes := range []int{2, 4} {
 		synctest.Test(t, func(t *testing.T) {
-			client, failing := fake.NewClientset(), true
+			client := fake.NewClientset()
+			var back atomic.Bool
 			client.PrependReactor("*", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return failing, nil, errors.New("connection refused")
+				return !back.Load(), nil, errors.New("connection refused")
 			})
 			r := newReports(client, "exeunt-system", isThere)
 			for i := range minutes * 60 / 5 {
@@ -28,7 +30,7 @@ func TestLastReportIsWrittenAfterLongOutage(t *testing.T) {
 			}
 			r.finish(reportOf(termination.PhaseEnded, 1000))
 			synctest.Wait()
-			failing = false
+			back.Store(true)
 			<-time.After(30 * time.Minute)
 			synctest.Wait()
 			if got := stored(t, client); got.Phase != termination.PhaseEnded {
