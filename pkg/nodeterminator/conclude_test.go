@@ -30,10 +30,7 @@ func TestEarlierReportIsNotOverwritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				storeEarlier(w)
-				var back atomic.Bool
-				w.client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return !back.Load(), nil, errors.New("the store is away")
-				})
+				back := w.withoutReports()
 				n := withFirstAction(deletedNode("a", "30m", time.Now()), time.Now())
 				if err := w.client.Tracker().Add(n); err != nil {
 					w.t.Fatal(err)
@@ -133,10 +130,7 @@ func TestPodsOfLeaderWithoutReportAreCounted(t *testing.T) {
 func TestReleasedNodeGetsItsReport(t *testing.T) {
 	inWorld(t, func(w *world) {
 		storeEarlier(w)
-		var back atomic.Bool
-		w.client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return !back.Load(), nil, errors.New("the store is away")
-		})
+		back := w.withoutReports()
 		n := withFirstAction(deletedNode("a", "30m", time.Now()), time.Now())
 		if err := w.client.Tracker().Add(n); err != nil {
 			w.t.Fatal(err)
@@ -181,4 +175,13 @@ func TestReleasedNodeOfEarlierLeaderHasEnded(t *testing.T) {
 			w.t.Error("the report of a released node waits for others")
 		}
 	})
+}
+
+// withoutReports makes reads of reports fail until the value is set.
+func (w *world) withoutReports() *atomic.Bool {
+	back := &atomic.Bool{}
+	w.client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return !back.Load(), nil, errors.New("the store is away")
+	})
+	return back
 }

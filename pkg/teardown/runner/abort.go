@@ -170,7 +170,7 @@ type holding struct {
 	since   time.Time
 }
 
-// isIdle reports whether no runner deletes: the one that leads says that it has stopped, or none leads.
+// isIdle reports whether no runner deletes: the leader has written that it has stopped, or there is no leader.
 func (r *Runner) isIdle(ctx context.Context, last *holding) (bool, error) {
 	object, err := r.readAlive(ctx)
 	if err != nil || object == nil || isStopped(object) {

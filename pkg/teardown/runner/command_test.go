@@ -120,12 +120,14 @@ func TestEarlierRecordIsNoSuccess(t *testing.T) {
 	}
 }
 
-// The command reads Alive, and it is gone before the permission is written (#57).
-func TestCommandDoesNotReadEarlierRecord(t *testing.T) {
-	r := newTestRunner(t, deletedAlive(false), completed("first")...)
+// beforePermission returns what a command says whose Alive is gone before the permission is written. Record and freeze are
+// those of the first teardown, which was complete.
+func beforePermission(t *testing.T, object *alive.Alive, answer error) (*Outcome, error) {
+	t.Helper()
+	r := newTestRunner(t, object, completed("first")...)
 	r.Command = true
-	for i, object := range frozen("first", "first") {
-		if _, err := r.Dynamic.Resource(freezeParts[i]).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+	for i, part := range frozen("first", "first") {
+		if _, err := r.Dynamic.Resource(freezeParts[i]).Create(t.Context(), part, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,11 +140,29 @@ func TestCommandDoesNotReadEarlierRecord(t *testing.T) {
 	})
 	client.PrependReactor("patch", "alives", func(k8stesting.Action) (bool, runtime.Object, error) {
 		_ = client.Tracker().Delete(alive.Resource, "", alive.Name)
-		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "alives"}, alive.Name, errors.New("gone"))
+		return true, (*unstructured.Unstructured)(nil), answer
 	})
-	outcome, err := r.Teardown(t.Context(), Word{})
-	if !errors.Is(err, ErrNotCompleted) {
-		t.Errorf("%+v, %v", outcome, err)
+	return r.Teardown(t.Context(), Word{})
+}
+
+// The API server answers 404, a webhook with what it likes: another runner completes the teardown meanwhile, or the
+// record is of an earlier one (#57).
+func TestAliveMayGoBeforeItsPermission(t *testing.T) {
+	kind := schema.GroupResource{Resource: "alives"}
+	for name, answer := range map[string]error{
+		"not found": apierrors.NewNotFound(kind, alive.Name),
+		"conflict":  apierrors.NewConflict(kind, alive.Name, errors.New("gone")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := deletedAlive(true)
+			if outcome, err := beforePermission(t, object, answer); !errors.Is(err, ErrNotCompleted) {
+				t.Errorf("with the record of another teardown: %+v, %v", outcome, err)
+			}
+			object.UID = "first"
+			if outcome, err := beforePermission(t, object, answer); err != nil || outcome.Phase != teardown.Complete {
+				t.Errorf("with its own record: %+v, %v", outcome, err)
+			}
+		})
 	}
 }
 

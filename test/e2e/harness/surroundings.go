@@ -31,7 +31,7 @@ func (c *Cluster) startSurroundings(ctx context.Context, how Setup) (err error) 
 }
 
 // RestartLoops kills the loops of a setup with Teardown, all of kube-controller-manager, and starts them again. They take
-// an object from a restored etcd for a stale one, as its version is lower than the one that they know.
+// an object from a restored etcd for a stale one, as its version is lower than that in their caches.
 func (c *Cluster) RestartLoops(ctx context.Context) (err error) {
 	if err := c.sandbox.Kill(c.loops); err != nil {
 		return err
