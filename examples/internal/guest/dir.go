@@ -83,10 +83,12 @@ func (d *Dir) read() error {
 		}
 		file := filepath.Join(d.path, folder.Name(), recordFile)
 		text, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) { // the controller ended before it was complete
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // the controller ended before it was complete
 			continue
-		}
-		if err != nil {
+		case errors.Is(err, fs.ErrPermission): // not ours, such as lost+found
+			continue
+		case err != nil:
 			return fmt.Errorf("read record: %w", err)
 		}
 		var record Record

@@ -7,12 +7,14 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -297,4 +299,35 @@ func TestStateDirectoryMayHaveBrackets(t *testing.T) {
 	if len(again.Records()) != 1 {
 		t.Errorf("records %v after a restart", again.Records())
 	}
+}
+
+// The state directory may be the root of a disk, with lost+found, or have folders of other users.
+func TestFoldersOfOthersAreIgnored(t *testing.T) {
+	path := t.TempDir()
+	must(t, os.Chmod(filepath.Dir(path), 0o755))
+	must(t, os.Chmod(path, 0o777))
+	must(t, os.Mkdir(filepath.Join(path, "lost+found"), 0))
+	becomeNobody(t)
+	dir, err := Open(path)
+	must(t, err)
+	must(t, dir.Save(Record{UID: uid, Key: "default/a"}))
+	must(t, dir.Close())
+	again, err := Open(path)
+	must(t, err)
+	defer func() { must(t, again.Close()) }()
+	if len(again.Records()) != 1 {
+		t.Errorf("records %v", again.Records())
+	}
+}
+
+// becomeNobody takes the rights of root in the file system from the thread of the test.
+func becomeNobody(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return
+	}
+	const nobody = 65534
+	runtime.LockOSThread() // which ends with the test
+	must(t, unix.Setfsuid(nobody))
+	t.Cleanup(func() { must(t, unix.Setfsuid(0)) })
 }
