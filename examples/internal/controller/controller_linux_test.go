@@ -39,13 +39,23 @@ func TestGuestIsOffAtItsDeadline(t *testing.T) {
 	w := newWorld(t, machine(stubborn))
 	w.start()
 	w.await("guest runs")
-	end := time.Now().Add(2 * time.Second).Truncate(time.Second)
-	w.update(deleted(w.get(), end.Add(-time.Second), end))
+	live, end := w.get(), time.Now().Add(3*time.Second).Truncate(time.Second)
+	asked, due := make(chan time.Time, 1), make(chan time.Time, 1)
+	w.client.PrependReactor("get", "machines", func(clienttesting.Action) (bool, runtime.Object, error) {
+		select {
+		case asked <- time.Now(): // the controller reads the object before it powers off
+		default:
+		}
+		return false, nil, nil
+	})
+	time.AfterFunc(time.Until(end), func() { due <- time.Now() }) // as late as each timer on a busy machine
+	w.update(deleted(live, end.Add(-time.Second), end))
 	w.await("by the grace period of the deletion")
 	w.await("Normal PoweredOff forced: the guest ran until its deadline")
 	w.awaitGone()
-	if early := time.Until(end); early > 0 {
-		t.Errorf("%v before the deadline", early)
+	began := <-asked
+	if late := began.Sub(<-due); began.Before(end) || late > time.Second {
+		t.Errorf("powered off %v after a timer of the test, %v after the deadline", late, began.Sub(end))
 	}
 }
 
