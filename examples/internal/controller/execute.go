@@ -118,12 +118,12 @@ func (c *Controller) start(s subject) error {
 		return err
 	}
 	c.follow(s.key, s.uid, process)
-	c.tell(s, "Started", fmt.Sprintf("the guest is process %d", process.PID))
-	if fresh.Started {
-		return nil
+	if !fresh.Started {
+		fresh.Started = true
+		err = c.dir.Save(fresh)
 	}
-	fresh.Started = true
-	return c.dir.Save(fresh)
+	c.tell(s, "Started", fmt.Sprintf("the guest is process %d", process.PID))
+	return err
 }
 
 // requestShutdown is recorded after the signal: a guest that is asked twice is better than one that is never asked.

@@ -129,6 +129,12 @@ func (c *Controller) guestOf(s *subject) Guest {
 	case s.process == nil:
 		return Off
 	}
+	if !s.record.Started { // kill -9, a full disk or a version without this field kept it from being recorded
+		s.record.Started = true
+		if err := c.dir.Save(s.record); err != nil {
+			c.log.Printf("%s: %v", s.key, err)
+		}
+	}
 	return Running
 }
 

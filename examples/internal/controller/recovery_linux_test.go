@@ -49,11 +49,48 @@ func TestGuestOfOtherHostIsNotStarted(t *testing.T) {
 	}
 }
 
+// The controller was killed before it could record that the guest runs, or its version did not record it.
+func TestGuestOfKilledControllerIsReported(t *testing.T) {
+	w := newWorld(t, machine(""))
+	w.start()
+	w.await("guest runs")
+	w.end()
+	dir, err := guest.Open(w.path)
+	must(t, err)
+	must(t, dir.Save(guest.Record{UID: uid, Key: key}))
+	must(t, dir.Close())
+	w.start()
+	now := time.Now()
+	w.update(deleted(w.get(), now, now.Add(time.Hour)))
+	w.await("Normal ShutdownRequested")
+	w.await("Normal PoweredOff clean")
+	w.awaitGone()
+}
+
+// The disk is full when the guest starts, and has room when it ends.
+func TestGuestStartedOnFullDiskIsReported(t *testing.T) {
+	w := newWorld(t, machine(""))
+	blocked, command := filepath.Join(w.path, string(uid), "record.json.new"), w.kind.Command
+	w.kind.Command = func(object *unstructured.Unstructured) (guest.Command, error) {
+		if err := os.Mkdir(blocked, 0o700); err != nil {
+			return guest.Command{}, err
+		}
+		return command(object)
+	}
+	w.start()
+	w.await("log default/a: save record")
+	must(t, os.Remove(blocked))
+	now := time.Now()
+	w.update(deleted(w.get(), now, now.Add(time.Hour)))
+	w.await("Normal PoweredOff clean")
+	w.awaitGone()
+}
+
 // A guest that has filled the disk is ended, too.
 func TestFullDiskKeepsNoGuest(t *testing.T) {
 	w := newWorld(t, machine(stubborn))
 	w.start()
-	w.await("guest runs")
+	w.await("Normal Started") // and recorded
 	blocked := filepath.Join(w.path, string(uid), "record.json.new")
 	must(t, os.Mkdir(blocked, 0o700))
 	now := time.Now()
