@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/exeunt-io/exeunt/pkg/alive"
-	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
 // Program is the name in messages.
@@ -141,9 +140,7 @@ func (o *Operator) next(ctx context.Context) bool {
 		o.queue.Forget(key)
 	case ctx.Err() != nil:
 	default:
-		if !patch.IsStale(err) {
-			o.log.Printf("%s: %v; tried again", key, err)
-		}
+		o.log.Printf("%s: %v; tried again", key, err)
 		o.queue.AddRateLimited(key)
 	}
 	return true

@@ -1,19 +1,21 @@
 package operator
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +32,7 @@ type world struct {
 	client    *fake.FakeDynamicClient
 	operator  *Operator
 	directory string
+	log       bytes.Buffer
 }
 
 // start runs the operator, and returns once it is idle. Directories of the names exist before.
@@ -51,7 +54,7 @@ func start(t *testing.T, one *alive.Alive, directories ...string) *world {
 func (w *world) run() {
 	w.Helper()
 	var err error
-	w.operator, err = New(w.client, w.directory, log.New(io.Discard, "", 0))
+	w.operator, err = New(w.client, w.directory, log.New(&w.log, "", 0))
 	w.must(err)
 	ctx, stop := context.WithCancel(w.Context())
 	ended := make(chan error)
@@ -302,6 +305,20 @@ func TestLateOperatorMakesNoBucket(t *testing.T) {
 		w.bucket(1, asMade)
 		if w.count() != 0 || len(w.live(1).GetFinalizers()) != 0 {
 			t.Errorf("%d directories, finalizers %v", w.count(), w.live(1).GetFinalizers())
+		}
+	})
+}
+
+// A webhook denies with the code of its choice, also with that of an object that has changed.
+func TestDeniedWriteIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, living())
+		w.client.PrependReactor("patch", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewConflict(Resource.GroupResource(), "b-1", errors.New("denied by w.example"))
+		})
+		w.bucket(1, asMade)
+		if !strings.Contains(w.log.String(), "denied by w.example; tried again") {
+			t.Errorf("log: %s", &w.log)
 		}
 	})
 }

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/exeunt-io/exeunt/examples/internal/guest"
-	"github.com/exeunt-io/exeunt/pkg/patch"
 )
 
 // Kind is what an example adds: its resource, and the guest of an object.
@@ -135,9 +134,7 @@ func (c *Controller) next(ctx context.Context) bool {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		if !patch.IsStale(err) {
-			c.log.Printf("%s: %v; tried again", key, err)
-		}
+		c.log.Printf("%s: %v; tried again", key, err)
 		c.queue.AddRateLimited(key)
 	case !started: // a guest that ends again and again is started less and less often
 		c.queue.Forget(key)

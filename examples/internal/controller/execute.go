@@ -9,11 +9,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/examples/internal/guest"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 )
@@ -85,18 +85,32 @@ func (c *Controller) edit(ctx context.Context, s subject, after []string) (subje
 	}
 	written, err := c.client.Namespace(s.object.GetNamespace()).Patch(ctx, s.object.GetName(), types.JSONPatchType, body,
 		metav1.PatchOptions{})
-	switch {
-	case apierrors.ReasonForError(err) == metav1.StatusReasonNotFound: // to be confirmed by a read
-		s.object = nil
-		return s, nil
-	case err != nil:
-		return s, fmt.Errorf("change finalizers: %w", err)
+	if err != nil {
+		return c.refused(ctx, s, fmt.Errorf("change finalizers: %w", err))
 	}
 	s.object = written
 	if written.GetDeletionTimestamp() != nil && len(written.GetFinalizers()) == 0 {
 		s.object = nil
 	}
 	return s, nil
+}
+
+// refused returns the object as it is now if it is gone or has changed. Only a read tells: an admission webhook denies with
+// the code of its choice.
+func (c *Controller) refused(ctx context.Context, s subject, refusal error) (subject, error) {
+	if answer.NeedsRead(refusal) {
+		live, err := c.confirm(ctx, s)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", refusal.Error(), err)
+		}
+		if live.object == nil || live.object.GetResourceVersion() != s.object.GetResourceVersion() {
+			return live, nil
+		}
+	}
+	if answer.IsDefinite(refusal) {
+		c.warn(s, "WriteRefused", refusal)
+	}
+	return s, refusal
 }
 
 // start begins with an empty record: with that of an earlier deletion, which a restored etcd took back, the guest would not
