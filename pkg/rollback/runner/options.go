@@ -115,7 +115,7 @@ type observation struct {
 	// pending are volumes whose disk only the provisioner of Exeunt deletes.
 	pending list
 	// windows are deletion windows of custom resources. graceAsInEtcd: one is served as in etcd. awaitsServer: none is,
-	// and the API server is that of Exeunt.
+	// and the API server is that of Exeunt, whose gate is not seen off.
 	windows                     list
 	graceAsInEtcd, awaitsServer bool
 	// nodes are Nodes and NodeClaims of node-terminator, and terminator is its leader Lease if a process holds it.

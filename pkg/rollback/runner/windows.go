@@ -16,6 +16,9 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/window"
 )
 
+// gate is that of graceful deletion in the API server of Exeunt.
+const gate = "CustomResourceGracefulDeletion"
+
 // readWindows reads the custom resources in their grace period that the API server serves as in etcd. That of Exeunt
 // serves none, unless its gate is off: what is rewritten there would be no event for an informer that resumes its watch
 // at upstream's.
@@ -26,7 +29,7 @@ func (s *observation) readWindows(ctx context.Context) {
 	} else {
 		s.readWindowsOf(ctx)
 	}
-	s.awaitsServer = window.IsOurs(version) && !s.graceAsInEtcd
+	s.awaitsServer = window.IsOurs(version) && !s.graceAsInEtcd && !s.reader.IsFeatureOff(ctx, gate)
 	s.windows.unread = s.windows.unread || err != nil || s.awaitsServer
 }
 
@@ -89,12 +92,13 @@ func (s *observation) stepWindows() Step {
 		Items: s.windows.items}
 	if s.awaitsServer {
 		step.By = "you"
-		step.Text = []string{"The API server is that of Exeunt: put kube-apiserver of upstream back, on each control " +
-			"plane, and run this command again. Deadlines stay meanwhile. If its gate is off, nothing is left to do."}
+		step.Text = []string{"The API server is that of Exeunt: put kube-apiserver of upstream back, or turn the gate " +
+			gate + " off, on each control plane, and run this command again. Deadlines stay meanwhile. That the gate is off " +
+			"is read from /metrics."}
 	}
 	if len(step.Items) > 0 {
 		step.Text = append(step.Text, fmt.Sprintf("Objects in their grace period: %d. Do not confirm while another API "+
-			"server is still that of Exeunt.", len(step.Items)))
+			"server is that of Exeunt with its gate on.", len(step.Items)))
 	}
 	return step
 }

@@ -36,6 +36,8 @@ type machines struct {
 	seconds int64
 	// denies is the status of each patch, 0 if they are accepted.
 	denies int
+	// metrics are those of the API server, "" without the right to read them.
+	metrics string
 }
 
 // connect is that of Options.
@@ -53,6 +55,10 @@ func (m *machines) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/version":
 		_, _ = fmt.Fprintf(w, `{"gitVersion":%q}`, m.version)
+	case r.URL.Path == "/metrics" && m.metrics != "":
+		_, _ = io.WriteString(w, m.metrics)
+	case r.URL.Path == "/metrics":
+		w.WriteHeader(http.StatusForbidden)
 	case strings.HasSuffix(r.URL.Path, config):
 		m.t.Error("a built-in kind is listed")
 	case r.Method == http.MethodPatch && m.denies > 0:
@@ -143,11 +149,38 @@ func TestWindowsStayAtOurServer(t *testing.T) {
 // With the gate off our program serves objects as in etcd, as the machines here are served: informers need the event.
 func TestWindowsAreRewrittenWithGateOff(t *testing.T) {
 	m := &machines{t: t, version: "v1.36.3+exeunt.0.2.0", windows: map[string]string{"a": usual}}
+	plan, err := m.run(false)
+	if text := string(plan.text(200)); err != nil || !strings.Contains(text,
+		"Do not confirm while another API server is that of Exeunt with its gate on.") {
+		t.Errorf("error %v\n%s", err, text)
+	}
 	for range 2 { // another run finds the annotation rewritten
 		plan, err := m.run(true)
 		if step := stepOf(plan); err != nil || step.State != rollback.Done || len(m.patches) != 1 {
 			t.Errorf("error %v, step %v, patches %q\n%s", err, step.State, m.patches, plan.text(80))
 		}
+	}
+}
+
+// An administrator who turns the gate off runs the command until nothing is left.
+func TestGateThatIsOffLeavesNothing(t *testing.T) {
+	const metrics = "# TYPE kubernetes_feature_enabled gauge\n" + `kubernetes_feature_enabled{name="AnyVolumeDataSource",stage=""} 1
+kubernetes_feature_enabled{name="CustomResourceGracefulDeletion",stage="BETA"} `
+	for name, tc := range map[string]struct {
+		metrics string
+		want    rollback.Outcome
+	}{
+		"off":             {metrics + "0\n", rollback.NothingLeft},
+		"on":              {metrics + "1\n", rollback.SomethingLeft},
+		"another version": {"up 1\n", rollback.SomethingLeft},
+		"no right":        {"", rollback.SomethingLeft},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &machines{t: t, version: "v1.36.3+exeunt.0.2.0", windows: map[string]string{}, metrics: tc.metrics}
+			if plan, err := m.run(true); err != nil || plan.Outcome() != tc.want {
+				t.Errorf("%v, error %v\n%s", plan.Outcome(), err, plan.text(80))
+			}
+		})
 	}
 }
 

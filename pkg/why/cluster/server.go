@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +26,22 @@ func (r *Reader) Version(ctx context.Context) (string, error) {
 		return "", errors.New("read the version of the API server: the answer names none")
 	}
 	return info.GitVersion, nil
+}
+
+// IsFeatureOff reports whether the metrics of the API server say that a feature gate is off. It is false without the
+// right to read them.
+func (r *Reader) IsFeatureOff(ctx context.Context, name string) bool {
+	body, err := r.kubernetes.Discovery().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").Stream(ctx)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = body.Close() }()
+	for lines := bufio.NewScanner(body); lines.Scan(); {
+		if state, found := strings.CutPrefix(lines.Text(), `kubernetes_feature_enabled{name="`+name+`",`); found {
+			return strings.HasSuffix(state, "} 0")
+		}
+	}
+	return false
 }
 
 // ServerTime returns the time by the clock of the API server, and false before its first answer with a time.
