@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,8 +27,9 @@ deletion (KEP-5673) end the object until the deadline; others see a plain deleti
 It writes the annotation exeunt.io/deletion-window, then deletes the object: that needs the
 rights to get, patch and delete it. The API server may be that of upstream, that of Exeunt, or
 both behind one address. To wait until the object is gone (--wait) it watches the object, unless
-another one could not be deleted. A deadline can only move earlier. An object without finalizers
-is gone at once: no controller waits for a deadline. The clock of this machine does not matter.
+another one could not be deleted; an object that cannot be watched ends the wait. A deadline can
+only move earlier. An object without finalizers is gone at once: no controller waits for a
+deadline. The clock of this machine does not matter.
 
 --grace-period and --force mean what they mean to kubectl: 0 without --force is 1 second,
 --force alone is 0, a negative grace period is none.
@@ -183,7 +185,11 @@ func (f *deleteFlags) resolve(reader *cluster.Reader, words []string) ([]cluster
 	return refs, nil
 }
 
-// await waits until the objects are gone.
+// errEnded is why the wait for an object ends that did not fail itself.
+var errEnded = errors.New("the wait for another object failed")
+
+// await waits until all objects are gone. What fails for one of them ends the wait: it is printed now, not when the
+// others are gone.
 func (f *deleteFlags) await(ctx context.Context, deleter *window.Deleter, deleted []window.Result) error {
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
@@ -191,14 +197,21 @@ func (f *deleteFlags) await(ctx context.Context, deleter *window.Deleter, delete
 			fmt.Errorf("it exists after %s (--timeout)", f.timeout))
 		defer cancel()
 	}
-	var errs []error
-	for _, result := range deleted {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	errs := make([]error, len(deleted))
+	var waits sync.WaitGroup
+	for i, result := range deleted {
 		if result.Gone {
 			continue
 		}
-		if err := deleter.AwaitGone(ctx, result); err != nil {
-			errs = append(errs, fmt.Errorf("wait until %s is gone: %w", window.Name(result.Ref), err))
-		}
+		waits.Go(func() {
+			if err := deleter.AwaitGone(ctx, result); err != nil && !errors.Is(err, errEnded) {
+				errs[i] = fmt.Errorf("wait until %s is gone: %w", window.Name(result.Ref), err)
+				end(errEnded)
+			}
+		})
 	}
+	waits.Wait()
 	return errors.Join(errs...)
 }

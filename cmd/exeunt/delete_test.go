@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
 )
@@ -82,9 +86,10 @@ func TestBuiltInKindIsLeftToKubectl(t *testing.T) {
 	}
 }
 
-// machineOf answers requests for the machine a, which has a finalizer and is deleted by a DELETE. There is no other one.
-func machineOf(t *testing.T) http.HandlerFunc {
-	deleted := ""
+// machinesOf answers requests for machines of these names, which have a finalizer and are deleted by a DELETE. There are
+// no other ones.
+func machinesOf(t *testing.T, names ...string) http.HandlerFunc {
+	var deleted sync.Map
 	served := maps.Clone(resources)
 	served["/apis"] = `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "example.com",
 		"versions": [{"groupVersion": "example.com/v1", "version": "v1"}],
@@ -100,27 +105,62 @@ func machineOf(t *testing.T) http.HandlerFunc {
 			w.WriteHeader(http.StatusForbidden)
 		case !object:
 			_, _ = io.WriteString(w, served[request.URL.Path])
-		case name != "a":
+		case !slices.Contains(names, name):
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = fmt.Fprintf(w, `{"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "details": {"name": %q}}`, name)
 		default:
 			if request.Method == http.MethodDelete {
-				deleted = `, "deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 0`
+				deleted.Store(name, `, "deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 0`)
 			}
-			_, _ = fmt.Fprintf(w, `{"apiVersion": "example.com/v1", "kind": "Machine", "metadata": {"name": "a", "namespace": "default",
-				"uid": "u", "resourceVersion": "1", "finalizers": ["example.com/f"]%s}}`, deleted)
+			fields, has := deleted.Load(name)
+			if !has {
+				fields = ""
+			}
+			_, _ = fmt.Fprintf(w, `{"apiVersion": "example.com/v1", "kind": "Machine", "metadata": {"name": %q, "namespace": "default",
+				"uid": "u", "resourceVersion": "1", "finalizers": ["example.com/f"]%s}}`, name, fields)
 		}
 	}
 }
 
 // A wait may last for hours: as with kubectl, an error is printed at once.
 func TestErrorDoesNotWaitForOtherObjects(t *testing.T) {
-	server := httptest.NewServer(machineOf(t))
+	server := httptest.NewServer(machinesOf(t, "a"))
 	t.Cleanup(server.Close)
 	out, err := execute(t.Context(), "exeunt", "delete", "machine", "a", "b", "-n", "default", "--kubeconfig",
 		writeKubeconfig(t, server.URL))
 	if want := `there is no machine.example.com "b" in namespace default`; err == nil || err.Error() != want ||
 		out != "machine.example.com \"a\" deleted, without a grace period\n" {
 		t.Errorf("%q, error %v, want %s", out, err, want)
+	}
+}
+
+// One machine cannot be watched, another one stays for ever.
+func TestErrorOfWaitDoesNotWaitForOtherObjects(t *testing.T) {
+	machines := machinesOf(t, "a", "b")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		query := request.URL.Query()
+		switch {
+		case !query.Has("watch"):
+			machines(w, request)
+		case query.Get("fieldSelector") == "metadata.name=a":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403}`)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_ = http.NewResponseController(w).Flush()
+			<-request.Context().Done()
+		}
+	}))
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for _, names := range [][]string{{"a", "b"}, {"b", "a"}} {
+		_, err := execute(ctx, "exeunt", append([]string{"delete", "machine", "-n", "default", "--kubeconfig",
+			writeKubeconfig(t, server.URL)}, names...)...)
+		if want := `wait until machine.example.com "a" is gone: no right to watch machines`; err == nil || ctx.Err() != nil ||
+			!strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v: error %v, want %s", names, err, want)
+		}
 	}
 }
