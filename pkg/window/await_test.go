@@ -47,6 +47,16 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(request *http.Request) (*http.Response, error) { return t(request) }
 
+// roundTrip answers a request of the client.
+func (s *apiServer) roundTrip(request *http.Request) (*http.Response, error) {
+	if request.Body == nil {
+		request.Body = http.NoBody
+	}
+	recorder := httptest.NewRecorder()
+	s.ServeHTTP(recorder, request)
+	return recorder.Result(), nil
+}
+
 // The API server starts again while the object is awaited.
 func TestWaitSurvivesRestartOfServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -56,10 +66,7 @@ func TestWaitSurvivesRestartOfServer(t *testing.T) {
 				if requests++; requests < 4 {
 					return nil, errors.New("connection refused")
 				}
-				recorder := httptest.NewRecorder()
-				request.Body = http.NoBody
-				s.ServeHTTP(recorder, request)
-				return recorder.Result(), nil
+				return s.roundTrip(request)
 			})})
 		if err != nil {
 			t.Fatal(err)

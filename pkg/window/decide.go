@@ -15,10 +15,13 @@ type State struct {
 	graceful.State
 	// Sent: the API server has accepted the DELETE.
 	Sent bool
-	// Written: the object has the deadline of this request.
+	// Written: the object has the annotation of this request.
 	Written bool
-	// InField: the deadline is in deletionGracePeriodSeconds, which no annotation changes.
-	InField bool
+	// DeleteOnly: no annotation moves the deadline, only a DELETE. It is in deletionGracePeriodSeconds, or the API server
+	// has not stored the annotation.
+	DeleteOnly bool
+	// Exposed: the object is in a grace period that a DELETE at an API server of upstream would end.
+	Exposed bool
 	// Annotated: the object lives, and has an annotation that a deletion would put in force.
 	Annotated bool
 }
@@ -50,15 +53,23 @@ type Decision struct {
 	Reason graceful.Reason
 }
 
-// FieldStays: the deadline is in a field that the API server does not change.
-const FieldStays graceful.Reason = "FieldStays"
+// EndsAtStock: an API server of upstream would end the grace period instead of moving the deadline.
+const EndsAtStock graceful.Reason = "EndsAtStock"
 
-// NotInForce: the object was deleted, and does not have the deadline of the request.
+// NotInForce: the object was deleted without the grace period of the request, and no annotation is stored.
 const NotInForce graceful.Reason = "NotInForce"
 
 // Decide returns what is done next with one object. It is total and pure.
 func Decide(s State) Decision {
-	s.NoRoom = false // the API server refuses the annotation then, and nothing is deleted
+	decision := decide(s)
+	if decision == (Decision{Delete, graceful.Shortened}) && s.Exposed {
+		return Decision{Refuse, EndsAtStock}
+	}
+	return decision
+}
+
+func decide(s State) Decision {
+	s.NoRoom = false // the API server refuses the annotation then
 	decision := graceful.Decide(s.State)
 	switch {
 	case s.Existing == graceful.Live:
@@ -90,31 +101,36 @@ func decideLive(s State, decision graceful.Decision) Decision {
 	return Decision{Delete, decision.Reason}
 }
 
-// decideSent decides about an object that is being deleted, after the DELETE. An API server of upstream has changed
-// nothing in an object that was being deleted before.
+// decideSent decides about an object that is being deleted, after the DELETE. Our API server has moved the deadline,
+// that of upstream has left it as it was, and a third one may answer now: both requests are tried by turns.
 func decideSent(s State, decision graceful.Decision) Decision {
+	late := decision.Reason == graceful.OnlyForceShortens // plain since the DELETE, which was slow, or by another clock
 	switch {
-	case s.Written:
-		return Decision{Nothing, decision.Reason}
-	case changes(decision) && s.InField:
-		return Decision{Refuse, FieldStays}
+	case late && s.DeleteOnly:
+		return Decision{Refuse, NotInForce}
+	case late:
+		return Decision{Annotate, graceful.Granted}
+	case changes(decision) && s.DeleteOnly:
+		return Decision{Delete, decision.Reason}
 	case changes(decision):
 		return Decision{Annotate, decision.Reason}
-	case decision.Reason == graceful.OnlyForceShortens:
-		return Decision{Refuse, NotInForce}
 	}
 	return Decision{Nothing, decision.Reason}
 }
 
+// binding is the longest time from the start of an annotation to a deletion for which it counts.
+const binding = time.Minute
+
 // maxSeconds is the longest grace period at an API server of upstream: it counts from the deletion timestamp, which
 // another clock may have written.
-const maxSeconds = deadline.MaxSeconds - 60
+const maxSeconds = deadline.MaxSeconds - 2*60
 
 // leftover is the age of an annotation that could be in force: a minute, and the time until the DELETE.
 const leftover = 5 * time.Minute
 
-// fresh is the age up to which the annotation of a living object is not written again. After a minute it has no effect.
-const fresh = 30 * time.Second
+// fresh is the age up to which the annotation of a living object is not written again: the DELETE needs the rest of the
+// minute.
+const fresh = binding / 2
 
 // observe returns the state of an object, and the window that the request asks for. now is the time of the API server.
 func observe(object metav1.Object, seconds *int64, now time.Time) (State, deadline.Window) {
@@ -126,8 +142,9 @@ func observe(object metav1.Object, seconds *int64, now time.Time) (State, deadli
 	found, ok := deadline.Parse(object.GetAnnotations()[deadline.Annotation])
 	state.Annotated = ok && object.GetDeletionTimestamp() == nil && found.Start.Sub(now).Abs() <= leftover
 	if field := object.GetDeletionGracePeriodSeconds(); field != nil && state.Existing == graceful.Graceful {
-		state.InField = *field > 0
+		state.DeleteOnly = *field > 0
 	}
+	state.Exposed = isExposed(object, before, now)
 	if seconds == nil {
 		state.Request = graceful.NoGrace
 		return state, deadline.Window{}
@@ -144,25 +161,47 @@ func observe(object metav1.Object, seconds *int64, now time.Time) (State, deadli
 	return state, window
 }
 
-// windowOf returns the window that the request asks for. That of a deletion keeps its start, which binds it to the
-// deletion, and ends after it unless the request is force.
+// isExposed reports whether an API server of upstream would end the grace period by a DELETE. It sets the deletion
+// timestamp to now if that is ahead, and deletionGracePeriodSeconds to 0: what counts then is the annotation.
+func isExposed(object metav1.Object, before deadline.Deletion, now time.Time) bool {
+	if before.Kind() != deadline.Graceful {
+		return false
+	}
+	after := before.Requested()
+	if now.Before(after) {
+		after = now
+	}
+	read := deadline.Read(after, object.GetAnnotations()[deadline.Annotation])
+	return read.Kind() != deadline.Graceful || !read.Deadline(0).Equal(before.Deadline(0))
+}
+
+// windowOf returns the window that the request asks for. That of a living object ends later by the time that the DELETE
+// may take, so that a slow DELETE uses up nothing: afterwards the deadline moves. That of a deletion keeps its start,
+// which binds it to the deletion, and ends after it unless the request is force.
 func windowOf(object metav1.Object, seconds int64, now time.Time) deadline.Window {
-	start := now
-	if object.GetDeletionTimestamp() != nil {
-		start = deadline.Of(object).Requested()
-		found, ok := deadline.Parse(object.GetAnnotations()[deadline.Annotation])
-		if ok && found.Binds(start) {
-			start = found.Start
-		}
+	start, end := now, now.Add(time.Duration(min(seconds, maxSeconds))*time.Second)
+	if object.GetDeletionTimestamp() == nil {
+		end = end.Add(binding)
+	} else {
+		start = startOf(object)
 	}
 	if seconds == 0 {
 		return deadline.Window{Start: start, End: start}
 	}
-	end := now.Add(time.Duration(min(seconds, maxSeconds)) * time.Second)
 	if least := start.Add(time.Second); end.Before(least) {
 		end = least
 	}
 	return deadline.Window{Start: start, End: end}
+}
+
+// startOf returns the start of the window of a deletion.
+func startOf(object metav1.Object) time.Time {
+	requested := deadline.Of(object).Requested()
+	found, ok := deadline.Parse(object.GetAnnotations()[deadline.Annotation])
+	if ok && found.Binds(requested) {
+		return found.Start
+	}
+	return requested
 }
 
 func existing(kind deadline.Kind) graceful.Existing {

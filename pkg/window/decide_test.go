@@ -14,16 +14,19 @@ import (
 
 // states yields every state that the command can observe.
 func states(yield func(State) bool) {
-	for bits := range 32 {
+	for bits := range 64 {
 		for existing := graceful.Live; existing <= graceful.Graceful; existing++ {
 			for request := graceful.NoGrace; request <= graceful.NotEarlier; request++ {
-				s := State{Sent: bits&1 == 1, InField: bits&2 == 2, Annotated: bits&4 == 4, Written: bits&16 == 16}
-				s.State = graceful.State{Existing: existing, Request: request}
-				if bits&8 == 8 {
+				s := of(existing, request)
+				s.Sent, s.Written, s.DeleteOnly = bits&1 != 0, bits&2 != 0, bits&4 != 0
+				s.Exposed, s.Annotated = bits&8 != 0, bits&16 != 0
+				if bits&32 != 0 {
 					s.Finalizers = graceful.NoneLeft
 				}
-				if unread := s.InField && existing != graceful.Graceful; !unread && !yield(s) {
-					return
+				if existing == graceful.Graceful || !s.Exposed && (s.Sent || !s.DeleteOnly) {
+					if !yield(s) {
+						return
+					}
 				}
 			}
 		}
@@ -35,55 +38,61 @@ func of(existing graceful.Existing, request graceful.Request) State {
 }
 
 // sent returns a state after the DELETE.
-func sent(existing graceful.Existing, request graceful.Request, inField, written bool) State {
+func sent(existing graceful.Existing, request graceful.Request, deleteOnly bool) State {
 	s := of(existing, request)
-	s.Sent, s.InField, s.Written = true, inField, written
+	s.Sent, s.DeleteOnly = true, deleteOnly
 	return s
 }
 
+// with returns the state after a change.
+func with(s State, change func(*State)) State {
+	change(&s)
+	return s
+}
+
+func bare(s *State)      { s.Finalizers = graceful.NoneLeft }
+func written(s *State)   { s.Written = true }
+func exposed(s *State)   { s.Exposed = true }
+func annotated(s *State) { s.Annotated = true }
+
 // decided are states and what is decided about them.
 func decided() map[string]decisionCase {
-	bare := of(graceful.Live, graceful.Earlier)
-	bare.Finalizers = graceful.NoneLeft
-	stuck := of(graceful.Graceful, graceful.NoGrace)
-	stuck.Finalizers, stuck.InField = graceful.NoneLeft, true
-	leftover := of(graceful.Live, graceful.NoGrace)
-	leftover.Annotated = true
-	field := of(graceful.Graceful, graceful.Zero)
-	field.InField = true
-	annotated := of(graceful.Live, graceful.Earlier)
-	annotated.Written = true
 	const (
 		grace, force = graceful.Earlier, graceful.Zero
 		stock, ours  = false, true
 	)
 	return map[string]decisionCase{
-		"plain deletion of a live object":      {of(graceful.Live, graceful.NoGrace), Decision{Delete, graceful.NoGraceRequested}},
-		"#60 grace":                            {of(graceful.Live, graceful.Earlier), Decision{Annotate, graceful.Granted}},
-		"#60 force":                            {of(graceful.Live, graceful.Zero), Decision{Annotate, graceful.ForceRequested}},
-		"#60 grace is written":                 {annotated, Decision{Delete, graceful.Granted}},
-		"#60 no finalizer":                     {bare, Decision{Delete, graceful.NeedsFinalizer}},
-		"#60 lives after the DELETE":           {sent(graceful.Live, grace, stock, true), Decision{Refuse, graceful.NotDeleted}},
-		"#60 grace is gone":                    {sent(graceful.Plain, graceful.NotEarlier, stock, false), Decision{Refuse, NotInForce}},
-		"#61 earlier":                          {of(graceful.Graceful, grace), Decision{Delete, graceful.Shortened}},
-		"#61 earlier, sent":                    {sent(graceful.Graceful, grace, stock, false), Decision{Annotate, graceful.Shortened}},
-		"#61 earlier, at ours":                 {sent(graceful.Graceful, grace, ours, true), Decision{Nothing, graceful.Shortened}},
-		"#61 earlier, done":                    {sent(graceful.Graceful, graceful.NotEarlier, stock, true), Decision{Nothing, graceful.NeverLater}},
-		"#61 later":                            {of(graceful.Graceful, graceful.NotEarlier), Decision{Refuse, graceful.NeverLater}},
-		"#61 force":                            {of(graceful.Graceful, force), Decision{Delete, graceful.ForceRequested}},
-		"#61 force, sent":                      {sent(graceful.Graceful, force, stock, false), Decision{Annotate, graceful.ForceRequested}},
-		"#61 no grace":                         {of(graceful.Graceful, graceful.NoGrace), Decision{Nothing, graceful.DeadlineKept}},
-		"#61 plain, force":                     {of(graceful.Plain, force), Decision{Delete, graceful.ForceRequested}},
-		"#61 plain, force, sent":               {sent(graceful.Plain, force, stock, false), Decision{Annotate, graceful.ForceRequested}},
-		"#61 plain, grace":                     {of(graceful.Plain, graceful.NotEarlier), Decision{Refuse, graceful.OnlyForceShortens}},
-		"#61 plain, no grace":                  {of(graceful.Plain, graceful.NoGrace), Decision{Nothing, graceful.AlreadyPlain}},
-		"#61 forced, grace":                    {of(graceful.Forced, graceful.NotEarlier), Decision{Refuse, graceful.AlreadyForced}},
-		"#61 forced, force":                    {of(graceful.Forced, force), Decision{Nothing, graceful.ForceRequested}},
-		"#63 leftover of a command that died":  {leftover, Decision{Unannotate, graceful.NoGraceRequested}},
-		"#63 force, at ours":                   {sent(graceful.Forced, force, stock, false), Decision{Nothing, graceful.ForceRequested}},
-		"#17 in etcd, no finalizer":            {stuck, Decision{Delete, graceful.NoFinalizerLeft}},
-		"#17 in etcd, force":                   {field, Decision{Delete, graceful.ForceRequested}},
-		"#17 in etcd, force at a stock server": {sent(graceful.Graceful, force, ours, false), Decision{Refuse, FieldStays}},
+		"plain deletion of a live object":     {of(graceful.Live, graceful.NoGrace), Decision{Delete, graceful.NoGraceRequested}},
+		"#60 grace":                           {of(graceful.Live, grace), Decision{Annotate, graceful.Granted}},
+		"#60 force":                           {of(graceful.Live, force), Decision{Annotate, graceful.ForceRequested}},
+		"#60 grace is written":                {with(of(graceful.Live, grace), written), Decision{Delete, graceful.Granted}},
+		"#60 no finalizer":                    {with(of(graceful.Live, grace), bare), Decision{Delete, graceful.NeedsFinalizer}},
+		"#60 lives after the DELETE":          {sent(graceful.Live, grace, stock), Decision{Refuse, graceful.NotDeleted}},
+		"#60 grace is gone":                   {sent(graceful.Plain, graceful.NotEarlier, stock), Decision{Annotate, graceful.Granted}},
+		"#60 grace is gone, and not stored":   {sent(graceful.Plain, graceful.NotEarlier, ours), Decision{Refuse, NotInForce}},
+		"#60 force is put in force by others": {with(of(graceful.Forced, force), written), Decision{Delete, graceful.ForceRequested}},
+		"#61 earlier":                         {of(graceful.Graceful, grace), Decision{Delete, graceful.Shortened}},
+		"#61 earlier, sent":                   {sent(graceful.Graceful, grace, stock), Decision{Annotate, graceful.Shortened}},
+		"#61 earlier, sent, at ours now":      {sent(graceful.Graceful, grace, ours), Decision{Delete, graceful.Shortened}},
+		"#61 earlier, done":                   {sent(graceful.Graceful, graceful.NotEarlier, ours), Decision{Nothing, graceful.NeverLater}},
+		"#61 later":                           {of(graceful.Graceful, graceful.NotEarlier), Decision{Refuse, graceful.NeverLater}},
+		"#61 force":                           {of(graceful.Graceful, force), Decision{Delete, graceful.ForceRequested}},
+		"#61 force, sent":                     {sent(graceful.Graceful, force, stock), Decision{Annotate, graceful.ForceRequested}},
+		"#61 force, sent, at ours now":        {sent(graceful.Graceful, force, ours), Decision{Delete, graceful.ForceRequested}},
+		"#61 no grace":                        {of(graceful.Graceful, graceful.NoGrace), Decision{Nothing, graceful.DeadlineKept}},
+		"#61 plain, force":                    {of(graceful.Plain, force), Decision{Delete, graceful.ForceRequested}},
+		"#61 plain, force, sent":              {sent(graceful.Plain, force, stock), Decision{Annotate, graceful.ForceRequested}},
+		"#61 plain, force, not stored":        {sent(graceful.Plain, force, ours), Decision{Delete, graceful.ForceRequested}},
+		"#61 plain, grace":                    {of(graceful.Plain, graceful.NotEarlier), Decision{Refuse, graceful.OnlyForceShortens}},
+		"#61 plain, no grace":                 {of(graceful.Plain, graceful.NoGrace), Decision{Nothing, graceful.AlreadyPlain}},
+		"#61 forced, grace":                   {of(graceful.Forced, graceful.NotEarlier), Decision{Refuse, graceful.AlreadyForced}},
+		"#61 forced, force":                   {of(graceful.Forced, force), Decision{Nothing, graceful.ForceRequested}},
+		"#63 leftover of a command that died": {with(of(graceful.Live, graceful.NoGrace), annotated), Decision{Unannotate, graceful.NoGraceRequested}},
+		"#63 force, at ours":                  {sent(graceful.Forced, force, stock), Decision{Nothing, graceful.ForceRequested}},
+		"#17 in etcd, no finalizer":           {with(with(of(graceful.Graceful, graceful.NoGrace), bare), exposed), Decision{Delete, graceful.NoFinalizerLeft}},
+		"#17 in etcd, force":                  {with(of(graceful.Graceful, force), exposed), Decision{Delete, graceful.ForceRequested}},
+		"#17, #57 earlier":                    {with(of(graceful.Graceful, grace), exposed), Decision{Refuse, EndsAtStock}},
+		"#57 earlier, sent":                   {with(sent(graceful.Graceful, grace, ours), exposed), Decision{Refuse, EndsAtStock}},
 	}
 }
 
@@ -110,18 +119,22 @@ func TestEveryStateIsDecidedSafely(t *testing.T) {
 		server := graceful.Decide(s.State)
 		moves := server.Action == graceful.SetForced || server.Action == graceful.SetDeadline
 		live, bare := s.Existing == graceful.Live, s.Finalizers == graceful.NoneLeft
+		// After the DELETE of an object that was not plain a plain deletion is one that lost its grace period.
+		lost := s.Sent && s.Existing == graceful.Plain && !bare && s.Request.NamesGrace() && !moves
 		var safe bool
 		switch decision.Action {
 		case Annotate: // a living object before the DELETE, another one after it
-			safe = moves && s.Request.NamesGrace() && !s.Written && !s.InField && !bare && live != s.Sent
+			safe = (moves || lost) && s.Request.NamesGrace() && !s.DeleteOnly && !bare && live != s.Sent && (!live || !s.Written)
 		case Unannotate:
 			safe = live && s.Request == graceful.NoGrace && s.Annotated && !s.Sent
 		case Refuse:
-			safe = live && s.Sent || !live && !bare && s.Request.NamesGrace() && (!server.Accepted() || decision.Reason == FieldStays)
+			safe = live && s.Sent || lost && s.DeleteOnly || !live && !bare && s.Request.NamesGrace() &&
+				(!s.Sent && !server.Accepted() || s.Exposed && s.Request == graceful.Earlier)
 		case Nothing:
-			safe = !live && (s.Sent || !bare && (!s.Request.NamesGrace() || server.Accepted()))
-		case Delete: // a living object gets no other deadline than that of the annotation
-			safe = !s.Sent && (!live || !moves || s.Written)
+			safe = !live && !moves && !lost && (s.Sent || !bare && (!s.Request.NamesGrace() || server.Accepted()))
+		case Delete: // a living object gets no other deadline than that of the annotation, and only force ends a grace period
+			safe = (!live || !s.Sent) && (!s.Sent || moves && s.DeleteOnly) && (!live || !moves || s.Written) &&
+				(!s.Exposed || bare || s.Request != graceful.Earlier)
 		}
 		if !safe {
 			t.Errorf("%+v: %v, the server %v", s, decision, server)
@@ -162,9 +175,9 @@ func TestWindowKeepsItsStart(t *testing.T) {
 		request    graceful.Request
 		want       deadline.Window
 	}{
-		"live":                       {time.Time{}, "", 30, graceful.Earlier, window(10, 40)},
+		"live":                       {time.Time{}, "", 30, graceful.Earlier, window(10, 100)},
 		"live, force":                {time.Time{}, "", 0, graceful.Zero, window(10, 10)},
-		"live, old annotation":       {time.Time{}, window(0, 5).String(), 30, graceful.Earlier, window(10, 40)},
+		"live, old annotation":       {time.Time{}, window(0, 5).String(), 30, graceful.Earlier, window(10, 100)},
 		"earlier":                    {at(1), window(0, 59).String(), 30, graceful.Earlier, window(0, 40)},
 		"the same":                   {at(1), window(0, 40).String(), 30, graceful.NotEarlier, window(0, 40)},
 		"later":                      {at(1), window(0, 30).String(), 30, graceful.NotEarlier, window(0, 40)},
@@ -200,12 +213,15 @@ func TestEveryWindowThatIsWrittenIsInForce(t *testing.T) {
 				}
 				written++
 				after := object(deleted, window.String())
-				if deleted.IsZero() { // the DELETE follows
-					after = object(at(13), window.String())
+				if deleted.IsZero() { // the DELETE follows, up to a minute later
+					after = object(at(70), window.String())
 				}
 				read, old := deadline.Of(after), deadline.Of(before)
 				if want := seconds == 0; read.Forced() != want || !want && read.Kind() != deadline.Graceful {
 					t.Errorf("deleted %v, annotation %q, %d seconds: %v", deleted, annotation, seconds, read.Kind())
+				}
+				if deleted.IsZero() && seconds > 0 && read.Deadline(0).Sub(read.Requested()) < time.Duration(min(seconds, maxSeconds))*time.Second {
+					t.Errorf("%d seconds: a slow DELETE gives %v", seconds, read.Deadline(0).Sub(read.Requested()))
 				}
 				if old.Kind() == deadline.Graceful && seconds > 0 && !read.Deadline(0).Before(old.Deadline(0)) {
 					t.Errorf("deleted %v, annotation %q, %d seconds: the deadline moves to %v", deleted, annotation, seconds,
@@ -230,5 +246,37 @@ func TestLeftoverAnnotationIsSeenWhileItCouldCount(t *testing.T) {
 	}
 	if state, _ := observe(object(at(1), window(0, 30).String()), nil, at(10)); state.Annotated {
 		t.Error("the annotation of a deletion is no leftover")
+	}
+}
+
+// An API server of upstream sets the deletion timestamp to its time if that is earlier, and the seconds to 0.
+func TestGraceThatUpstreamsServerWouldEndIsExposed(t *testing.T) {
+	inField := func(start, end int, window string) *metav1.ObjectMeta {
+		found := object(at(end), window)
+		*found.DeletionGracePeriodSeconds = int64(end - start)
+		return found
+	}
+	for name, tc := range map[string]struct {
+		object *metav1.ObjectMeta
+		want   bool
+	}{
+		"live":                                  {object(time.Time{}, window(0, 30).String()), false},
+		"plain":                                 {object(at(1), ""), false},
+		"forced":                                {object(at(1), window(1, 1).String()), false},
+		"forced, ahead":                         {object(at(90), window(90, 90).String()), false},
+		"graceful":                              {object(at(1), window(0, 59).String()), false},
+		"graceful, a minute ahead":              {object(at(70), window(70, 99).String()), false},
+		"graceful, more than a minute ahead":    {object(at(71), window(71, 99).String()), true},
+		"at ours":                               {inField(1, 59, window(0, 59).String()), false},
+		"at ours, more than a minute ahead":     {inField(71, 99, window(71, 99).String()), true},
+		"in etcd":                               {inField(1, 59, ""), true},
+		"in etcd, with another annotation":      {inField(1, 59, window(1, 58).String()), true},
+		"in etcd, with the annotation of force": {inField(1, 59, window(1, 1).String()), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := isExposed(tc.object, deadline.Of(tc.object), at(10)); got != tc.want {
+				t.Errorf("isExposed = %t, want %t", got, tc.want)
+			}
+		})
 	}
 }

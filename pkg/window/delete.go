@@ -35,8 +35,8 @@ func NewDeleter(reader *cluster.Reader, seconds *int64) *Deleter {
 type deletion struct {
 	*Deleter
 	ref cluster.Ref
-	// first is what was read first, and object what was read last, at now by the clock of the API server, or what a PATCH
-	// has returned since. Window and decision are for object.
+	// first is what was read first, and object what was read last, or what a PATCH has returned since. The last answer came
+	// at now by the clock of the API server. Window and decision are for object.
 	first, object *unstructured.Unstructured
 	now           time.Time
 	window        deadline.Window
@@ -45,10 +45,11 @@ type deletion struct {
 	written string
 	// unknown: a write got no answer, and may have been executed.
 	unknown bool
-	// sent: a DELETE was accepted, for this reason. before is the deletion as it was then.
+	// undone: the API server accepted the annotation of a deletion after the last DELETE, and did not store it.
+	undone bool
+	// sent: a DELETE was accepted, for this reason.
 	sent   bool
 	reason graceful.Reason
-	before deadline.Deletion
 }
 
 // Delete deletes one object. What others change between read and write is read again. An error says whether the
@@ -71,7 +72,7 @@ func (d *deletion) run(ctx context.Context) (Result, error) {
 		return Result{}, absent(d.ref)
 	}
 	d.first = d.object
-	stale := fmt.Errorf("%s does not keep what is written", Name(d.ref))
+	var stale error
 	for writes := 0; ; writes++ {
 		if err := d.decide(); err != nil {
 			return Result{}, err
@@ -80,21 +81,28 @@ func (d *deletion) run(ctx context.Context) (Result, error) {
 			return d.result(), nil
 		}
 		if writes == maxWrites {
-			return Result{}, fmt.Errorf("%w, %d times: others change it all the time, or a webhook refuses", stale, maxWrites)
+			return Result{}, d.givenUp(stale)
 		}
-		err := d.execute(ctx)
+		stale = d.execute(ctx)
 		switch {
-		case err == nil && d.decision.Action != Delete:
+		case stale == nil && d.decision.Action != Delete:
 			continue // the PATCH returned the object
-		case err != nil && !answer.NeedsRead(err):
-			return Result{}, err
-		case err != nil:
-			stale = err
+		case stale != nil && !answer.NeedsRead(stale):
+			return Result{}, stale
 		}
 		if gone, err := d.readAgain(ctx); err != nil || gone {
 			return d.result(), err
 		}
 	}
+}
+
+// givenUp is the error after the last write, whose own error is stale if it failed.
+func (d *deletion) givenUp(stale error) error {
+	if stale != nil {
+		return fmt.Errorf("%w; given up after %d writes: others change it all the time, or a webhook refuses", stale, maxWrites)
+	}
+	return fmt.Errorf("%s is not as requested after %d writes: others change it all the time, a webhook undoes the writes, "+
+		"or they take too long; %s", Name(d.ref), maxWrites, d.unchanged())
 }
 
 // absent says that there is no such object.
@@ -119,10 +127,15 @@ func (d *deletion) read(ctx context.Context) error {
 		object = nil
 	}
 	d.object = object
+	d.readClock()
+	return err
+}
+
+// readClock reads the clock of the API server after its answer.
+func (d *deletion) readClock() {
 	if now, known := d.reader.ServerTime(); known {
 		d.now = now
 	}
-	return err
 }
 
 // readAgain reads the object after a write, and reports whether it is gone.
@@ -150,7 +163,7 @@ func (d *deletion) decide() error {
 		return errors.New("the API server sends no header Date, from which a deadline could be counted; nothing was deleted")
 	}
 	state, window := observe(d.object, d.seconds, d.now)
-	state.Sent, state.Written = d.sent, d.isWritten(state)
+	state.Sent, state.Written, state.DeleteOnly = d.sent, d.isWritten(state), state.DeleteOnly || d.undone
 	d.window, d.decision = window, Decide(state)
 	if d.decision.Action == Refuse {
 		return refusal(d.ref, d.decision.Reason, deadline.Of(d.object))
@@ -158,16 +171,13 @@ func (d *deletion) decide() error {
 	return nil
 }
 
-// isWritten reports whether the object has the deadline that this command wrote, or its API server in the field.
+// isWritten reports whether the object has the annotation that this command wrote, and it counts for a deletion.
 func (d *deletion) isWritten(s State) bool {
-	if s.InField {
-		return d.sent && !deadline.Of(d.object).Deadline(0).Equal(d.before.Deadline(0))
-	}
 	written, ok := deadline.Parse(d.written)
-	if !ok || d.object.GetAnnotations()[deadline.Annotation] != d.written {
+	switch {
+	case !ok || d.object.GetAnnotations()[deadline.Annotation] != d.written:
 		return false
-	}
-	if s.Existing == graceful.Live {
+	case s.Existing == graceful.Live:
 		return d.now.Sub(written.Start) < fresh
 	}
 	return s.Existing != graceful.Plain // that of an API server whose clock differs has no effect

@@ -23,6 +23,7 @@ func (d *deletion) execute(ctx context.Context) error {
 		err = d.annotate(ctx)
 	}
 	d.unknown = d.unknown || err != nil && !answer.IsDefinite(err)
+	d.readClock()
 	return err
 }
 
@@ -62,7 +63,7 @@ func (d *deletion) delete(ctx context.Context) error {
 	err := d.objects().Delete(ctx, d.ref.Name, d.options())
 	switch {
 	case err == nil:
-		d.sent, d.reason, d.before = true, d.decision.Reason, deadline.Of(d.object)
+		d.sent, d.undone, d.reason = true, false, d.decision.Reason
 		return nil
 	case answer.IsDefinite(err):
 		return fmt.Errorf("delete %s: %w; %s", Name(d.ref), err, d.unchanged())
@@ -86,8 +87,8 @@ func (d *deletion) options() metav1.DeleteOptions {
 	return options
 }
 
-// annotate writes the annotation, or removes it. An answer without the change is an error: a webhook may have undone
-// it, and a DELETE would be one without the deadline.
+// annotate writes the annotation, or removes it. An answer without the change is an error if the object lives: a webhook
+// may have undone it, and a DELETE would be one without the deadline. Our API server keeps its own for a deletion.
 func (d *deletion) annotate(ctx context.Context) error {
 	change, want := patch.ForVersion(d.object), d.window.String()
 	if d.decision.Action == Unannotate {
@@ -99,32 +100,33 @@ func (d *deletion) annotate(ctx context.Context) error {
 	before := d.written
 	d.written = want
 	object, err := d.patch(ctx, change)
-	if err == nil && object.GetAnnotations()[deadline.Annotation] != want {
+	undone := err == nil && object.GetAnnotations()[deadline.Annotation] != want
+	if undone && d.object.GetDeletionTimestamp() == nil {
 		err = &answer.Refusal{Answer: errUndone}
 	}
 	if err == nil {
-		d.object = object
+		d.object, d.undone = object, undone
 		return nil
 	}
-	outcome := "whether the deadline was moved is not known"
+	what := "whether the deadline was moved is not known"
 	if answer.IsDefinite(err) {
 		d.written = before
 	}
 	if answer.IsDefinite(err) || d.object.GetDeletionTimestamp() == nil {
-		outcome = d.unchanged()
+		what = d.unchanged()
 	}
 	return fmt.Errorf("write the annotation %s of %s, which holds the deadline: %w; %s", deadline.Annotation,
-		Name(d.ref), err, outcome)
+		Name(d.ref), err, what)
 }
 
 var errUndone = errors.New("the API server accepted the change and did not store it, as a webhook or the conversion " +
 	"of another version can do")
 
-// unchanged says what a request has done that was refused.
+// unchanged says what the object is if the last request did nothing.
 func (d *deletion) unchanged() string {
 	switch {
-	case d.sent && d.first.GetDeletionTimestamp() == nil:
-		return "it was deleted without that deadline"
+	case d.sent:
+		return "it was deleted" + outcome(deadline.Of(d.object))
 	case d.object.GetDeletionTimestamp() != nil:
 		return "nothing was changed"
 	}

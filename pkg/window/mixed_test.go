@@ -18,38 +18,51 @@ func TestGraceIsInForceWhicheverServerDeletes(t *testing.T) {
 			s := newAPIServer(t, object(time.Time{}, ""))
 			s.ours = ours
 			got, err := s.run(seconds(30))
+			want := "GET PATCH DELETE GET PATCH"
+			if ours {
+				want = "GET PATCH DELETE GET"
+			}
 			if deadline.Of(s.object).Kind() != deadline.Graceful || err != nil ||
 				got != `machine.example.com "a" deleted, its deadline is 2026-01-02T03:04:40Z` ||
-				strings.Join(s.requests, " ") != "GET PATCH DELETE GET" {
+				strings.Join(s.requests, " ") != want {
 				t.Errorf("%q, %v, %v", got, err, s.requests)
 			}
 		})
 	}
 }
 
-// inField returns an object in its grace period as our API server serves it.
-func inField() *metav1.ObjectMeta {
-	served := object(at(50), window(5, 50).String())
-	*served.DeletionGracePeriodSeconds = 45
-	return served
+// route lets our API server answer the requests that are "o", and upstream's the others.
+func (s *apiServer) route(servers string) {
+	s.before = func(number int) { s.ours = number < len(servers) && servers[number] == 'o' }
 }
 
-// The object was read at our API server, and another one gets the DELETE.
-func TestDeadlineMovesIfUpstreamsServerDeletes(t *testing.T) {
+// Each request reaches ours or upstream's API server.
+func TestDeadlineMovesWhicheverServerAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
-		seconds int64
-		want    deadline.Window
-	}{"earlier": {20, window(5, 30)}, "force": {0, window(5, 5)}} {
+		deleted    time.Time
+		annotation string
+		servers    string
+		seconds    int64
+		want       deadline.Window
+		requests   string
+	}{
+		"DELETE at upstream's":              {at(5), window(5, 50).String(), "os", 20, window(5, 30), "GET DELETE GET PATCH"},
+		"DELETE at upstream's, force":       {at(5), window(5, 50).String(), "os", 0, window(5, 5), "GET DELETE GET PATCH"},
+		"second DELETE at ours":             {at(5), window(5, 50).String(), "osoo", 20, window(10, 30), "GET DELETE GET DELETE GET"},
+		"second DELETE at ours, force":      {at(5), window(5, 50).String(), "osoo", 0, window(10, 10), "GET DELETE GET DELETE GET"},
+		"PATCH at ours":                     {at(5), window(5, 50).String(), "sssoo", 20, window(10, 30), "GET DELETE GET PATCH DELETE GET"},
+		"PATCH at ours, plain, force":       {at(5), "", "sssoo", 0, window(5, 5), "GET DELETE GET PATCH DELETE GET"},
+		"PATCH at ours, DELETE at another":  {at(5), window(5, 50).String(), "ssso", 20, window(5, 30), "GET DELETE GET PATCH DELETE GET PATCH"},
+		"live, DELETE at upstream's":        {time.Time{}, "", "ossoo", 30, window(10, 40), "GET PATCH DELETE GET DELETE GET"},
+		"live, DELETE at ours":              {time.Time{}, "", "sso", 30, window(10, 40), "GET PATCH DELETE GET"},
+		"live, force, DELETE at upstream's": {time.Time{}, "", "oo", 0, window(10, 10), "GET PATCH DELETE GET"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			s := newAPIServer(t, inField())
-			s.before = func(number int) {
-				if number == 1 {
-					s.put(object(at(5), window(5, 50).String())) // as upstream's API server serves it
-				}
-			}
+			s := newAPIServer(t, object(tc.deleted, tc.annotation))
+			s.route(tc.servers)
 			got, err := s.run(&tc.seconds)
-			if err != nil || s.annotation() != tc.want.String() || strings.Join(s.requests, " ") != "GET DELETE GET PATCH" {
-				t.Errorf("%q, %v, annotation %q, %v", got, err, s.annotation(), s.requests)
+			if err != nil || s.annotation() != tc.want.String() || strings.Join(s.requests, " ") != tc.requests {
+				t.Errorf("%q, %v, annotation %q, want %q, %v", got, err, s.annotation(), tc.want, s.requests)
 			}
 		})
 	}
@@ -71,27 +84,35 @@ func TestDeadlineOfSuccessorStays(t *testing.T) {
 	}
 }
 
+// Another client removes the annotation after the DELETE.
+func TestAnnotationThatAnotherClientRemovedIsWrittenAgain(t *testing.T) {
+	for grace, want := range map[int64]deadline.Window{0: window(10, 10), 30: window(10, 40)} {
+		s := newAPIServer(t, object(time.Time{}, ""))
+		s.before = s.disturb(3, nil)
+		if got, err := s.run(&grace); err != nil || s.annotation() != want.String() ||
+			strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH" {
+			t.Errorf("%q, %v, annotation %q, requests %v", got, err, s.annotation(), s.requests)
+		}
+	}
+}
+
+// Our API server stores no annotation of a plain deletion.
 func TestGraceThatIsNotInForceIsAnError(t *testing.T) {
 	s := newAPIServer(t, object(time.Time{}, ""))
-	s.before = s.disturb(3, nil) // after the DELETE
-	if _, err := s.run(seconds(30)); err == nil || !strings.Contains(err.Error(),
-		"was deleted, but its grace period is not in force") || strings.Join(s.requests, " ") != "GET PATCH DELETE GET" {
+	removed := s.disturb(3, nil)
+	s.before = func(number int) {
+		removed(number)
+		s.ours = number > 3
+	}
+	if _, err := s.run(seconds(30)); err == nil || !strings.HasSuffix(err.Error(), "was deleted, but its grace period is "+
+		"not in force: the API server accepted the annotation exeunt.io/deletion-window and did not store it") ||
+		strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH" {
 		t.Errorf("error %v, requests %v", err, s.requests)
 	}
 }
 
-// Force can be written again.
-func TestForceThatAnotherClientRemovedIsWrittenAgain(t *testing.T) {
-	s := newAPIServer(t, object(time.Time{}, ""))
-	s.before = s.disturb(3, nil)
-	if got, err := s.run(seconds(0)); err != nil || !deadline.Of(s.object).Forced() ||
-		strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH" {
-		t.Errorf("%q, %v, requests %v", got, err, s.requests)
-	}
-}
-
-// An API server whose clock is minutes off deletes the object: the annotation has no effect.
-func TestAnnotationWithoutEffectIsNoGrace(t *testing.T) {
+// The DELETE takes minutes, or the clock of another API server is minutes off: the annotation has no effect.
+func TestAnnotationWithoutEffectIsWrittenAgain(t *testing.T) {
 	s := newAPIServer(t, object(time.Time{}, ""))
 	s.answer = func(request *http.Request) *metav1.Status {
 		if request.Method == http.MethodDelete {
@@ -99,8 +120,19 @@ func TestAnnotationWithoutEffectIsNoGrace(t *testing.T) {
 		}
 		return nil
 	}
-	if got, err := s.run(seconds(30)); err == nil || !strings.Contains(err.Error(), "is not in force") {
-		t.Errorf("%q, %v, requests %v", got, err, s.requests)
+	if got, err := s.run(seconds(30)); err != nil || s.annotation() != window(310, 340).String() {
+		t.Errorf("%q, %v, annotation %q, requests %v", got, err, s.annotation(), s.requests)
+	}
+}
+
+// A webhook undoes each annotation of an object that is being deleted.
+func TestDeadlineThatNobodyStoresIsAnError(t *testing.T) {
+	s := newAPIServer(t, object(at(5), window(5, 50).String()))
+	s.patched = func() { s.object.SetAnnotations(map[string]string{deadline.Annotation: window(5, 50).String()}) }
+	_, err := s.run(seconds(20))
+	if err == nil || err.Error() != `machine.example.com "a" is not as requested after 10 writes: others change it all the time, `+
+		"a webhook undoes the writes, or they take too long; it was deleted, its deadline is 2026-01-02T03:04:50Z" {
+		t.Errorf("error %v, requests %v", err, s.requests)
 	}
 }
 

@@ -133,7 +133,7 @@ func TestAnnotationThatIsRemovedBeforeDeleteDeletesNothing(t *testing.T) {
 	s.before = s.disturb(2, nil)
 	got, err := s.run(seconds(30))
 	if err != nil || deadline.Of(s.object).Kind() != deadline.Graceful ||
-		strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH DELETE GET" {
+		strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH DELETE GET PATCH" {
 		t.Errorf("deleted without a grace period for good: %q, %v, %v", got, err, s.requests)
 	}
 }
@@ -141,10 +141,10 @@ func TestAnnotationThatIsRemovedBeforeDeleteDeletesNothing(t *testing.T) {
 // A controller changes the object in answer to each annotation: another annotation would wake it again.
 func TestAnnotationIsWrittenOnce(t *testing.T) {
 	s := newAPIServer(t, object(time.Time{}, ""))
-	s.before = s.disturb(2, map[string]string{deadline.Annotation: window(10, 40).String(), "example.com/seen": "yes"})
+	s.before = s.disturb(2, map[string]string{deadline.Annotation: window(10, 100).String(), "example.com/seen": "yes"})
 	got, err := s.run(seconds(30))
 	if err != nil || s.annotation() != window(10, 40).String() ||
-		strings.Join(s.requests, " ") != "GET PATCH DELETE GET DELETE GET" {
+		strings.Join(s.requests, " ") != "GET PATCH DELETE GET DELETE GET PATCH" {
 		t.Errorf("%q, %v, annotation %q, requests %v", got, err, s.annotation(), s.requests)
 	}
 }
@@ -152,7 +152,7 @@ func TestAnnotationIsWrittenOnce(t *testing.T) {
 // An annotation that is about to have no effect is written again.
 func TestOldAnnotationIsWrittenAgain(t *testing.T) {
 	s := newAPIServer(t, object(time.Time{}, ""))
-	seen := s.disturb(2, map[string]string{deadline.Annotation: window(10, 40).String(), "example.com/seen": "yes"})
+	seen := s.disturb(2, map[string]string{deadline.Annotation: window(10, 100).String(), "example.com/seen": "yes"})
 	s.before = func(number int) {
 		seen(number)
 		if number == 2 { // the answer to the DELETE is late
@@ -161,8 +161,34 @@ func TestOldAnnotationIsWrittenAgain(t *testing.T) {
 	}
 	got, err := s.run(seconds(30))
 	if err != nil || s.annotation() != window(45, 75).String() ||
-		strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH DELETE GET" {
+		strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH DELETE GET PATCH" {
 		t.Errorf("%q, %v, annotation %q, requests %v", got, err, s.annotation(), s.requests)
+	}
+}
+
+// A slow DELETE uses up nothing of the grace period, whether it fails on the version first or not. Nor does a slow PATCH.
+func TestSlowRequestsGiveTheWholeGracePeriod(t *testing.T) {
+	for name, slow := range map[string]int{"PATCH": 1, "DELETE": 2} {
+		for late := range 5 {
+			for _, conflict := range []bool{false, true} {
+				s := newAPIServer(t, object(time.Time{}, ""))
+				s.before = func(number int) {
+					if number == slow {
+						s.now = at(10 + 20*late)
+					}
+					if number == 2 && conflict {
+						s.object.SetResourceVersion("77")
+					}
+				}
+				got, err := s.run(seconds(10))
+				read := deadline.Of(s.object)
+				if err != nil || read.Kind() != deadline.Graceful ||
+					!read.Deadline(0).Equal(read.Requested().Add(10*time.Second)) {
+					t.Errorf("%s is %d s late, conflict %t: %q, %v: deleted at %v, deadline %v, requests %v", name, 20*late, conflict,
+						got, err, read.Requested(), read.Deadline(0), s.requests)
+				}
+			}
+		}
 	}
 }
 
@@ -195,7 +221,7 @@ func TestDeadlineOfAnotherDeletionStays(t *testing.T) {
 			s := newAPIServer(t, object(time.Time{}, ""))
 			s.before = func(number int) {
 				if number == 2 {
-					s.put(object(at(11), window(10, 10+int(tc.seconds)).String()))
+					s.put(object(at(11), s.annotation()))
 					s.object.SetResourceVersion("77")
 				}
 			}

@@ -47,12 +47,20 @@ func (r Result) String() string {
 		return deleted + " at once: it had no finalizer, so no controller waits for a deadline"
 	case r.Gone:
 		return deleted
-	case r.Deletion.Forced():
-		return deleted + ", by force"
-	case r.Deletion.Kind() == deadline.Graceful:
-		return deleted + ", its deadline is " + format(r.Deletion.Deadline(0))
 	}
-	return deleted + ", without a grace period"
+	return deleted + outcome(r.Deletion)
+}
+
+// outcome is the end of a sentence about a deletion.
+func outcome(found deadline.Deletion) string {
+	switch found.Kind() {
+	case deadline.Forced:
+		return ", by force"
+	case deadline.Graceful:
+		return ", its deadline is " + format(found.Deadline(0))
+	default:
+		return ", without a grace period"
+	}
 }
 
 func format(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -67,12 +75,12 @@ func refusal(ref cluster.Ref, reason graceful.Reason, found deadline.Deletion) e
 		return fmt.Errorf("%s is already being deleted by force, which no grace period changes", name)
 	case graceful.NotDeleted:
 		return fmt.Errorf("%s is not being deleted, although the API server accepted the request", name)
-	case FieldStays:
-		return fmt.Errorf("the deadline of %s stays %s: it is in the field deletionGracePeriodSeconds, which this API "+
-			"server does not change", name, format(found.Deadline(0)))
+	case EndsAtStock:
+		return fmt.Errorf("the deadline of %s stays %s: no annotation %s holds it for an API server of upstream, where a "+
+			"DELETE would end the grace period at once", name, format(found.Deadline(0)), deadline.Annotation)
 	case NotInForce:
-		return fmt.Errorf("%s was deleted, but its grace period is not in force: another client or a webhook removed the "+
-			"annotation %s", name, deadline.Annotation)
+		return fmt.Errorf("%s was deleted, but its grace period is not in force: the API server accepted the annotation %s "+
+			"and did not store it", name, deadline.Annotation)
 	default:
 		return fmt.Errorf("the deadline of %s stays %s: a deadline can only move earlier", name, format(found.Deadline(0)))
 	}

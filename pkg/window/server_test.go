@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/exeunt-io/exeunt/pkg/graceful"
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
@@ -20,7 +21,7 @@ import (
 var machine = cluster.Ref{Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "machines"},
 	Kind: "Machine", Namespace: "lab", Name: "a"}
 
-// apiServer is an API server of upstream that has one object, or none.
+// apiServer is an API server of upstream that has one object, or none. The object is as in etcd.
 type apiServer struct {
 	t      *testing.T
 	now    time.Time
@@ -28,6 +29,8 @@ type apiServer struct {
 	object *unstructured.Unstructured
 	// ours: the API server has graceful deletion.
 	ours bool
+	// ahead is by how much the clock of upstream's API server is ahead of ours.
+	ahead time.Duration
 	// answer returns an answer to a request instead of that of the server.
 	answer func(*http.Request) *metav1.Status
 	// patched is called after the next PATCH.
@@ -60,11 +63,6 @@ func (s *apiServer) put(object *metav1.ObjectMeta) {
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	w.Header().Set("Date", s.now.UTC().Format(http.TimeFormat))
-	if s.noDate {
-		w.Header()["Date"] = nil
-	}
-	w.Header().Set("Content-Type", "application/json")
 	if s.before != nil {
 		s.before(len(s.requests))
 	}
@@ -73,8 +71,14 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		s.t.Error(err)
 	}
-	answer := any(s.object)
-	if status := s.status(request, body); status != nil {
+	status := s.status(request, body)
+	answer := any(s.served())
+	w.Header().Set("Date", s.clock().UTC().Format(http.TimeFormat))
+	if s.noDate {
+		w.Header()["Date"] = nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if status != nil {
 		w.WriteHeader(int(status.Code))
 		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 		answer = status
@@ -103,8 +107,31 @@ func (s *apiServer) status(request *http.Request, body []byte) *metav1.Status {
 	return nil
 }
 
+// clock returns the time of the API server.
+func (s *apiServer) clock() time.Time {
+	if s.ours {
+		return s.now
+	}
+	return s.now.Add(s.ahead)
+}
+
+// served returns the object as the API server serves it: ours has a grace period in the fields.
+func (s *apiServer) served() *unstructured.Unstructured {
+	if s.object == nil {
+		return nil
+	}
+	served := s.object.DeepCopy()
+	at := served.GetDeletionTimestamp()
+	if read := deadline.Of(served); s.ours && read.Kind() == deadline.Graceful && read.Deadline(0).After(at.Time) {
+		seconds := int64(read.Deadline(0).Sub(read.Requested()) / time.Second)
+		served.SetDeletionTimestamp(&metav1.Time{Time: read.Deadline(0)})
+		served.SetDeletionGracePeriodSeconds(&seconds)
+	}
+	return served
+}
+
 func (s *apiServer) patch(body []byte) *metav1.Status {
-	before, err := s.object.MarshalJSON()
+	before, err := s.served().MarshalJSON()
 	if err != nil {
 		s.t.Error(err)
 	}
@@ -112,14 +139,19 @@ func (s *apiServer) patch(body []byte) *metav1.Status {
 	if err != nil {
 		s.t.Error(err)
 	}
-	after, err := patch.Apply(before)
+	text, err := patch.Apply(before)
 	if err != nil {
 		return &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: 422,
 			Message: err.Error()}
 	}
-	if err := s.object.UnmarshalJSON(after); err != nil {
+	after := &unstructured.Unstructured{}
+	if err := after.UnmarshalJSON(text); err != nil {
 		s.t.Error(err)
 	}
+	if s.ours && s.object.GetDeletionTimestamp() != nil { // #37
+		return nil
+	}
+	s.object.SetAnnotations(after.GetAnnotations())
 	s.object.SetResourceVersion(s.object.GetResourceVersion() + "1")
 	if s.patched != nil {
 		s.patched()
@@ -136,24 +168,66 @@ func (s *apiServer) delete(body []byte) *metav1.Status {
 	switch {
 	case wanted == nil || wanted.UID == nil:
 		s.t.Errorf("a DELETE has no UID: %s", body)
-		return nil
 	case *wanted.UID != s.object.GetUID(), wanted.ResourceVersion != nil && *wanted.ResourceVersion !=
 		s.object.GetResourceVersion():
 		return &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Code: 409}
 	case len(s.object.GetFinalizers()) == 0:
 		s.object = nil
 		return &metav1.Status{Status: metav1.StatusSuccess, Code: 200}
-	case s.ours && options.GracePeriodSeconds != nil:
-		end := s.now.Add(time.Duration(*options.GracePeriodSeconds) * time.Second)
-		s.object.SetDeletionTimestamp(&metav1.Time{Time: end})
-		s.object.SetDeletionGracePeriodSeconds(options.GracePeriodSeconds)
-		s.object.SetAnnotations(map[string]string{deadline.Annotation: deadline.Window{Start: s.now, End: end}.String()})
-	case s.object.GetDeletionTimestamp() == nil:
-		zero := int64(0)
-		s.object.SetDeletionTimestamp(&metav1.Time{Time: s.now.Add(2 * time.Second)})
-		s.object.SetDeletionGracePeriodSeconds(&zero)
+	case s.ours:
+		s.deleteAtOurs(options.GracePeriodSeconds)
+	default: // markAsDeleting of upstream's storage
+		now := s.clock()
+		if at := s.object.GetDeletionTimestamp(); at != nil && at.Time.Before(now) {
+			now = at.Time
+		}
+		s.setDeletion(now, s.annotation())
 	}
 	return nil
+}
+
+// deleteAtOurs follows the design, #1 to #12.
+func (s *apiServer) deleteAtOurs(grace *int64) {
+	now, read := s.clock(), deadline.Of(s.object)
+	state := graceful.State{Existing: existing(read.Kind()), Request: graceful.NoGrace}
+	end := now
+	if grace != nil {
+		end = now.Add(time.Duration(*grace) * time.Second)
+		state.Request = graceful.NotEarlier
+		if *grace == 0 {
+			state.Request = graceful.Zero
+		} else if read.Kind() == deadline.NotDeleted || end.Before(read.Deadline(0)) {
+			state.Request = graceful.Earlier
+		}
+	}
+	switch graceful.Decide(state).Action {
+	case graceful.SetPlain:
+		s.setDeletion(now, "")
+	case graceful.SetForced:
+		if at := s.served().GetDeletionTimestamp(); at != nil && at.Time.Before(now) {
+			now = at.Time
+		}
+		s.setDeletion(now, deadline.Window{Start: now, End: now}.String())
+	case graceful.SetDeadline:
+		s.setDeletion(now, deadline.Window{Start: now, End: end}.String())
+	default: // as it was
+	}
+}
+
+// setDeletion changes the object in etcd, "" for no annotation.
+func (s *apiServer) setDeletion(at time.Time, annotation string) {
+	zero, annotations := int64(0), s.object.GetAnnotations()
+	s.object.SetDeletionTimestamp(&metav1.Time{Time: at})
+	s.object.SetDeletionGracePeriodSeconds(&zero)
+	delete(annotations, deadline.Annotation)
+	if annotation != "" && annotations == nil {
+		annotations = map[string]string{}
+	}
+	if annotation != "" {
+		annotations[deadline.Annotation] = annotation
+	}
+	s.object.SetAnnotations(annotations)
+	s.object.SetResourceVersion(s.object.GetResourceVersion() + "1")
 }
 
 // annotation returns that of the object, "" for none.
