@@ -368,6 +368,8 @@ func (c *Controller) release(ctx context.Context, n *v1.Node, t *nodeTermination
 	if t != nil {
 		t.released, t.report.Phase = true, termination.PhaseEnded
 		t.stop() // finalizers of others may keep the Node
+		c.Drainer.Forget(t.name)
+		t.summarize()
 		c.offer(t)
 	}
 	return nil

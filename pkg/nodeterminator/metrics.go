@@ -107,8 +107,11 @@ func (t *nodeTermination) summarize() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shown = summary{t.report.Phase, t.report.OverdueSeconds}
-	if t.report.Phase == termination.PhaseCleaning { // the machine is off
+	switch {
+	case t.report.Phase == termination.PhaseCleaning: // the machine is off
 		t.shown.overdue = 0
+	case t.released: // finalizers of others may keep the Node
+		t.shown = summary{}
 	}
 }
 
