@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,14 +27,10 @@ const (
 	// 20 s apart, and so on to longestPause. Together that is two days.
 	reportTries, lastTries = 5, 57
 	longestPause           = time.Hour
-	// reportAge is how long a report is kept.
-	reportAge = 72 * time.Hour
 	// reportTimeout is how long a request may take.
 	reportTimeout = 10 * time.Second
 	// readTimeout is how long a node waits for the report of an earlier leader, and how long one read may take.
 	readTimeout = 2 * time.Second
-	// deletePause is the time until an old report is deleted again.
-	deletePause = time.Hour
 	// readRetry is the time until the second attempt.
 	readRetry = 200 * time.Millisecond
 	// lastReport is how long a stop waits for reports.
@@ -53,9 +48,10 @@ type reports struct {
 	ctx     context.Context
 	pending map[types.UID]*pendingReport
 	writing sync.WaitGroup
-	// expiry deletes the oldest report at its age.
-	expiry *time.Timer
-	kept   map[string]time.Time
+	// stored are the reports that exist, with the timer after which each may be deleted.
+	stored map[types.UID]*time.Timer
+	// deleting is taken by the one deletion that runs.
+	deleting chan struct{}
 }
 
 // pendingReport is a report that is written at a time.
@@ -73,11 +69,10 @@ type pendingReport struct {
 
 func newReports(client kubernetes.Interface, namespace string, exists func(termination.Report) bool) *reports {
 	return &reports{client: client.CoreV1().ConfigMaps(namespace), exists: exists, ctx: context.Background(),
-		pending: map[types.UID]*pendingReport{}, kept: map[string]time.Time{}}
+		pending: map[types.UID]*pendingReport{}, stored: map[types.UID]*time.Timer{}, deleting: make(chan struct{}, 1)}
 }
 
-// start begins to write, and lists reports of earlier processes once: each is deleted at its age. Stop waits for
-// writes in flight.
+// start begins to write, and lists the reports of earlier processes once. Stop waits for writes in flight.
 func (r *reports) start(ctx context.Context) (stop func()) {
 	r.mu.Lock()
 	r.ctx = context.WithoutCancel(ctx)
@@ -95,8 +90,8 @@ func (r *reports) start(ctx context.Context) (stop func()) {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.expiry != nil {
-			r.expiry.Stop()
+		for _, timer := range r.stored {
+			timer.Stop()
 		}
 	}
 }
@@ -115,12 +110,12 @@ func (r *reports) read(ctx context.Context, uid types.UID) (*termination.Report,
 	if err != nil || !exists {
 		return nil, err
 	}
-	r.keep(stored.Name, stored.CreationTimestamp.Time)
-	report := &termination.Report{}
-	if err := json.Unmarshal([]byte(stored.Data[termination.ReportKey]), report); err != nil {
+	r.keep(uid, ageLeft(stored))
+	report, err := reportIn(stored)
+	if err != nil {
 		return nil, fmt.Errorf("read report %s: %w", stored.Name, err)
 	}
-	return report, nil
+	return &report, nil
 }
 
 // repeated does something until it succeeds, is forbidden, or the context ends.
@@ -242,38 +237,40 @@ func (r *reports) store(ctx context.Context, report termination.Report) error {
 		return fmt.Errorf("encode report: %w", err)
 	}
 	data := map[string]string{termination.ReportKey: string(text)}
-	name := reportName(types.UID(report.UID))
-	if !r.knows(name) {
-		err := r.create(ctx, name, report.Node, data)
-		if !apierrors.IsAlreadyExists(err) {
+	if !r.isStored(types.UID(report.UID)) {
+		if err := r.create(ctx, report, data); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		r.keep(name, time.Now())
 	}
-	err = r.patch(ctx, name, data)
+	err = r.patch(ctx, report, data)
 	if !answer.NeedsRead(err) {
 		return err
 	}
-	if _, exists, unread := r.get(ctx, name); unread != nil || exists {
+	if _, exists, unread := r.get(ctx, reportName(types.UID(report.UID))); unread != nil || exists {
 		return err
 	}
-	return r.create(ctx, name, report.Node, data)
+	return r.create(ctx, report, data)
 }
 
-func (r *reports) patch(ctx context.Context, name string, data map[string]string) error {
+func (r *reports) patch(ctx context.Context, report termination.Report, data map[string]string) error {
 	body, err := json.Marshal(map[string]any{"data": data})
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
-	_, err = r.client.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+	uid := types.UID(report.UID)
+	_, err = r.client.Patch(ctx, reportName(uid), types.MergePatchType, body, metav1.PatchOptions{})
+	if err == nil {
+		r.keep(uid, reportAge)
+	}
 	return err
 }
 
-func (r *reports) create(ctx context.Context, name, node string, data map[string]string) error {
-	created, err := r.client.Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name,
-		Labels: map[string]string{termination.ReportLabel: labelValue(node)}}, Data: data}, metav1.CreateOptions{})
-	if err == nil {
-		r.keep(name, created.CreationTimestamp.Time)
+func (r *reports) create(ctx context.Context, report termination.Report, data map[string]string) error {
+	uid := types.UID(report.UID)
+	_, err := r.client.Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: reportName(uid),
+		Labels: map[string]string{termination.ReportLabel: labelValue(report.Node)}}, Data: data}, metav1.CreateOptions{})
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		r.keep(uid, reportAge)
 	}
 	return err
 }
@@ -284,110 +281,4 @@ func labelValue(name string) string {
 		return ""
 	}
 	return name
-}
-
-func (r *reports) knows(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, known := r.kept[name]
-	return known
-}
-
-// keep plans the end of a report.
-func (r *reports) keep(name string, created time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kept[name] = created
-	r.plan()
-}
-
-// plan sets the timer to the age of the oldest report of a node that has ended. The caller holds the mutex.
-func (r *reports) plan() {
-	if r.expiry != nil {
-		r.expiry.Stop()
-	}
-	var next time.Time
-	for name, created := range r.kept {
-		if at := created.Add(reportAge); !r.isActive(name) && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	if !next.IsZero() {
-		r.expiry = time.AfterFunc(time.Until(next), r.expire)
-	}
-}
-
-// isActive reports whether the node of the report is being terminated.
-func (r *reports) isActive(name string) bool {
-	return r.pending[types.UID(strings.TrimPrefix(name, reportName("")))] != nil
-}
-
-// expire deletes the reports that are old enough.
-func (r *reports) expire() {
-	r.mu.Lock()
-	var old []string
-	for name, created := range r.kept {
-		if !r.isActive(name) && time.Since(created) >= reportAge {
-			old = append(old, name)
-			delete(r.kept, name)
-		}
-	}
-	ctx := r.ctx
-	r.plan()
-	r.mu.Unlock()
-	for _, name := range old {
-		limited, cancel := context.WithTimeout(ctx, reportTimeout)
-		err := r.client.Delete(limited, name, metav1.DeleteOptions{})
-		cancel()
-		if err == nil {
-			continue
-		}
-		if _, exists, unread := r.get(ctx, name); unread != nil || exists {
-			klog.FromContext(ctx).Info("Deleting an old report failed, it is tried again", "report", name, "err", err)
-			r.keep(name, time.Now().Add(deletePause-reportAge))
-		}
-	}
-}
-
-// list finds the reports of earlier processes. A node that went while nobody led is written down as ended.
-func (r *reports) list(ctx context.Context) {
-	var stored *v1.ConfigMapList
-	err := repeated(ctx, func() (err error) {
-		limited, cancel := context.WithTimeout(ctx, reportTimeout)
-		defer cancel()
-		stored, err = r.client.List(limited, metav1.ListOptions{LabelSelector: termination.ReportLabel})
-		return err
-	})
-	if err != nil {
-		klog.FromContext(ctx).Info("Listing reports failed; old ones stay until the next start", "err", err)
-		return
-	}
-	for _, one := range stored.Items {
-		r.keep(one.Name, one.CreationTimestamp.Time)
-		var report termination.Report
-		err := json.Unmarshal([]byte(one.Data[termination.ReportKey]), &report)
-		if err == nil && one.Name == reportName(types.UID(report.UID)) && !isFinal(report) && !r.exists(report) &&
-			!r.isPending(one.Name) {
-			r.finish(endedUnseen(report))
-		}
-	}
-}
-
-// isPending reports whether a newer report of this process is to be written.
-func (r *reports) isPending(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.isActive(name)
-}
-
-func isFinal(report termination.Report) bool {
-	return report.Phase == termination.PhaseEnded || report.Phase == termination.PhaseAbandoned
-}
-
-// endedUnseen returns the report of a node that is gone: nobody saw how its last pods ended.
-func endedUnseen(report termination.Report) termination.Report {
-	report.Phase = termination.PhaseEnded
-	report.Counts.Unknown += report.Counts.Left
-	report.Counts.Left, report.Left, report.Volumes = 0, nil, nil
-	return report
 }

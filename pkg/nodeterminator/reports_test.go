@@ -60,7 +60,6 @@ func TestReportIsReadAgainAfterFailure(t *testing.T) {
 			return failures >= 0, nil, errors.New("connection refused")
 		})
 		r := newReports(client, "exeunt-system", isThere)
-		r.pending["u"] = &pendingReport{} // its end is not planned
 		if report, err := r.read(t.Context(), "u"); err != nil || report.Counts.Evicted != 3 {
 			t.Errorf("%+v, %v", report, err)
 		}
@@ -92,7 +91,6 @@ func TestProxyAnswerIsNoAbsentReport(t *testing.T) {
 				v1.Resource("configmaps"), "node-termination-u", "404 page not found", 0, true)
 		})
 		r := newReports(client, "exeunt-system", isThere)
-		r.pending["u"] = &pendingReport{} // its end is not planned
 		if report, err := r.read(t.Context(), "u"); err != nil || report == nil || report.Counts.Evicted != 3 {
 			t.Errorf("%+v, %v", report, err)
 		}
@@ -281,106 +279,5 @@ func TestFailingReportIsGivenUp(t *testing.T) {
 		if got := writes(client); got > lastTries+1 || len(r.pending) > 0 {
 			t.Errorf("%d writes, %d reports are pending", got, len(r.pending))
 		}
-	})
-}
-
-func TestReportIsDeletedAtItsAge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		labels := map[string]string{termination.ReportLabel: "n"}
-		old := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node-termination-u", Namespace: "exeunt-system",
-			Labels: labels, CreationTimestamp: metav1.Time{Time: time.Now().Add(-71 * time.Hour)}}}
-		other := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "exeunt-system"}}
-		client := fake.NewClientset(old, other)
-		r := newReports(client, "exeunt-system", isThere)
-		stop := r.start(t.Context())
-		names := func() string {
-			list, err := client.CoreV1().ConfigMaps("exeunt-system").List(t.Context(), metav1.ListOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := ""
-			for _, one := range list.Items {
-				text += one.Name + " "
-			}
-			return text
-		}
-		<-time.After(59 * time.Minute)
-		if got := names(); got != "node-termination-u other " {
-			t.Errorf("after 71 h 59 m: %s", got)
-		}
-		<-time.After(2 * time.Minute)
-		if got := names(); got != "other " {
-			t.Errorf("after 72 h: %s", got)
-		}
-		stop()
-	})
-}
-
-func TestNodeThatWentUnseenIsWrittenDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		report := reportOf(termination.PhaseStopping, 3)
-		report.Counts.Left, report.Left = 1, []termination.Left{{Pod: "ns/a"}}
-		text, err := json.Marshal(report)
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node-termination-u",
-			Namespace: "exeunt-system", Labels: map[string]string{termination.ReportLabel: "n"},
-			CreationTimestamp: metav1.Time{Time: time.Now()}}, Data: map[string]string{termination.ReportKey: string(text)}})
-		r := newReports(client, "exeunt-system", func(termination.Report) bool { return false })
-		stop := r.start(t.Context())
-		synctest.Wait()
-		if got := stored(t, client); got.Phase != termination.PhaseEnded || got.Counts.Unknown != 1 || got.Counts.Evicted != 3 {
-			t.Errorf("%+v", got)
-		}
-		stop()
-	})
-}
-
-// #70 The store is away when a leader starts: the report of a node that went while nobody led is finished later.
-func TestReportsAreListedAgainAfterFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		text, err := json.Marshal(reportOf(termination.PhaseStopping, 3))
-		if err != nil {
-			t.Fatal(err)
-		}
-		client, back := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node-termination-u",
-			Namespace: "exeunt-system", Labels: map[string]string{termination.ReportLabel: "n"},
-			CreationTimestamp: metav1.Now()}, Data: map[string]string{termination.ReportKey: string(text)}}),
-			time.Now().Add(time.Minute)
-		client.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return time.Now().Before(back), nil, errors.New("connection refused")
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		r := newReports(client, "exeunt-system", func(termination.Report) bool { return false })
-		stop := r.start(ctx)
-		<-time.After(10 * time.Minute)
-		if got := stored(t, client); got.Phase != termination.PhaseEnded {
-			t.Errorf("the report is not finished: %+v", got)
-		}
-		cancel()
-		stop()
-	})
-}
-
-// A webhook denies a DELETE, or the API server is away: the report is deleted later.
-func TestOldReportIsDeletedAgainAfterFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node-termination-u",
-			Namespace: "exeunt-system", Labels: map[string]string{termination.ReportLabel: "n"},
-			CreationTimestamp: metav1.Now()}})
-		denied := 0
-		client.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			denied++
-			return denied <= 3, nil, apierrors.NewForbidden(v1.Resource("configmaps"), "n", errors.New("a webhook denies"))
-		})
-		r := newReports(client, "exeunt-system", isThere)
-		stop := r.start(t.Context())
-		<-time.After(reportAge + 12*time.Hour)
-		if _, err := client.CoreV1().ConfigMaps("exeunt-system").Get(t.Context(), "node-termination-u",
-			metav1.GetOptions{}); !apierrors.IsNotFound(err) || denied != 4 {
-			t.Errorf("the report is left after %d deletions: %v", denied, err)
-		}
-		stop()
 	})
 }
