@@ -60,25 +60,22 @@ func TestChangeDuringWriteIsWritten(t *testing.T) {
 	})
 }
 
-// The end of a node is offered while a write is in flight, which ends before the goroutine of the last write begins.
+// The node ends while a write is in flight.
 func TestEndDuringWriteIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		r := newReports(client, "exeunt-system", isThere)
-		r.mu.Lock()
-		p := r.of("u")
-		p.report = reportOf(termination.PhaseDraining, 1)
-		r.mu.Unlock()
-		client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-			r.mu.Lock()
-			p.report, p.last = reportOf(termination.PhaseEnded, 2), true // as finish does before its goroutine
-			r.mu.Unlock()
-			return false, nil, nil
-		})
-		r.write("u")
-		synctest.Wait()
-		if got := stored(t, client); got.Phase != termination.PhaseEnded {
-			t.Errorf("the report is %+v", got)
+		for name, first := range map[string]func(*reports, termination.Report){"a report": (*reports).offer,
+			"the last report of a list": (*reports).finish} {
+			client := fake.NewClientset()
+			r := newReports(client, "exeunt-system", isThere)
+			client.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+				r.finish(reportOf(termination.PhaseEnded, 2))
+				return false, nil, nil
+			})
+			first(r, reportOf(termination.PhaseStopping, 1))
+			synctest.Wait()
+			if got := stored(t, client); got.Phase != termination.PhaseEnded || len(r.pending) > 0 {
+				t.Errorf("after %s the report is %+v, %d are pending", name, got, len(r.pending))
+			}
 		}
 	})
 }

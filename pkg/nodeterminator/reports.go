@@ -23,10 +23,10 @@ import (
 const (
 	// reportPause is the least time between two writes of a report.
 	reportPause = 5 * time.Second
-	// reportTries is how often a report is written until the next change, and lastTries how often the last one is: 5, 10,
-	// 20 s apart, and so on to longestPause. Together that is two days.
-	reportTries, lastTries = 5, 57
-	longestPause           = time.Hour
+	// longestPause is the longest time until a report is written again: 5, 10, 20 s, and so on.
+	longestPause = time.Hour
+	// lastTries is how often the last report of a node is written: for two days. Nothing else would end that.
+	lastTries = 57
 	// reportTimeout is how long a request may take.
 	reportTimeout = 10 * time.Second
 	// readTimeout is how long a node waits for the report of an earlier leader, and how long one read may take.
@@ -37,15 +37,15 @@ const (
 	lastReport = time.Second
 )
 
-// reports writes the reports of terminations. No node waits for a report: what cannot be written is tried again some
-// times, and with the next change.
+// reports writes the reports of terminations. No node waits for a report: what cannot be written is tried again.
 type reports struct {
 	client corev1.ConfigMapInterface
 	// exists reports whether the node of a report is being terminated.
 	exists func(report termination.Report) bool
 
-	mu      sync.Mutex
-	ctx     context.Context
+	mu  sync.Mutex
+	ctx context.Context
+	// pending are reports that change, until the last one is written.
 	pending map[types.UID]*pendingReport
 	writing sync.WaitGroup
 	// stored are the reports that exist, with the timer after which each may be deleted.
@@ -57,10 +57,13 @@ type reports struct {
 // pendingReport is a report that is written at a time.
 type pendingReport struct {
 	report termination.Report
-	// written is what the last write said of phase and counts.
-	written string
-	at      time.Time
-	timer   *time.Timer
+	// summary is that of the newest report.
+	summary string
+	// changes counts what is to be written, and written is the number of the last one that was.
+	changes, written int
+	// at is when the last write ended.
+	at    time.Time
+	timer *time.Timer
 	// writing: a write is in flight. last: the node is gone.
 	writing, last bool
 	// failures are the writes that failed in a row.
@@ -145,23 +148,19 @@ func (r *reports) offer(report termination.Report) {
 	defer r.mu.Unlock()
 	p := r.of(types.UID(report.UID))
 	p.report = report
-	if text == p.written || p.timer != nil {
-		return
+	if text != p.summary {
+		p.summary = text
+		r.changed(p, p.at.Add(reportPause))
 	}
-	p.timer = time.AfterFunc(time.Until(p.at.Add(reportPause)), func() { r.write(types.UID(report.UID)) })
 }
 
 // finish writes the last report of a node, and forgets the node.
 func (r *reports) finish(report termination.Report) {
-	uid := types.UID(report.UID)
 	r.mu.Lock()
-	p := r.of(uid)
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-	p.report, p.last, p.failures = report, true, 0
-	r.mu.Unlock()
-	r.writing.Go(func() { r.write(uid) })
+	defer r.mu.Unlock()
+	p := r.of(types.UID(report.UID))
+	p.report, p.last = report, true
+	r.changed(p, time.Now())
 }
 
 func (r *reports) of(uid types.UID) *pendingReport {
@@ -176,55 +175,65 @@ func summaryOf(report termination.Report) string {
 	return fmt.Sprint(report.Phase, report.Reason, report.Counts, len(report.Left), len(report.Volumes), report.Deadline)
 }
 
-// write writes the report as it is now. Only one write of a report is in flight: the next one begins when it has ended.
+// changed has a change written. A write in flight plans the next one when it ends. The caller holds the mutex.
+func (r *reports) changed(p *pendingReport, at time.Time) {
+	p.changes++
+	p.failures = 0
+	if !p.writing {
+		r.plan(p, at)
+	}
+}
+
+// plan has the report written at this time, and not before. The caller holds the mutex.
+func (r *reports) plan(p *pendingReport, at time.Time) {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	uid := types.UID(p.report.UID)
+	write := func() { r.write(uid) }
+	if wait := time.Until(at); wait > 0 {
+		p.timer = time.AfterFunc(wait, write)
+		return
+	}
+	r.writing.Go(write)
+}
+
+// write writes the report as it is now. Only one write of a report is in flight.
 func (r *reports) write(uid types.UID) {
 	r.mu.Lock()
 	p := r.pending[uid]
-	if p == nil || p.writing {
+	if p == nil || p.writing || p.written == p.changes {
 		r.mu.Unlock()
 		return
 	}
 	p.writing = true
-	report, last, ctx := p.report, p.last, r.ctx
+	report, change, ctx := p.report, p.changes, r.ctx
 	r.mu.Unlock()
 	err := r.store(ctx, report)
 	if err != nil {
 		klog.FromContext(ctx).Info("Writing a report failed; the termination goes on", "node", report.Node, "err", err)
 	}
 	r.mu.Lock()
-	p.timer, p.writing, p.at = nil, false, time.Now()
-	finished := p.last && !last
-	if !finished {
-		r.wrote(p, report, err)
-	}
-	r.mu.Unlock()
-	if finished {
-		r.write(uid)
-	}
+	defer r.mu.Unlock()
+	p.writing, p.at = false, time.Now()
+	r.wrote(p, change, err)
 }
 
-// wrote plans the next attempt of a write that failed, or the write of a change that was offered meanwhile, and forgets
-// a node whose last report was written. The caller holds the mutex.
-func (r *reports) wrote(p *pendingReport, report termination.Report, err error) {
-	uid := types.UID(report.UID)
-	p.failures++
-	tries := reportTries
-	if p.last { // no later change would write it
-		tries = lastTries
-	}
-	if err != nil && p.failures < tries && !apierrors.IsForbidden(err) {
-		p.timer = time.AfterFunc(min(reportPause<<min(p.failures-1, 10), longestPause), func() { r.write(uid) })
-		return
-	}
-	p.written = summaryOf(report)
-	if err == nil {
-		p.failures = 0
-	}
+// wrote plans the write of a change that came meanwhile, or the next attempt of a write that failed, and forgets a node
+// whose last report was written. The caller holds the mutex.
+func (r *reports) wrote(p *pendingReport, change int, err error) {
 	switch {
+	case p.changes != change && p.last:
+		r.plan(p, p.at)
+	case p.changes != change:
+		r.plan(p, p.at.Add(reportPause))
+	case err != nil && (!p.last || p.failures < lastTries-1):
+		r.plan(p, p.at.Add(min(reportPause<<min(p.failures, 10), longestPause)))
+		p.failures++
 	case p.last:
-		delete(r.pending, uid)
-	case summaryOf(p.report) != p.written:
-		p.timer = time.AfterFunc(reportPause, func() { r.write(uid) })
+		delete(r.pending, types.UID(p.report.UID))
+	default:
+		p.written = change
 	}
 }
 
