@@ -180,8 +180,10 @@ func TestReleasedNodeOfEarlierLeaderHasEnded(t *testing.T) {
 // withoutReports makes reads of reports fail until the value is set.
 func (w *world) withoutReports() *atomic.Bool {
 	back := &atomic.Bool{}
-	w.client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return !back.Load(), nil, errors.New("the store is away")
-	})
+	for _, verb := range []string{"get", "list"} {
+		w.client.PrependReactor(verb, "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !back.Load(), nil, errors.New("the store is away")
+		})
+	}
 	return back
 }

@@ -45,7 +45,7 @@ type reports struct {
 
 	mu  sync.Mutex
 	ctx context.Context
-	// pending are reports that change, until the last one is written.
+	// pending are the reports of nodes that this process terminates, until the last one is written.
 	pending map[types.UID]*pendingReport
 	writing sync.WaitGroup
 	// stored are the reports that exist, with the timer after which each may be deleted.
@@ -100,6 +100,20 @@ func (r *reports) start(ctx context.Context) (stop func()) {
 }
 
 func reportName(uid types.UID) string { return "node-termination-" + string(uid) }
+
+// begin notes that this process terminates the node: its report is neither ended nor deleted beside that.
+func (r *reports) begin(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of(uid)
+}
+
+// forget notes that a node has ended without a report.
+func (r *reports) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pending, uid)
+}
 
 // read returns the report of the node, nil if there is none. It tries until the context ends: a store that is away at a
 // change of leaders must not lose all counts.

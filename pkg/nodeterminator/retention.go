@@ -41,13 +41,13 @@ func (r *reports) list(ctx context.Context) {
 }
 
 // takeOver plans the deletion of a report of an earlier process. A node that went while nobody led is written down as
-// ended. A report that this process is to write is newer than the list.
+// ended. Reports of nodes that this process terminates, or has terminated, may be newer than the list.
 func (r *reports) takeOver(one *v1.ConfigMap) {
 	name, named := strings.CutPrefix(one.Name, reportName(""))
 	uid := types.UID(name)
 	report, err := reportIn(one)
 	gone := !r.exists(report) // before isPending: a node that is gone is not begun later
-	if !named || r.isPending(uid) {
+	if !named || r.isPending(uid) || r.isStored(uid) {
 		return
 	}
 	r.keep(uid, ageLeft(one))

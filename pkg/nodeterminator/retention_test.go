@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/termination"
@@ -144,6 +145,79 @@ func TestReportsAreListedAgainAfterFailure(t *testing.T) {
 		}
 		cancel()
 		stop()
+	})
+}
+
+// #70 The store is away when a leader starts, and comes back after this leader has evicted the last pod of a node.
+func TestNodeThatEndsBeforeListIsCountedOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		earlier := termination.Report{Node: "a", UID: "uid-a", Phase: termination.PhaseDraining,
+			Counts: termination.Counts{Evicted: 7, Left: 1}, Left: []termination.Left{{Pod: "ns/p", UID: "p"}}}
+		n := withFirstAction(deletedNode("a", "30m", time.Now()), time.Now())
+		if err := errors.Join(w.client.Tracker().Add(configMapOf(w.t, earlier, 0)), w.client.Tracker().Add(n)); err != nil {
+			w.t.Fatal(err)
+		}
+		back := w.withoutReports()
+		stop := w.reports.start(w.ctx)
+		<-time.After(100 * time.Millisecond)
+		w.pods.result.Counts.Evicted = 1
+		w.begun(n)
+		<-time.After(readTimeout)
+		if err := errors.Join(w.Reconcile(w.t.Context(), "a"), w.Reconcile(w.t.Context(), "a")); err != nil {
+			w.t.Error(err)
+		}
+		if err := w.caches.Nodes.GetStore().Delete(n); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := w.Reconcile(w.t.Context(), "a"); err != nil {
+			w.t.Error(err)
+		}
+		<-time.After(time.Minute)
+		back.Store(true)
+		<-time.After(time.Minute)
+		if got := storedOf(w); got.Phase != termination.PhaseEnded || got.Counts.Evicted != 8 || got.Counts.Unknown != 0 {
+			w.t.Errorf("%+v", got)
+		}
+		stop()
+	})
+}
+
+// slowList answers a list five seconds after it was read.
+type slowList struct{ corev1.ConfigMapInterface }
+
+func (s slowList) List(ctx context.Context, options metav1.ListOptions) (*v1.ConfigMapList, error) {
+	list, err := s.ConfigMapInterface.List(ctx, options)
+	<-time.After(5 * time.Second)
+	return list, err
+}
+
+// #70 The node ends, and its last report is written, while the answer to the list is on its way.
+func TestOldListEndsNoReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		earlier := reportOf(termination.PhaseDraining, 3)
+		earlier.Counts.Left, earlier.Left = 1, []termination.Left{{Pod: "ns/a"}}
+		client := fake.NewClientset(configMapOf(t, earlier, 0))
+		r := newReports(client, "exeunt-system", isGone)
+		r.client = slowList{r.client}
+		stop := r.start(t.Context())
+		<-time.After(time.Second)
+		r.finish(reportOf(termination.PhaseEnded, 4))
+		<-time.After(time.Minute)
+		if got := stored(t, client); got.Counts != (termination.Counts{Evicted: 4}) {
+			t.Errorf("%+v", got)
+		}
+		stop()
+	})
+}
+
+// A node that ends before its first report leaves nothing behind.
+func TestNodeWithoutReportIsForgotten(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.conclude(w.begun(deletedNode("a", "30m", time.Now())))
+		<-time.After(time.Minute)
+		if got := writes(w.client); got > 0 || len(w.reports.pending) > 0 {
+			w.t.Errorf("%d writes, %d reports are pending", got, len(w.reports.pending))
+		}
 	})
 }
 

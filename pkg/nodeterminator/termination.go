@@ -83,6 +83,7 @@ func (c *Controller) follow(n *v1.Node, name string) *nodeTermination {
 
 // begin begins to watch the Lease, the machine and the pods of a node.
 func (c *Controller) begin(n *v1.Node) *nodeTermination {
+	c.reports.begin(n.UID)
 	ctx, end := context.WithCancel(c.ctx)
 	notify := func() { c.loop.Enqueue(n.Name) }
 	t := &nodeTermination{name: n.Name, uid: n.UID, end: end, counted: map[string]bool{},
@@ -189,21 +190,22 @@ func (c *Controller) conclude(t *nodeTermination) {
 	c.reporter.Forget(t.uid)
 	report := t.report
 	if t.earlier == nil {
-		c.finish(report)
+		c.finish(t, report)
 		return
 	}
 	go func(ctx context.Context) { // a report over one that was not read would lose its counts
 		if earlier := <-t.earlier; earlier != nil {
-			c.finish(t.after(*earlier, report))
+			c.finish(t, t.after(*earlier, report))
 		} else if ctx.Err() == nil {
-			c.finish(report)
+			c.finish(t, report)
 		}
 	}(c.ctx)
 }
 
 // finish writes the last report of a termination.
-func (c *Controller) finish(report termination.Report) {
+func (c *Controller) finish(t *nodeTermination, report termination.Report) {
 	if report.UID == "" { // the node was never reported on
+		c.reports.forget(t.uid)
 		return
 	}
 	if report.Phase != termination.PhaseAbandoned {
