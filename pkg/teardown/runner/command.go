@@ -59,7 +59,7 @@ func (r *Runner) Teardown(ctx context.Context, said Word) (*Outcome, error) {
 	if refused != nil || err != nil {
 		stop()
 		<-ended
-		if err != nil && outcome != nil {
+		if err != nil && outcome != nil || errors.Is(err, errEnded) {
 			return outcome, runErr
 		}
 		return refused, err

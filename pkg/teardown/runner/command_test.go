@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/alive"
@@ -120,6 +122,18 @@ func TestEarlierRecordIsNoSuccess(t *testing.T) {
 	}
 }
 
+// asInstalled lets what a command installs exist.
+func asInstalled(r *Runner) *dynamicfake.FakeDynamicClient {
+	client := r.Dynamic.(*dynamicfake.FakeDynamicClient)
+	client.PrependReactor("get", "*", func(action k8stesting.Action) (bool, runtime.Object, error) {
+		name := action.(k8stesting.GetAction).GetName()
+		installed := frozen("", "")[0]
+		installed.SetName(name)
+		return name != alive.Name && name != FreezeName, installed, nil
+	})
+	return client
+}
+
 // beforePermission returns what a command says whose Alive is gone before the permission is written. Record and freeze are
 // those of the first teardown, which was complete.
 func beforePermission(t *testing.T, object *alive.Alive, answer error) (*Outcome, error) {
@@ -131,13 +145,7 @@ func beforePermission(t *testing.T, object *alive.Alive, answer error) (*Outcome
 			t.Fatal(err)
 		}
 	}
-	client := r.Dynamic.(*dynamicfake.FakeDynamicClient)
-	client.PrependReactor("get", "*", func(action k8stesting.Action) (bool, runtime.Object, error) {
-		name := action.(k8stesting.GetAction).GetName()
-		installed := frozen("", "")[0]
-		installed.SetName(name)
-		return name != alive.Name && name != FreezeName, installed, nil
-	})
+	client := asInstalled(r)
 	client.PrependReactor("patch", "alives", func(k8stesting.Action) (bool, runtime.Object, error) {
 		_ = client.Tracker().Delete(alive.Resource, "", alive.Name)
 		return true, (*unstructured.Unstructured)(nil), answer
@@ -164,6 +172,24 @@ func TestAliveMayGoBeforeItsPermission(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While the command waits until the cluster is ready, the namespace of the Lease goes.
+func TestCommandSaysWhyItsRunnerEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		object := deletedAlive(false)
+		object.DeletionTimestamp = nil
+		r := newTestRunner(t, object)
+		asInstalled(r)
+		leases := fake.NewClientset()
+		leases.PrependReactor("get", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("another runner leads")
+		})
+		r.Command, r.Leases = true, leases
+		if outcome, err := r.Teardown(t.Context(), Word{}); !errors.Is(err, ErrNamespaceGone) {
+			t.Errorf("the outcome is %+v, %v", outcome, err)
+		}
+	})
 }
 
 // The freeze says whose it is before anything else is written (#57).
