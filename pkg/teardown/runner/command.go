@@ -196,7 +196,7 @@ func (r *Runner) create(ctx context.Context) error {
 	if live, unread := r.readAlive(ctx); live != nil && unread == nil {
 		return nil
 	}
-	if _, defined, unread := answer.Get(ctx, alive.CRD, r.get(definitions)); unread == nil && !defined {
+	if r.isUninstalled(ctx) {
 		return nil
 	}
 	return fmt.Errorf("create Alive: %w", err)

@@ -303,10 +303,9 @@ var errNotPermitted = errors.New("the teardown is no longer permitted")
 
 // watchAlive follows Alive until the context ends.
 func (r *Runner) watchAlive(ctx context.Context) {
-	objects := r.Dynamic.Resource(alive.Resource)
 	f := newFeed(r.change, r.see, func(any) { r.current = nil })
 	f.done = func() { r.synced = true }
-	kind("alives", &unstructured.Unstructured{}, objects.List, objects.Watch).
+	kind("alives", &unstructured.Unstructured{}, r.listAlive, r.Dynamic.Resource(alive.Resource).Watch).
 		only("metadata.name="+alive.Name).follow(ctx, r.Dynamic, f)
 }
 

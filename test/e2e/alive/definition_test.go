@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/deploy"
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
@@ -97,10 +98,30 @@ func TestForcedDeletionOfDefinitionPermitsNothing(t *testing.T) {
 		_, err := r.dynamic(admin).Resource(definitions).Get(r.ctx, alive.CRD, metav1.GetOptions{})
 		return apierrors.ReasonForError(err) == metav1.StatusReasonNotFound
 	})
+	r.watchesDefinition()
 	r.must(sandbox.Apply(r.ctx, r.plane.RESTConfig(), deploy.Alive), "apply Alive again")
 	r.until("a new Alive is created", func() bool { return r.create(admin, func(*alive.Alive) {}) == nil })
 	if !r.get().IsProtected() {
 		t.Error("the new Alive is not protected")
+	}
+}
+
+// watchesDefinition checks that alive-controller, unarmed, may wait for the return of the CRD, and reads no other.
+func (r *rig) watchesDefinition() {
+	r.Helper()
+	crds := r.dynamic(controller).Resource(definitions)
+	if _, err := crds.Get(r.ctx, alive.CRD, metav1.GetOptions{}); !answer.IsAbsent(err, alive.CRD) {
+		r.Errorf("alive-controller reads the CRD that is gone: %v", err)
+	}
+	only := metav1.ListOptions{FieldSelector: "metadata.name=" + alive.CRD}
+	if _, err := crds.List(r.ctx, only); err != nil {
+		r.Errorf("alive-controller lists the CRD: %v", err)
+	}
+	watching, err := crds.Watch(r.ctx, only)
+	r.must(err, "watch the CRD as alive-controller")
+	watching.Stop()
+	if _, err := crds.List(r.ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		r.Errorf("alive-controller lists all CRDs: %v", err)
 	}
 }
 
