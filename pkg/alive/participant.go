@@ -138,7 +138,8 @@ func change(ctx context.Context, client dynamic.Interface,
 			return refusal
 		}
 	}
-	return fmt.Errorf("Alive changes all the time, or a webhook refuses: %w", refusal)
+	// Not with the status of a conflict, which programs repeat without a word.
+	return fmt.Errorf("Alive changes all the time, or a webhook refuses: %w", &answer.Refusal{Answer: refusal})
 }
 
 // withFinalizers replaces the finalizers if they are as they were observed. A list that is empty is absent, which a test

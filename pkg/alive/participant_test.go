@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/alive"
 )
 
@@ -175,8 +176,10 @@ func TestStaleChangeIsMadeAgain(t *testing.T) {
 	}
 	c = client(t, object(func(*alive.Alive) {}))
 	refuse(c, 1000, stale)
-	if err := alive.Register(t.Context(), c, participant); !errors.Is(err, stale) || writes(c) > 10 {
-		t.Errorf("error %v after %d writes", err, writes(c))
+	var refusal *answer.Refusal
+	err := alive.Register(t.Context(), c, participant)
+	if !errors.As(err, &refusal) || !errors.Is(refusal.Answer, stale) || apierrors.IsConflict(err) || writes(c) > 10 {
+		t.Errorf("error %v after %d writes, want one that no program takes for a conflict", err, writes(c))
 	}
 }
 
