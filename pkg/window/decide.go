@@ -141,7 +141,7 @@ func observe(object metav1.Object, seconds *int64, now time.Time) (State, deadli
 	}
 	found, ok := deadline.Parse(object.GetAnnotations()[deadline.Annotation])
 	state.Annotated = ok && object.GetDeletionTimestamp() == nil && found.Start.Sub(now).Abs() <= leftover
-	if field := object.GetDeletionGracePeriodSeconds(); field != nil && state.Existing == graceful.Graceful {
+	if field := object.GetDeletionGracePeriodSeconds(); field != nil {
 		state.DeleteOnly = *field > 0
 	}
 	state.Exposed = isExposed(object, before, now)
@@ -153,7 +153,7 @@ func observe(object metav1.Object, seconds *int64, now time.Time) (State, deadli
 	switch {
 	case *seconds == 0:
 		state.Request = graceful.Zero
-	case before.Kind() == deadline.NotDeleted, before.Kind() == deadline.Graceful && window.End.Before(before.Deadline(0)):
+	case before.Kind() == deadline.NotDeleted, window.End.Before(before.Deadline(0)):
 		state.Request = graceful.Earlier
 	default:
 		state.Request = graceful.NotEarlier
@@ -172,7 +172,7 @@ func isExposed(object metav1.Object, before deadline.Deletion, now time.Time) bo
 		after = now
 	}
 	read := deadline.Read(after, object.GetAnnotations()[deadline.Annotation])
-	return read.Kind() != deadline.Graceful || !read.Deadline(0).Equal(before.Deadline(0))
+	return !read.Deadline(0).Equal(before.Deadline(0))
 }
 
 // windowOf returns the window that the request asks for. That of a living object ends later by the time that the DELETE

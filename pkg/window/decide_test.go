@@ -188,6 +188,7 @@ func TestWindowKeepsItsStart(t *testing.T) {
 		"nothing earlier is left":    {at(40), window(40, 41).String(), 5, graceful.NotEarlier, window(40, 41)},
 		"malformed annotation":       {at(1), "soon", 30, graceful.NotEarlier, window(1, 40)},
 		"of a forced deletion":       {at(1), window(1, 1).String(), 30, graceful.NotEarlier, window(1, 40)},
+		"of a reversed window":       {at(1), window(5, 3).String(), 0, graceful.Zero, window(1, 1)},
 		"annotation in another zone": {at(1), "2026-01-02T04:04:00+01:00/2026-01-02T04:04:59+01:00", 30, graceful.Earlier, window(0, 40)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,15 +238,18 @@ func TestEveryWindowThatIsWrittenIsInForce(t *testing.T) {
 
 func TestLeftoverAnnotationIsSeenWhileItCouldCount(t *testing.T) {
 	for annotation, want := range map[string]bool{
-		"": false, "soon": false, window(0, 30).String(): true,
+		"": false, "soon": false, window(0, 30).String(): true, window(9, 5).String(): false,
+		window(310, 320).String(): true, window(311, 320).String(): false,
 		"2026-01-02T03:59:00Z/2026-01-02T04:10:00Z": false,
 	} {
 		if state, _ := observe(object(time.Time{}, annotation), nil, at(10)); state.Annotated != want {
 			t.Errorf("%q: annotated %t, want %t", annotation, state.Annotated, want)
 		}
 	}
-	if state, _ := observe(object(at(1), window(0, 30).String()), nil, at(10)); state.Annotated {
-		t.Error("the annotation of a deletion is no leftover")
+	deleted := object(at(1), window(0, 30).String())
+	deleted.DeletionGracePeriodSeconds = nil
+	if state, _ := observe(deleted, nil, at(10)); state.Annotated || state.DeleteOnly {
+		t.Errorf("the annotation of a deletion is no leftover: %+v", state)
 	}
 }
 
@@ -265,6 +269,7 @@ func TestGraceThatUpstreamsServerWouldEndIsExposed(t *testing.T) {
 		"forced":                                {object(at(1), window(1, 1).String()), false},
 		"forced, ahead":                         {object(at(90), window(90, 90).String()), false},
 		"graceful":                              {object(at(1), window(0, 59).String()), false},
+		"graceful, minutes ago":                 {object(at(-99), window(-100, 59).String()), false},
 		"graceful, a minute ahead":              {object(at(70), window(70, 99).String()), false},
 		"graceful, more than a minute ahead":    {object(at(71), window(71, 99).String()), true},
 		"at ours":                               {inField(1, 59, window(0, 59).String()), false},

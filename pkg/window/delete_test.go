@@ -204,6 +204,18 @@ func TestObjectWithoutFinalizersIsGoneAtOnce(t *testing.T) {
 	}
 }
 
+// #17: any DELETE removes an object whose last finalizer went at an API server of upstream.
+func TestObjectThatLostItsFinalizersInGraceIsRemoved(t *testing.T) {
+	stuck := object(at(40), "")
+	*stuck.DeletionGracePeriodSeconds, stuck.Finalizers = 30, nil
+	for _, grace := range []*int64{nil, seconds(5)} {
+		s := newAPIServer(t, stuck)
+		if got, err := s.run(grace); err != nil || s.object != nil || got != `machine.example.com "a" deleted` {
+			t.Errorf("%q, error %v, requests %v", got, err, s.requests)
+		}
+	}
+}
+
 // At our API server the deletion timestamp is the deadline, and the API server writes the annotation.
 func TestOurServerDecidesItself(t *testing.T) {
 	const name = `machine.example.com "a" deleted, `

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
@@ -156,11 +157,11 @@ func TestOldAnnotationIsWrittenAgain(t *testing.T) {
 	s.before = func(number int) {
 		seen(number)
 		if number == 2 { // the answer to the DELETE is late
-			s.now = at(45)
+			s.now = at(40)
 		}
 	}
 	got, err := s.run(seconds(30))
-	if err != nil || s.annotation() != window(45, 75).String() ||
+	if err != nil || s.annotation() != window(40, 70).String() ||
 		strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH DELETE GET PATCH" {
 		t.Errorf("%q, %v, annotation %q, requests %v", got, err, s.annotation(), s.requests)
 	}
@@ -200,6 +201,57 @@ func TestRefusedForceOfAnotherClientShortensNothing(t *testing.T) {
 	got, err := s.run(seconds(30))
 	if err != nil || deadline.Of(s.object).Kind() != deadline.Graceful {
 		t.Errorf("asked for 30 s: %q, %v, annotation %q, %v", got, err, s.annotation(), s.requests)
+	}
+}
+
+// A policy denies the DELETE. Meanwhile another client has written its own annotation, or has made the object anew.
+func TestAnnotationOfAnotherClientIsNotTakenBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		uid  types.UID
+		want deadline.Window
+	}{"its own": {"u", window(10, 59)}, "of a new object": {"other", window(10, 100)}} {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t, object(time.Time{}, ""))
+			s.answer = func(request *http.Request) *metav1.Status {
+				if request.Method != http.MethodDelete {
+					return nil
+				}
+				other := object(time.Time{}, tc.want.String())
+				other.UID = tc.uid
+				s.put(other)
+				return &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: 403}
+			}
+			if _, err := s.run(seconds(30)); err == nil || s.annotation() != tc.want.String() {
+				t.Errorf("error %v, annotation %q, requests %v", err, s.annotation(), s.requests)
+			}
+		})
+	}
+}
+
+// Another client moves the deadline between the read and the PATCH.
+func TestEarlierDeadlineOfAnotherClientStays(t *testing.T) {
+	s := newAPIServer(t, object(time.Time{}, ""))
+	s.before = s.disturb(4, map[string]string{deadline.Annotation: window(10, 15).String()})
+	got, err := s.run(seconds(30))
+	if err != nil || s.annotation() != window(10, 15).String() ||
+		got != `machine.example.com "a" deleted, its deadline is 2026-01-02T03:04:15Z` {
+		t.Errorf("%q, %v, annotation %q, requests %v", got, err, s.annotation(), s.requests)
+	}
+}
+
+// Another client deletes the object by a clock that is minutes off: the annotation has no effect, and the deletion is
+// plain for a controller that has begun to end the object.
+func TestPlainDeletionOfAnotherClientStays(t *testing.T) {
+	s := newAPIServer(t, object(time.Time{}, ""))
+	s.before = func(number int) {
+		if number == 2 {
+			s.put(object(at(200), s.annotation()))
+			s.object.SetResourceVersion("77")
+		}
+	}
+	if got, err := s.run(seconds(30)); err == nil || !strings.HasSuffix(err.Error(), "which only --force changes") ||
+		s.annotation() != window(10, 100).String() || strings.Join(s.requests, " ") != "GET PATCH DELETE GET PATCH GET" {
+		t.Errorf("%q, %v, annotation %q, requests %v", got, err, s.annotation(), s.requests)
 	}
 }
 

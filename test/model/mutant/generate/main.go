@@ -13,7 +13,7 @@ import (
 func main() {
 	root := flag.String("root", ".", "`folder` of the module")
 	out := flag.String("out", "bin/mutants", "`folder` to write the copies and overlay.json to")
-	set := flag.String("set", "storage", "the `programs` whose packages are mutated: storage, garbage, nodes, teardown, graceful or apiserver")
+	set := flag.String("set", "storage", "the `programs` whose packages are mutated: storage, garbage, nodes, teardown, window, graceful or apiserver")
 	flag.Parse()
 	if err := run(*root, *out, *set); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
@@ -35,6 +35,7 @@ var sets = map[string]mutated{
 	"garbage":   {"", garbageTargets, garbageDefects},
 	"nodes":     {"", nodesTargets, nil},
 	"teardown":  {"", teardownTargets, teardownDefects},
+	"window":    {"", windowTargets, nil},
 	"graceful":  {"pkg/graceful", gracefulTargets, nil},
 	"apiserver": {"cmd/kube-apiserver", apiserverTargets, nil},
 }

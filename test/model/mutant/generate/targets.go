@@ -37,6 +37,11 @@ var targets = []target{
 	{folder: "pkg/pvcontroller/volume", shell: true, functions: []string{"phaseState", "claimOfProtected", "needsNoWrite", "phaseChange", "enqueueProtection"}},
 }
 
+// windowTargets are the decisions of exeunt delete. It has no model, as those below.
+var windowTargets = []target{{folder: "pkg/patch", shell: true}, {folder: "pkg/window", shell: true, functions: []string{
+	"Decide", "decide", "changes", "decideLive", "decideSent", "observe", "isExposed", "windowOf", "startOf", "existing", "isWritten",
+}}}
+
 // The decisions on graceful deletion, and what reads and stores a deadline. Their modules have no model: the unit tests
 // have to kill every mutant.
 var (
