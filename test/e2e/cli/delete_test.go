@@ -22,6 +22,23 @@ func spelled(name, format string, values ...any) string {
 	return fmt.Sprintf("machine.example.com %q ", name) + fmt.Sprintf(format, values...)
 }
 
+// afterFirst are deletions after that with 300 s. Without a text the deadline stays.
+var afterFirst = []struct {
+	row, args string
+	want      string
+	code      int
+	changes   bool
+}{
+	{"#61 later", "--grace-period=600", "", 1, false},
+	{"#61 no grace", "", "is already being deleted, its deadline is", 0, false},
+	{"#61 earlier", "--grace-period=60", "deleted, its deadline is", 0, true},
+	{"#61 later than that", "--grace-period=90", "a deadline can only move earlier", 1, false},
+	{"#61 now", "--now", "deleted, its deadline is", 0, true},
+	{"#61 force", "--force", "deleted, by force", 0, true},
+	{"#61 forced", "--grace-period=5", "is already being deleted by force, which no grace period changes", 1, false},
+	{"#61 force again", "--force --grace-period=0", "is already being deleted, by force", 0, false},
+}
+
 // #60, #61: one object after the other command, at an API server of upstream.
 func TestDeadlineIsInForceAtUpstreamsServer(t *testing.T) {
 	m := openMachines(t)
@@ -39,21 +56,10 @@ func TestDeadlineIsInForceAtUpstreamsServer(t *testing.T) {
 	if want := spelled("a", "deleted, its deadline is %s", written.End.UTC().Format(time.RFC3339)); first != want {
 		t.Errorf("#60: printed %q, want %q", first, want)
 	}
-	for _, step := range []struct {
-		row, args string
-		want      string
-		code      int
-		changes   bool
-	}{
-		{"#61 later", "--grace-period=600", "stays " + written.End.UTC().Format(time.RFC3339) + ": a deadline can only move earlier", 1, false},
-		{"#61 no grace", "", "is already being deleted, its deadline is", 0, false},
-		{"#61 earlier", "--grace-period=60", "deleted, its deadline is", 0, true},
-		{"#61 later than that", "--grace-period=90", "a deadline can only move earlier", 1, false},
-		{"#61 now", "--now", "deleted, its deadline is", 0, true},
-		{"#61 force", "--force", "deleted, by force", 0, true},
-		{"#61 forced", "--grace-period=5", "is already being deleted by force, which no grace period changes", 1, false},
-		{"#61 force again", "--force --grace-period=0", "is already being deleted, by force", 0, false},
-	} {
+	for _, step := range afterFirst {
+		if step.want == "" {
+			step.want = "stays " + written.End.UTC().Format(time.RFC3339) + ": a deadline can only move earlier"
+		}
 		before, last := m.get("a"), m.granted("a")
 		got, code := m.delete(append([]string{"mc/a"}, strings.Fields(step.args)...)...)
 		after := m.get("a")
