@@ -27,6 +27,8 @@ const (
 	// UnansweredAnnotation is the number of writes of the Lease that had no answer. The API server takes an
 	// update that changes nothing for no write, so this changes.
 	UnansweredAnnotation = "exeunt.io/journal-unanswered"
+	// OffAnnotation is on an active Lease whose writer writes no new entries: calls of that term may have none.
+	OffAnnotation = "exeunt.io/journal-off"
 	// KindLabel is on every Lease of a journal; its value is a Kind.
 	KindLabel = "exeunt.io/journal"
 )

@@ -201,6 +201,9 @@ func (s *Store) put(ctx context.Context, l *lease, entries map[types.UID]string)
 	if l.unanswered > 0 {
 		object.Annotations[journal.UnansweredAnnotation] = strconv.Itoa(l.unanswered)
 	}
+	if s.Off {
+		object.Annotations[journal.OffAnnotation] = "true"
+	}
 	var now *coordinationv1.Lease
 	var err error
 	if object.ResourceVersion = l.version; l.version == "" {

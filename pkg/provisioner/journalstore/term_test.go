@@ -98,3 +98,23 @@ func TestLeaderEndsForLeaseOfLaterTerm(t *testing.T) {
 		}
 	})
 }
+
+// A teardown takes the journal of the current term for complete, unless its writer leaves entries out.
+func TestJournalSaysThatItIsOff(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		api := newServer()
+		name := theJournal.LeaseName(journal.KindActive, 0)
+		term := int32(0)
+		for _, off := range []bool{false, true, false} {
+			started := config(api, pod, term)
+			started.Off = off
+			run(t, New(started))
+			term++
+			api.edit(name, func(l *coordinationv1.Lease) {
+				if _, says := l.Annotations[journal.OffAnnotation]; says != off {
+					t.Errorf("after %d terms: says %t that the journal is off, want %t", term, says, off)
+				}
+			})
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/journal"
 	"github.com/exeunt-io/exeunt/pkg/why/families"
@@ -60,7 +61,11 @@ func namesSocket(text string) bool {
 
 // lease is what is kept of a Lease.
 type lease struct {
-	ours    bool
+	ours bool
+	// driver is the one of whose calls the Lease is a journal, "" if it is none, or if its writer leaves entries out.
+	driver string
+	// term is that of a leader Lease, or of the last writer of a journal.
+	term    journal.Custody
 	entries []entry
 }
 
@@ -73,10 +78,15 @@ type entry struct {
 }
 
 func factsOfLease(l *coordinationv1.Lease) lease {
-	facts := lease{ours: strings.HasSuffix(journal.HolderOf(l), ownSuffix)}
+	facts := lease{ours: strings.HasSuffix(journal.HolderOf(l), ownSuffix),
+		term: journal.Custody{LeaderLease: l.UID, Transitions: ptr.Deref(l.Spec.LeaseTransitions, 0)}}
 	owner, kind, _, is := journal.Find(l)
 	if !is {
 		return facts
+	}
+	facts.term = journal.ParseCustody(l.Annotations[journal.CustodyAnnotation])
+	if _, off := l.Annotations[journal.OffAnnotation]; kind == journal.KindActive && !off {
+		facts.driver = owner.Driver
 	}
 	decoded, broken := journal.Entries(l)
 	for i := range decoded {
@@ -164,11 +174,25 @@ func (i *Inventory) findDrivers() *drivers {
 	return found
 }
 
-// ours reports whether the provisioner of Exeunt leads for the driver: its journal says what it has requested.
-func (i *Inventory) ours(driver string) bool {
+// isJournaled reports whether the journal says if a volume is requested for the claim: the provisioner of Exeunt leads
+// for the driver, and its journal is of this term. Without the gate or the right to write Leases it leads all the same.
+func (i *Inventory) isJournaled(driver string, claim types.UID) bool {
+	if said := i.failures[claim]; said != nil && said.unjournaled {
+		return false
+	}
 	name := strings.ToLower(families.SanitizedDriver(driver))
-	for l, facts := range i.leases {
-		if facts.ours && strings.ToLower(l.name) == name {
+	for l, leader := range i.leases {
+		if leader.ours && strings.ToLower(l.name) == name && i.hasJournal(driver, leader.term) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasJournal reports whether the leader of the term has taken over, or begun, a journal of the driver.
+func (i *Inventory) hasJournal(driver string, term journal.Custody) bool {
+	for _, l := range i.leases {
+		if l.driver != "" && l.driver == driver && l.term == term {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -19,12 +20,24 @@ type failures struct {
 	outcome          provision.Outcome
 	// open: a call of before proves nothing, so that a disk of that call may exist.
 	open bool
+	// unjournaled: our provisioner has called without an entry in its journal, for the request is too large.
+	unjournaled bool
 }
+
+// The reasons of events that say what a provisioner does.
+const (
+	called      = "Provisioning"
+	failed      = "ProvisioningFailed"
+	unjournaled = "ProvisioningWithoutJournal"
+)
+
+// ProvisioningEvents are the reasons of the events of claims that an inventory reads.
+var ProvisioningEvents = []string{called, failed, unjournaled}
 
 // setEvent keeps what a provisioner says of a claim. Events expire; what they said stays true.
 func (i *Inventory) setEvent(e *v1.Event) {
 	uid := e.InvolvedObject.UID
-	if e.InvolvedObject.Kind != claimKind || uid == "" || e.Reason != "Provisioning" && e.Reason != "ProvisioningFailed" {
+	if e.InvolvedObject.Kind != claimKind || uid == "" || !slices.Contains(ProvisioningEvents, e.Reason) {
 		return
 	}
 	facts := i.failures[uid]
@@ -33,7 +46,11 @@ func (i *Inventory) setEvent(e *v1.Event) {
 		i.failures[uid] = facts
 	}
 	at := timeOf(e)
-	if e.Reason == "Provisioning" {
+	switch e.Reason {
+	case unjournaled:
+		facts.unjournaled = true
+		return
+	case called:
 		if at.After(facts.called) {
 			facts.called = at
 		}
@@ -102,7 +119,7 @@ func (i *Inventory) requestOf(c *request, entries map[types.UID]entry, now time.
 	case i.failures[c.uid].final():
 		delete(i.requested, c.uid)
 		return claim.Failed
-	case c.provisioner == "", known && delayed && c.node == "", i.ours(c.provisioner):
+	case c.provisioner == "", known && delayed && c.node == "", i.isJournaled(c.provisioner, c.uid):
 		return claim.Unrequested
 	}
 	if i.requested[c.uid].IsZero() {

@@ -270,7 +270,8 @@ func (i *Inventory) setLease(l *coordinationv1.Lease) bool {
 	}
 	facts := factsOfLease(l)
 	before, known := i.leases[keyOf(l)]
-	if known && before.ours == facts.ours && slices.Equal(before.entries, facts.entries) {
+	if known && before.ours == facts.ours && before.driver == facts.driver && before.term == facts.term &&
+		slices.Equal(before.entries, facts.entries) {
 		return false
 	}
 	if !known {

@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -25,13 +26,26 @@ func requestedIn(t *testing.T, kind journal.Kind) *coordinationv1.Lease {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return journal.Journal{Namespace: "csi", Driver: "ebs"}.Lease(kind, 0, "pod_1_exeunt", journal.Custody{},
-		map[types.UID]string{"data": text})
+	return ofEBS.Lease(kind, 0, "pod_1_exeunt", firstTerm, map[types.UID]string{"data": text})
+}
+
+var (
+	ofEBS = journal.Journal{Namespace: "csi", Driver: "ebs"}
+	// firstTerm is that of the leader Lease that ledBy returns.
+	firstTerm = journal.Custody{LeaderLease: "ebs"}
+)
+
+// ledBy returns the leader Lease of the provisioner of ebs.
+func ledBy(holder string) *coordinationv1.Lease { return lease("csi", "ebs", holder) }
+
+// emptyJournal returns a Lease of the journal without entries, of the first term.
+func emptyJournal(edits ...edit[coordinationv1.Lease]) *coordinationv1.Lease {
+	return with(ofEBS.Lease(journal.KindActive, 0, "pod_1_exeunt", firstTerm, nil), edits)
 }
 
 func TestJournalEntryIsAwaited(t *testing.T) { // 21
 	entry := requestedIn(t, journal.KindActive)
-	i := fill(inventory.Options{}, data("shop", requested), lease("csi", "ebs", "pod_1_exeunt"), entry)
+	i := fill(inventory.Options{}, data("shop", requested), ledBy("pod_1_exeunt"), entry)
 	if got := stepsOf(i, now); len(got) != 0 || i.Work(now) != teardown.Awaited {
 		t.Errorf("steps %q, work %v with an entry", got, i.Work(now))
 	}
@@ -53,9 +67,60 @@ func TestNamesAreThoseOfOtherPackages(t *testing.T) {
 	if inventory.PreserveLabel != alive.PreserveLabel {
 		t.Errorf("label %s, want %s", inventory.PreserveLabel, alive.PreserveLabel)
 	}
-	i := fill(inventory.Options{}, data("shop", requested), lease("csi", "ebs", "pod_1"+controller.IdentitySuffix))
+	i := fill(inventory.Options{}, data("shop", requested), ledBy("pod_1"+controller.IdentitySuffix), emptyJournal())
 	if got := stepsOf(i, now); len(got) != 1 {
 		t.Errorf("steps %q: the Lease of our provisioner is not recognized", got)
+	}
+}
+
+// Our provisioner leads without a journal with the gate off, without the right to write Leases, and for a request that is
+// too large: its Lease proves nothing of a claim then.
+func TestLeaderWithoutJournalProvesNothing(t *testing.T) { // 21
+	nextTerm, other := ledBy("pod_2_exeunt"), ofEBS
+	nextTerm.Spec.LeaseTransitions, other.Driver = ptr.To[int32](1), "efs"
+	for name, objects := range map[string][]any{
+		"no journal":                {ledBy("pod_1_exeunt")},
+		"journal of an earlier one": {nextTerm, emptyJournal()},
+		"journal that is off": {ledBy("pod_1_exeunt"), emptyJournal(func(l *coordinationv1.Lease) {
+			l.Annotations[journal.OffAnnotation] = "true"
+		})},
+		"unresolved entries alone": {ledBy("pod_1_exeunt"),
+			ofEBS.Lease(journal.KindUnresolved, 0, "pod_1_exeunt", firstTerm, nil)},
+		"journal of another driver": {ledBy("pod_1_exeunt"),
+			other.Lease(journal.KindActive, 0, "pod_1_exeunt", firstTerm, nil)},
+		"another leader": {ledBy("pod_1"), emptyJournal()},
+		"request that is too large": {ledBy("pod_1_exeunt"), emptyJournal(),
+			event("ProvisioningWithoutJournal", "Volume pvc-data is created without a journal entry", now)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := fill(inventory.Options{}, append(objects, data("shop", requested))...)
+			if got, want := itemsOf(i, now), []string{"data delete ProvisioningRequested none"}; !slices.Equal(got, want) ||
+				len(stepsOf(i, now)) != 0 {
+				t.Errorf("items %q, steps %q", got, stepsOf(i, now))
+			}
+			i.Remove(data("shop", requested))
+			if got := i.Items(now); len(got) != 1 || got[0].Fate != teardown.Unknown {
+				t.Errorf("items %+v after the claim has gone", got)
+			}
+			lost := []teardown.Item{{Object: teardown.Object{Kind: "PersistentVolumeClaim", UID: "data"}, Driver: "ebs"}}
+			if got := fill(inventory.Options{}, objects...).Unanswered(lost); len(got) != 1 {
+				t.Error("the next runner takes the Lease for an answer")
+			}
+		})
+	}
+}
+
+// The leader begins its journal, and ends it, without a change of its own Lease.
+func TestChangedJournalChangesWhatIsKnown(t *testing.T) { // 21
+	i := fill(inventory.Options{}, data("shop", requested), ledBy("pod_1_exeunt"))
+	off := emptyJournal(func(l *coordinationv1.Lease) { l.Annotations[journal.OffAnnotation] = "true" })
+	for _, tc := range []struct {
+		journal *coordinationv1.Lease
+		steps   int
+	}{{emptyJournal(), 1}, {off, 0}, {emptyJournal(), 1}} {
+		if !i.Set(tc.journal) || len(stepsOf(i, now)) != tc.steps {
+			t.Errorf("steps %q, want %d", stepsOf(i, now), tc.steps)
+		}
 	}
 }
 

@@ -106,5 +106,7 @@ func (i *Inventory) Lost(recorded []teardown.Item) (lost []teardown.Item) {
 // Unanswered returns those of lost requests whose disk may exist: the runner that saw the claim go is dead, and nothing
 // else shows the answer (#21, #60). The journal of our provisioner would.
 func (i *Inventory) Unanswered(lost []teardown.Item) []teardown.Item {
-	return slices.DeleteFunc(slices.Clone(lost), func(item teardown.Item) bool { return i.ours(item.Driver) })
+	return slices.DeleteFunc(slices.Clone(lost), func(item teardown.Item) bool {
+		return i.isJournaled(item.Driver, types.UID(item.Object.UID))
+	})
 }

@@ -187,7 +187,7 @@ var rowsOfClaims = map[string]row{
 		items: []string{}, steps: []string{"Delete PersistentVolumeClaim data"}, work: teardown.Ready},
 	"21 a failure without a code": {objects: []any{data("shop", requested), failed("secret not found", now)},
 		items: []string{"data delete ProvisioningRequested none"}, steps: []string{}, work: teardown.Awaited},
-	"21 ours, no journal entry": {objects: []any{data("shop", requested), lease("kube-system", "ebs", "pod_1_exeunt")},
+	"21 ours, no journal entry": {objects: []any{data("shop", requested), ledBy("pod_1_exeunt"), emptyJournal()},
 		items: []string{}, steps: []string{"Delete PersistentVolumeClaim data"}, work: teardown.Ready},
 	"22 deleted already": {objects: []any{disk("shop"), data("shop", func(c *v1.PersistentVolumeClaim) {
 		c.DeletionTimestamp = &metav1.Time{Time: now}

@@ -41,7 +41,7 @@ func (s *survey) fill(ctx context.Context, lists *cluster.Reader) {
 	set(ctx, s, lists, cluster.Leases, "", nil)
 	set(ctx, s, lists, cluster.ValidatingWebhookConfigurations, "", nil)
 	set(ctx, s, lists, cluster.MutatingWebhookConfigurations, "", nil)
-	for _, reason := range []string{"Provisioning", "ProvisioningFailed"} {
+	for _, reason := range inventory.ProvisioningEvents {
 		cluster.Each(ctx, lists, cluster.Events, cluster.Selection{
 			Fields: "involvedObject.kind=PersistentVolumeClaim,reason=" + reason}, func(page []v1.Event) {
 			for i := range page {

@@ -40,9 +40,9 @@ func newJournaled(t *testing.T) *journaled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := journal.Journal{Namespace: "csi", Driver: "ebs"}
-	j.with = of.Lease(journal.KindActive, 0, "pod_1_exeunt", journal.Custody{}, map[types.UID]string{j.claim.UID: text})
-	j.empty = of.Lease(journal.KindActive, 0, "pod_1_exeunt", journal.Custody{}, nil)
+	of, term := journal.Journal{Namespace: "csi", Driver: "ebs"}, journal.Custody{LeaderLease: "leader"}
+	j.with = of.Lease(journal.KindActive, 0, "pod_1_exeunt", term, map[types.UID]string{j.claim.UID: text})
+	j.empty = of.Lease(journal.KindActive, 0, "pod_1_exeunt", term, nil)
 	j.inventory.Set(j.claim)
 	j.inventory.Set(j.with)
 	return j
@@ -79,11 +79,29 @@ func TestJournalThatIsDeletedIsNoAnswer(t *testing.T) {
 	}
 }
 
+// leaderLease returns the leader Lease of our provisioner.
+func leaderLease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "csi", Name: "ebs", UID: "leader"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("pod_1_exeunt")}}
+}
+
+// #21 #60 The journal alone is deleted by hand, and our provisioner leads: its Lease says nothing of the call.
+func TestLeaderWithoutItsJournalIsNoAnswer(t *testing.T) {
+	j := newJournaled(t)
+	j.inventory.Set(leaderLease())
+	j.plan()
+	j.inventory.Remove(j.with)
+	j.recorded()
+	j.inventory.Remove(j.claim)
+	if got := j.recorded(); got != teardown.Unknown {
+		t.Errorf("the fate in the record is %s", got)
+	}
+}
+
 // #21 #60 Our provisioner leads, and ends its entry: no disk was made. Then the claim goes, and the provisioner stops.
 func TestAnswerOfOurJournalIsRecorded(t *testing.T) {
 	j := newJournaled(t)
-	j.inventory.Set(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "csi", Name: "ebs"},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("pod_1_exeunt")}})
+	j.inventory.Set(leaderLease())
 	j.plan()
 	j.inventory.Set(j.empty)
 	j.inventory.Remove(j.claim)

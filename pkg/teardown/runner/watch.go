@@ -25,6 +25,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/internal/answer"
 	"github.com/exeunt-io/exeunt/pkg/controller"
+	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
 )
 
 // source is one kind of objects.
@@ -103,10 +104,6 @@ func (c *Config) sources() ([]source, error) {
 			core.PersistentVolumeClaims("").Watch),
 		kind("pods", &v1.Pod{}, core.Pods("").List, core.Pods("").Watch),
 		kind("services", &v1.Service{}, core.Services("").List, core.Services("").Watch),
-		kind("events", &v1.Event{}, core.Events("").List, core.Events("").Watch).
-			only("reason=ProvisioningFailed,involvedObject.kind=PersistentVolumeClaim"),
-		kind("events", &v1.Event{}, core.Events("").List, core.Events("").Watch).
-			only("reason=Provisioning,involvedObject.kind=PersistentVolumeClaim"),
 		kind("ingresses", &networkingv1.Ingress{}, c.Objects.NetworkingV1().Ingresses("").List,
 			c.Objects.NetworkingV1().Ingresses("").Watch),
 		kind("volumeattachments", &storagev1.VolumeAttachment{}, c.Objects.StorageV1().VolumeAttachments().List,
@@ -121,6 +118,10 @@ func (c *Config) sources() ([]source, error) {
 			admission.ValidatingWebhookConfigurations().List, admission.ValidatingWebhookConfigurations().Watch),
 		kind("mutatingwebhookconfigurations", &admissionv1.MutatingWebhookConfiguration{},
 			admission.MutatingWebhookConfigurations().List, admission.MutatingWebhookConfigurations().Watch),
+	}
+	for _, reason := range inventory.ProvisioningEvents {
+		all = append(all, kind("events", &v1.Event{}, core.Events("").List, core.Events("").Watch).
+			only("reason="+reason+",involvedObject.kind=PersistentVolumeClaim"))
 	}
 	custom, err := c.custom()
 	return append(all, custom...), err
