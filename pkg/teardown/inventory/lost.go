@@ -104,9 +104,10 @@ func (i *Inventory) Lost(recorded []teardown.Item) (lost []teardown.Item) {
 }
 
 // Unanswered returns those of lost requests whose disk may exist: the runner that saw the claim go is dead, and nothing
-// else shows the answer (#21, #60). The journal of our provisioner would.
+// else shows the answer (#21, #60). The journal of our provisioner would, and a final code in the last event.
 func (i *Inventory) Unanswered(lost []teardown.Item) []teardown.Item {
 	return slices.DeleteFunc(slices.Clone(lost), func(item teardown.Item) bool {
-		return i.isJournaled(item.Driver, types.UID(item.Object.UID))
+		uid := types.UID(item.Object.UID)
+		return i.isJournaled(item.Driver, uid) || i.failures[uid].final()
 	})
 }
