@@ -61,8 +61,9 @@ type Object = blocker.Object
 type Item struct {
 	Kind   Kind   `json:"kind"`
 	Object Object `json:"object"`
-	// Claim is NAMESPACE/NAME of the claim of a PersistentVolume.
-	Claim string `json:"claim,omitempty"`
+	// Claim is NAMESPACE/NAME of the claim of a PersistentVolume, ClaimUID its UID.
+	Claim    string `json:"claim,omitempty"`
+	ClaimUID string `json:"claimUID,omitempty"`
 	// ExternalID is the volume handle, the address, or the handle of the snapshot.
 	ExternalID string `json:"externalID"`
 	Driver     string `json:"driver"`

@@ -74,6 +74,7 @@ func (i *Inventory) volumeItem(v *view, f *volume, d fate.Decision) teardown.Ite
 		Kind:       teardown.Volume,
 		Object:     teardown.Object{Kind: "PersistentVolume", Name: f.name, UID: string(f.uid)},
 		Claim:      f.claim.String(),
+		ClaimUID:   string(f.claimUID),
 		ExternalID: f.handle, Driver: f.driver, Size: f.size, Created: f.created, Reason: string(d.Reason),
 		Evidence: evidence(i.fateOf(v.below, f).Evident()), Blockers: []blocker.Blocker{},
 	}

@@ -129,7 +129,7 @@ func TestRecordedRequestWithoutClaimIsUnknown(t *testing.T) { // 21, 60
 	recorded := teardown.Item{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolumeClaim", Namespace: "shop",
 		Name: "data", UID: "data"}, ExternalID: "pvc-data", Driver: "ebs", Plan: teardown.PlanDelete, Fate: teardown.Planned}
 	saved := teardown.Item{Kind: teardown.Volume, Object: teardown.Object{Kind: "PersistentVolume", Name: "disk", UID: "disk"},
-		Claim: "shop/data", Plan: teardown.PlanDelete, Fate: teardown.Planned}
+		Claim: "shop/data", ClaimUID: "data", Plan: teardown.PlanDelete, Fate: teardown.Planned}
 	for name, tc := range map[string]struct {
 		items   []teardown.Item
 		objects []any

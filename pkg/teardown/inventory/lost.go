@@ -90,17 +90,12 @@ func (i *Inventory) Lost(recorded []teardown.Item) (lost []teardown.Item) {
 	if len(lost) == 0 {
 		return nil
 	}
-	// The last volume of a claim of the name. That of an earlier claim, which is kept, is no answer to a later one.
-	served := map[string]time.Time{}
+	// By UID: a kept volume of an earlier claim of the name is no answer to a later one.
+	served := map[string]bool{}
 	for _, item := range recorded {
-		if at, is := served[item.Claim]; !is || item.Created.After(at) {
-			served[item.Claim] = item.Created
-		}
+		served[item.ClaimUID] = true
 	}
-	return slices.DeleteFunc(lost, func(item teardown.Item) bool {
-		at, is := served[item.Object.Namespace+"/"+item.Object.Name]
-		return is && !at.Before(item.Created)
-	})
+	return slices.DeleteFunc(lost, func(item teardown.Item) bool { return served[item.Object.UID] })
 }
 
 // Unanswered returns those of lost requests whose disk may exist: the runner that saw the claim go is dead, and nothing
