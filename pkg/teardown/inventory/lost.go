@@ -76,26 +76,17 @@ func (i *Inventory) Restore(items []teardown.Item) {
 	}
 }
 
-// Lost returns the requests of a record, as unknown, whose claim went without a volume.
-func (i *Inventory) Lost(recorded []teardown.Item) (lost []teardown.Item) {
-	for _, item := range recorded {
+// Lost returns those of recorded requests without a recorded volume, as unknown, whose claim and volume are gone.
+func (i *Inventory) Lost(requests []teardown.Item) (lost []teardown.Item) {
+	for _, item := range requests {
 		c := &request{key: key{item.Object.Namespace, item.Object.Name}, uid: types.UID(item.Object.UID)}
-		if item.Object.Kind != claimKind || item.Plan != teardown.PlanDelete || item.Fate != teardown.Planned ||
-			i.hasClaim(c) || i.refersTo(c) {
+		if i.hasClaim(c) || i.refersTo(c) {
 			continue
 		}
 		item.Fate, item.Reason = teardown.Unknown, string(claim.OutcomeUnknown)
 		lost = append(lost, item)
 	}
-	if len(lost) == 0 {
-		return nil
-	}
-	// By UID: a kept volume of an earlier claim of the name is no answer to a later one.
-	served := map[string]bool{}
-	for _, item := range recorded {
-		served[item.ClaimUID] = true
-	}
-	return slices.DeleteFunc(lost, func(item teardown.Item) bool { return served[item.Object.UID] })
+	return lost
 }
 
 // Unanswered returns those of lost requests whose disk may exist: the runner that saw the claim go is dead, and nothing

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
 )
@@ -27,26 +25,6 @@ func TestFinalEventAnswersForClaimThatIsGone(t *testing.T) {
 		i := fill(inventory.Options{}, tc.events...)
 		if got := i.Unanswered(i.Lost(recorded)); len(got) != tc.unknown {
 			t.Errorf("%s: unknown %+v, want %d", name, got, tc.unknown)
-		}
-	}
-}
-
-// #21 #60 A StatefulSet made its claim again; the kept volume of the claim before names a claim of the same name. A request
-// that was recorded from the journal alone has no time of creation, and the late volume of a claim may be the younger one.
-func TestVolumeOfAnotherClaimIsNoAnswer(t *testing.T) {
-	second := teardown.Object{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: "second"}
-	for name, created := range map[string]time.Time{"earlier": now.Add(-time.Hour), "journal": {}, "later": now.Add(time.Hour)} {
-		recorded := teardown.Item{Kind: teardown.Volume, Object: second, ExternalID: "pvc-second", Driver: "ebs",
-			Created: created, Plan: teardown.PlanDelete, Fate: teardown.Planned}
-		other := disk("shop", retain, marked, func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = "first" })
-		found := fill(inventory.Options{}, other)
-		if lost := found.Lost(append(found.Items(now), recorded)); len(lost) != 1 {
-			t.Errorf("%s: the volume of another claim counts as the answer: %+v", name, lost)
-		}
-		other.Spec.ClaimRef.UID = "second"
-		items := fill(inventory.Options{}, other).Items(now)
-		if lost := inventory.New(inventory.Options{}).Lost(append(items, recorded)); len(lost) != 0 {
-			t.Errorf("%s: its own volume does not count as the answer: %+v", name, lost)
 		}
 	}
 }

@@ -8,7 +8,7 @@
 //	execute.go   one action
 //	batch.go     marks and deletions, at most 100 at a time
 //	freeze.go    the policy that refuses new disks and load balancers
-//	record.go    plan and report, in ConfigMaps
+//	record.go    plan and report, in ConfigMaps; recording.go: what they have
 //	status.go    the status of Alive
 //	command.go   what a person's command does: install, arm, delete, abort
 //

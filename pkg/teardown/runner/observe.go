@@ -57,7 +57,7 @@ func (s *session) look() view {
 	if object, _, _ := s.view(); object != nil {
 		s.inventory.SetParticipants(participantsOf(object, s.why.participants))
 	}
-	v.lost = s.inventory.Lost(s.record.items)
+	v.lost = s.inventory.Lost(s.record.requests())
 	if !s.judged {
 		s.judged = true
 		s.inventory.Restore(s.inventory.Unanswered(v.lost))

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -35,6 +34,8 @@ const (
 	ofAlive, inPhase = alive.Group + "/alive", teardown.PhaseAnnotation
 	// maxItems is how many items one ConfigMap has: compressed, 2,000 of them are far below 1 MiB.
 	maxItems = 2000
+	// maxAdded is how many items a ConfigMap has to which more are added: outcomes come one by one.
+	maxAdded = 200
 
 	// lackingKey has what a plan that was saved again lacks.
 	lackingKey = "lacking"
@@ -42,25 +43,6 @@ const (
 
 	itemsKey, documentKey = "items.json.gz", teardown.DocumentKey
 )
-
-// recording is what was saved of the teardown. It is for reports: no decision about an object reads it.
-type recording struct {
-	// planned: the plan is complete. complete: the report says so.
-	planned, complete bool
-	// items are those of the plan, and those that appeared later.
-	items []teardown.Item
-	// saved is where the item of an object is, by its key.
-	saved map[string]int
-	// lacking are sentences about what was lost or edited: reports are poorer for it, and nothing else depends on it.
-	lacking []string
-	// next is the number of the next ConfigMap.
-	next int
-}
-
-// keyOf returns what an item is known by. Participants have no UID: their finalizers name them.
-func keyOf(item *teardown.Item) string {
-	return string(item.Kind) + "/" + cmp.Or(item.Object.UID, item.ExternalID)
-}
 
 // readRecord reads the record of Alive live.
 func (s *session) readRecord(ctx context.Context) error {
@@ -73,16 +55,6 @@ func (s *session) readRecord(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.inventory.Restore(found.unknown())
 	return nil
-}
-
-// unknown returns the items whose outcome nothing will show.
-func (r *recording) unknown() (found []teardown.Item) {
-	for i := range r.items {
-		if r.items[i].Fate == teardown.Unknown {
-			found = append(found, r.items[i])
-		}
-	}
-	return found
 }
 
 // loadRecord reads the record of the Alive with the UID.
@@ -133,38 +105,6 @@ func (r *Runner) recordMaps(ctx context.Context) ([]v1.ConfigMap, error) {
 		return nil, fmt.Errorf("read the record of the teardown: %w", err)
 	}
 	return maps.Items, nil
-}
-
-// add takes items that are saved, in any order. One of an object replaces another if it says more of the outcome.
-func (r *recording) add(items []teardown.Item) {
-	for i := range items {
-		key := keyOf(&items[i])
-		at, is := r.saved[key]
-		switch {
-		case !is:
-			r.saved[key] = len(r.items)
-			r.items = append(r.items, items[i])
-		case outcome(&items[i]) > outcome(&r.items[at]):
-			r.items[at] = items[i]
-		}
-	}
-}
-
-// outcome orders what was saved of one object: it is planned, then perhaps unknown, and its volume may come late.
-func outcome(item *teardown.Item) int { return slices.Index(outcomes, item.Fate) }
-
-var outcomes = []teardown.Fate{teardown.Unknown, teardown.Gone}
-
-// unsaved returns the items that the record lacks.
-func (r *recording) unsaved(items []teardown.Item) []teardown.Item {
-	var lacking []teardown.Item
-	for i := range items {
-		at, is := r.saved[keyOf(&items[i])]
-		if !is || outcome(&items[i]) > outcome(&r.items[at]) {
-			lacking = append(lacking, items[i])
-		}
-	}
-	return lacking
 }
 
 // savePlan saves what is to be deleted and kept. The first ConfigMap is written last: with it the plan is complete.
@@ -219,33 +159,16 @@ func (s *session) saveOutcomes(ctx context.Context, decision teardown.Decision, 
 	return s.leading(func() error { return s.saveItems(ctx, changed) })
 }
 
-// outcomesOf returns the outcomes of claims that the record lacks. An unknown one that is no item any more has got its
-// volume, which is an item of its own; a lost one that is no item was answered: there is no disk. A kept claim may be
-// there still, and is judged anew.
-func (r *recording) outcomesOf(items, lost []teardown.Item) []teardown.Item {
-	changed := slices.DeleteFunc(r.unsaved(items), func(item teardown.Item) bool { return item.Fate != teardown.Unknown })
-	past := slices.Concat(r.unknown(), lost)
-	if len(past) == 0 {
-		return changed
-	}
-	here := keysOf(items)
-	for _, item := range past {
-		if item.Plan != teardown.PlanDelete || here[keyOf(&item)] {
-			continue
-		}
-		item = r.items[r.saved[keyOf(&item)]]
-		item.Fate = teardown.Gone
-		changed = append(changed, item)
-	}
-	return changed
-}
-
 func (s *session) saveItems(ctx context.Context, items []teardown.Item) error {
 	for chunk := range slices.Chunk(items, maxItems) {
-		if err := s.writeItems(ctx, planName+strconv.Itoa(s.record.next), chunk); err != nil {
+		number, part := s.record.next, chunk
+		if len(s.record.last) > 0 && len(s.record.last)+len(chunk) <= maxAdded {
+			number, part = number-1, slices.Concat(s.record.last, chunk)
+		}
+		if err := s.writeItems(ctx, planName+strconv.Itoa(number), part); err != nil {
 			return err
 		}
-		s.record.next++
+		s.record.next, s.record.last = number+1, part
 		s.record.add(chunk)
 	}
 	return nil

@@ -33,7 +33,7 @@ func (r *Runner) Report(ctx context.Context) (*teardown.Document, error) {
 	}
 	now := r.Clock.Now()
 	found.SetParticipants(participantsOf(object, nil))
-	found.Restore(append(recorded.unknown(), found.Unanswered(found.Lost(recorded.items))...))
+	found.Restore(append(recorded.unknown(), found.Unanswered(found.Lost(recorded.requests()))...))
 	items := merged(recorded.items, found.Items(now))
 	r.explainItems(ctx, items)
 	document := r.document(object, teardown.Decision{Phase: teardown.Phase(object.Status.Phase),

@@ -276,8 +276,8 @@ func TestStuckItemIsToldOnce(t *testing.T) {
 func TestNewRunnerMissesRecordedRequests(t *testing.T) {
 	s := &session{Runner: New(Config{Clients: &Clients{Clock: servertime.New()}}), inventory: inventory.New(inventory.Options{}),
 		watched: 1, listed: 1}
-	s.record.items = []teardown.Item{{Kind: teardown.Volume, Plan: teardown.PlanDelete, Fate: teardown.Planned,
-		Object: teardown.Object{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: "data"}}}
+	s.record = recordOf(teardown.Item{Kind: teardown.Volume, Plan: teardown.PlanDelete, Fate: teardown.Planned,
+		Object: teardown.Object{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: "data"}})
 	for range 2 {
 		if v := s.look(); len(v.items) != 1 || v.items[0].Fate != teardown.Unknown {
 			t.Errorf("items %+v", v.items)
