@@ -166,10 +166,10 @@ func (s *session) isUndefined(ctx context.Context, object *alive.Alive) (bool, e
 }
 
 // get returns the read of one object of a cluster-scoped resource.
-func (r *Runner) get(resource schema.GroupVersionResource) func(context.Context, string,
+func (c *Config) get(resource schema.GroupVersionResource) func(context.Context, string,
 	metav1.GetOptions) (*unstructured.Unstructured, error) {
 	return func(ctx context.Context, name string, options metav1.GetOptions) (*unstructured.Unstructured, error) {
-		return r.Dynamic.Resource(resource).Get(ctx, name, options)
+		return c.Dynamic.Resource(resource).Get(ctx, name, options)
 	}
 }
 

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/exeunt-io/exeunt/pkg/teardown"
@@ -18,15 +19,15 @@ type ending struct {
 // list reads all objects live.
 func (r *Runner) list(ctx context.Context, options inventory.Options) (*inventory.Inventory, error) {
 	found := inventory.New(options)
-	return found, r.fill(ctx, found)
+	sources, err := r.sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return found, fill(ctx, found, sources)
 }
 
 // fill adds all objects, read live. The journals of our provisioner are Leases, and among them.
-func (r *Runner) fill(ctx context.Context, found *inventory.Inventory) error {
-	sources, err := r.sources()
-	if err != nil {
-		return err
-	}
+func fill(ctx context.Context, found *inventory.Inventory, sources []source) error {
 	for _, source := range sources {
 		if err := source.eachListed(ctx, func(object any) { found.Set(object) }); err != nil {
 			return err
@@ -46,11 +47,20 @@ func (s *session) recheck(ctx context.Context, v view) error {
 	if s.confirmed != nil {
 		object = s.confirmed
 	}
+	sources, err := s.sources(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(sources, func(one source) bool { return !s.kinds[one.id()] }) { // installed since
+		s.unwatched, s.end.clean = true, 0
+		s.notify()
+		return nil
+	}
 	found := inventory.New(s.options(object))
 	s.mu.Lock()
 	found.Inherit(s.inventory) // before the lists: a volume among them is the answer for its claim
 	s.mu.Unlock()
-	if err := s.fill(ctx, found); err != nil {
+	if err := fill(ctx, found, sources); err != nil {
 		return err
 	}
 	now := s.Clock.Now()

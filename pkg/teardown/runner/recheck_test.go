@@ -54,6 +54,7 @@ func TestRecheckKnowsWhatTheSessionLearned(t *testing.T) {
 			s.record.saved = map[string]int{}
 			now := s.Clock.Now()
 			tc.learn(s, now.Add(-time.Hour))
+			watchAll(t, s)
 			if work := s.inventory.Work(now); work != teardown.Quiet {
 				t.Fatalf("the watches say %s", work)
 			}
@@ -61,6 +62,18 @@ func TestRecheckKnowsWhatTheSessionLearned(t *testing.T) {
 				t.Errorf("%d clean lists, %v", s.end.clean, err)
 			}
 		})
+	}
+}
+
+// watchAll has the session know the kinds that are served.
+func watchAll(t *testing.T, s *session) {
+	t.Helper()
+	sources, err := s.sources(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range sources {
+		s.kinds[one.id()] = true
 	}
 }
 

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,8 +36,11 @@ type session struct {
 	labeled map[types.UID]bool
 	// listed are the kinds whose first list is complete, watched the number of kinds.
 	listed, watched int
-	defined         definition
-	freeze          freeze
+	// kinds are the sources that are watched, by their id. unwatched: another one is served by now.
+	kinds     map[string]bool
+	unwatched bool
+	defined   definition
+	freeze    freeze
 
 	record recording
 	// judged: what earlier runners recorded was compared with what is there.
@@ -60,7 +64,7 @@ type session struct {
 
 func newSession(r *Runner, term controller.Term, object *alive.Alive, renewed time.Time) *session {
 	return &session{Runner: r, term: term, uid: object.UID, renewed: renewed, took: r.Clock.Now(),
-		started: object.IsStarted(), changes: make(chan struct{}, 1), labeled: map[types.UID]bool{},
+		started: object.IsStarted(), changes: make(chan struct{}, 1), labeled: map[types.UID]bool{}, kinds: map[string]bool{},
 		inventory: inventory.New(r.options(object)),
 		tries:     map[types.UID]try{}}
 }
@@ -219,18 +223,21 @@ func (s *session) outcomeOf(decision teardown.Decision) (*Outcome, error) {
 	return nil, nil
 }
 
-// watchObjects starts the watches that fill the inventory, once. The plan rests on lists that were begun while the
-// freeze was in force.
+// watchObjects starts the watches that fill the inventory, once, and those of kinds that were installed since. The plan
+// rests on lists that were begun while the freeze was in force.
 func (s *session) watchObjects(ctx context.Context, watches *sync.WaitGroup) error {
-	if s.watched > 0 {
+	if s.watched > 0 && !s.unwatched {
 		return nil
 	}
-	sources, err := s.sources()
+	sources, err := s.sources(ctx)
 	if err != nil {
 		return err
 	}
-	s.watched = len(sources)
+	sources = slices.DeleteFunc(sources, func(one source) bool { return s.kinds[one.id()] })
+	s.watched += len(sources)
+	s.unwatched = false
 	for _, source := range sources {
+		s.kinds[source.id()] = true
 		f := newFeed(s.update, s.set, s.inventory.Remove)
 		first := true
 		f.done = func() {

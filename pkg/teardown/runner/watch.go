@@ -24,7 +24,6 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
-	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
 )
 
@@ -55,6 +54,9 @@ func kind[L lists](name string, example runtime.Object, list func(context.Contex
 		}}
 }
 
+// id tells the source from others.
+func (s source) id() string { return s.name + " " + s.fields }
+
 // only restricts the source to what the field selector matches.
 func (s source) only(fields string) source {
 	s.fields = fields
@@ -70,32 +72,60 @@ var servedElsewhere = []schema.GroupResource{
 }
 
 // custom returns the kinds of servedElsewhere that the API server serves, in their preferred versions.
-func (c *Config) custom() ([]source, error) {
+func (c *Config) custom(ctx context.Context) ([]source, error) {
 	groups, err := c.Objects.Discovery().ServerGroups()
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for its groups: %w", err)
 	}
 	var all []source
 	for _, wanted := range servedElsewhere {
-		i := slices.IndexFunc(groups.Groups, func(group metav1.APIGroup) bool { return group.Name == wanted.Group })
-		if i < 0 {
-			continue
-		}
-		resource := wanted.WithVersion(groups.Groups[i].PreferredVersion.Version)
-		served, err := controller.Serves(c.Objects.Discovery(), resource)
-		if err != nil {
+		resource, served, err := c.servedAs(wanted, groups.Groups)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if served {
+		case served:
 			objects := c.Dynamic.Resource(resource)
 			all = append(all, kind(resource.Resource, &unstructured.Unstructured{}, objects.List, objects.Watch))
+		default:
+			if err := c.checkUndefined(ctx, wanted); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return all, nil
 }
 
+// servedAs returns the resource in the preferred version of its group, and reports whether it is served. A 404 for a
+// version that the list of groups has is an error: it is of a proxy, or of an API server that has just started.
+func (c *Config) servedAs(wanted schema.GroupResource, groups []metav1.APIGroup) (schema.GroupVersionResource, bool, error) {
+	i := slices.IndexFunc(groups, func(group metav1.APIGroup) bool { return group.Name == wanted.Group })
+	if i < 0 {
+		return schema.GroupVersionResource{}, false, nil
+	}
+	resource := wanted.WithVersion(groups[i].PreferredVersion.Version)
+	found, err := c.Objects.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
+	if err != nil {
+		return resource, false, fmt.Errorf("ask the API server whether %s is served: %w", wanted, err)
+	}
+	return resource, slices.ContainsFunc(found.APIResources,
+		func(r metav1.APIResource) bool { return r.Name == wanted.Resource }), nil
+}
+
+// checkUndefined returns an error unless a kind that is not served has no CRD: an API server that has just started may not
+// serve it yet (#62), and the disks below kept snapshots that nobody has read would be deleted (#08).
+func (c *Config) checkUndefined(ctx context.Context, wanted schema.GroupResource) error {
+	_, defined, err := answer.Get(ctx, wanted.String(), c.get(definitions))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the CRD of %s, which is not served: %w", wanted, err)
+	case defined:
+		return fmt.Errorf("%s has a CRD, and is not served", wanted)
+	}
+	return nil
+}
+
 // sources returns the kinds that an inventory needs, as far as the API server serves them.
-func (c *Config) sources() ([]source, error) {
+func (c *Config) sources(ctx context.Context) ([]source, error) {
 	core, admission := c.Objects.CoreV1(), c.Objects.AdmissionregistrationV1()
 	all := []source{
 		kind("namespaces", &v1.Namespace{}, core.Namespaces().List, core.Namespaces().Watch),
@@ -123,7 +153,7 @@ func (c *Config) sources() ([]source, error) {
 		all = append(all, kind("events", &v1.Event{}, core.Events("").List, core.Events("").Watch).
 			only("reason="+reason+",involvedObject.kind=PersistentVolumeClaim"))
 	}
-	custom, err := c.custom()
+	custom, err := c.custom(ctx)
 	return append(all, custom...), err
 }
 
