@@ -1,14 +1,22 @@
 package nodeterminator
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/exeunt-io/exeunt/pkg/termination"
 )
 
 // A claim of T 1m is deleted while nodes get the label and a webhook takes 10 s for each patch of a Node.
@@ -40,5 +48,76 @@ func TestWebhookOfOtherNodesDelaysNoClaim(t *testing.T) {
 		if deleted > time.Second {
 			t.Errorf("the Node was deleted after %v", deleted)
 		}
+	})
+}
+
+// unprotected has Node a and its claim without our finalizer, in the API server and in the cache.
+func (w *disrupted) unprotected() {
+	w.t.Helper()
+	w.change("a", func(one *unstructured.Unstructured) { one.SetFinalizers(nil) })
+	n := liveNode("a")
+	n.Finalizers = nil
+	w.store(func(n *v1.Node) { n.Finalizers = nil })
+	w.cached(n)
+}
+
+func (w *disrupted) expectProtected() {
+	w.t.Helper()
+	live, err := w.client.CoreV1().Nodes().Get(w.t.Context(), "a", metav1.GetOptions{})
+	if err != nil || !termination.Protected(live) {
+		w.t.Errorf("the Node has no finalizer: %v", err)
+	}
+}
+
+// A policy refuses each write of the claim: without our finalizer, a DELETE would end the Node undrained.
+func TestRefusedClaimKeepsNoNodeUnprotected(t *testing.T) {
+	inDisrupted(t, "30m", func(w *disrupted) {
+		w.MaxDisrupted = 0
+		w.unprotected()
+		refused := 0
+		w.claims.PrependReactor("patch", "nodeclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+			refused++
+			return true, nil, apierrors.NewForbidden(claimResource.GroupResource(), "a", errors.New("a policy refuses"))
+		})
+		if err := w.reconcile("a"); err == nil || refused == 0 {
+			w.t.Errorf("the claim was written %d times, %v", refused, err)
+		}
+		w.expectProtected()
+	})
+}
+
+// slowClaims is a client whose patches of NodeClaims a webhook delays by this time.
+type slowClaims struct {
+	dynamic.NamespaceableResourceInterface
+	takes time.Duration
+}
+
+func (s slowClaims) Patch(ctx context.Context, name string, kind types.PatchType, body []byte,
+	options metav1.PatchOptions, subresources ...string) (*unstructured.Unstructured, error) {
+	select {
+	case <-time.After(s.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return s.NamespaceableResourceInterface.Patch(ctx, name, kind, body, options, subresources...)
+}
+
+// A webhook takes 30 s for each write of a claim. A Node with a claim gets the label while 300 others are adopted.
+func TestSlowClaimsDelayNoProtection(t *testing.T) {
+	inDisrupted(t, "30m", func(w *disrupted) {
+		w.MaxDisrupted = 0
+		w.Claims.client = slowClaims{w.Claims.client, 30 * time.Second}
+		w.driftedNodes(300, "30m")
+		for i := range 300 {
+			w.change(fmt.Sprintf("n%03d", i), func(one *unstructured.Unstructured) { one.SetFinalizers(nil) })
+		}
+		for i := range 300 {
+			go func() { _ = w.Reconcile(w.ctx, fmt.Sprintf("n%03d", i)) }()
+		}
+		<-time.After(time.Second)
+		w.unprotected()
+		go func() { _ = w.Reconcile(w.ctx, "a") }()
+		<-time.After(time.Second)
+		w.expectProtected()
 	})
 }

@@ -194,6 +194,9 @@ func expectUnservedClaimReleased(w *disrupted, change func(n *v1.Node, one *unst
 	if got := stored(); len(got) > 0 {
 		w.t.Errorf("the claim that lives got %q", got)
 	}
+	for len(told) > 1 { // the label may be told of first
+		<-told
+	}
 	expectTold(w.t, told, claimUnmatched, "The node is not touched")
 	one.SetDeletionTimestamp(new(metav1.Now()))
 	if got := stored(termination.Finalizer); len(got) > 0 {

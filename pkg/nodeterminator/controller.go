@@ -23,9 +23,9 @@ import (
 // backoff is that of a node whose last step failed.
 var backoff = controller.Backoff{Initial: 500 * time.Millisecond, Max: 30 * time.Second}
 
-// liveWrites and endingWrites are how many writes of nodes that are not being terminated, and of nodes that are, may be on
-// their way. A worker waits for each, so there are as many workers more.
-const liveWrites, endingWrites = 20, 500
+// These are how many writes of each kind may be on their way, see [Controller]. A worker waits for each, so there are as
+// many workers more.
+const liveWrites, claimWrites, endingWrites = 20, 20, 500
 
 // Pods ends the pods of one node.
 type Pods interface {
@@ -77,8 +77,9 @@ type Controller struct {
 	// disruptions are the nodes that are replaced because of their claims.
 	disruptions *disruptions
 
-	// living and ending are taken by writes of nodes that are not being terminated, and of nodes that are.
-	living, ending *slots
+	// living and claimed are taken by writes of nodes that are not being terminated, and of their claims; ending by writes
+	// of nodes that are being terminated, or whose claims are.
+	living, claimed, ending *slots
 
 	mu sync.Mutex
 	// ctx is that of the watches and calls of terminations. Run sets it.
@@ -92,7 +93,8 @@ type Controller struct {
 func New(config Config) *Controller {
 	c := &Controller{Config: config, caches: config.Caches, reporter: controller.NewReporter(config.Recorder),
 		terminations: map[string]*nodeTermination{}, probes: map[string]*probe{}, ctx: context.Background(),
-		living: newSlots(liveWrites), ending: newSlots(endingWrites), disruptions: newDisruptions()}
+		living: newSlots(liveWrites), claimed: newSlots(claimWrites), ending: newSlots(endingWrites),
+		disruptions: newDisruptions()}
 	c.metrics = newMetrics(c)
 	c.reports = newReports(config.Client, config.Namespace, func(report termination.Report) bool {
 		n := c.caches.node(report.Node)
@@ -120,8 +122,13 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 
 // work reconciles nodes until the context ends. So many workers never wait for a write: none delays a Stop.
 func (c *Controller) work(ctx context.Context, workers int) {
-	c.loop.Run(ctx, workers+c.living.size+c.ending.size)
+	for _, of := range c.slots() {
+		workers += of.size
+	}
+	c.loop.Run(ctx, workers)
 }
+
+func (c *Controller) slots() []*slots { return []*slots{c.living, c.claimed, c.ending} }
 
 // watch enqueues the nodes that an object of a cache concerns.
 func (c *Controller) watch(ctx context.Context) error {
@@ -155,6 +162,7 @@ func (c *Controller) nodeChanged(old, now *v1.Node) {
 		c.enqueueWaiting()
 	case isTerminating(now) && !isTerminating(old):
 		c.living.hurry(now.Name)
+		c.claimed.hurry(now.Name)
 	}
 }
 
@@ -164,6 +172,7 @@ func (c *Controller) enqueueClaimed(name string) {
 	if name != "" {
 		if one := c.Claims.named(name); one != nil && one.deleting() {
 			c.living.hurry(name)
+			c.claimed.hurry(name)
 		}
 		c.loop.Enqueue(name)
 		return
@@ -187,21 +196,32 @@ func (c *Controller) enqueueSharers(old, now *v1.Node) {
 	}
 }
 
-// Reconcile observes one node, decides, and executes one action. After a write the node is enqueued again.
+// Reconcile keeps the claim of the node together with it, observes the node, decides, and executes one action. After a
+// write the node is enqueued again.
 func (c *Controller) Reconcile(ctx context.Context, name string) error {
-	defer func() {
-		c.passOn(name)
-		for _, of := range []*slots{c.living, c.ending} {
-			if next := of.next(); next != "" {
-				c.loop.Enqueue(next)
-			}
-		}
-	}()
+	defer c.wakeNext(name)
 	n := c.latest(name)
 	t := c.follow(n, name)
-	if err := c.reconcileClaim(ctx, name, n, t); err != nil {
-		return later(err)
+	ofNode := func() error { return later(c.reconcileNode(ctx, n, t)) }
+	ofClaim := func() error { return later(c.reconcileClaim(ctx, name, n, t)) }
+	if n != nil && !termination.Protected(n) { // a DELETE now would end the Node undrained
+		return errors.Join(ofNode(), ofClaim())
 	}
+	return errors.Join(ofClaim(), ofNode())
+}
+
+// wakeNext enqueues the nodes that waited for the place or the slot of this one.
+func (c *Controller) wakeNext(name string) {
+	c.passOn(name)
+	for _, of := range c.slots() {
+		if next := of.next(); next != "" {
+			c.loop.Enqueue(next)
+		}
+	}
+}
+
+// reconcileNode takes one step of the node.
+func (c *Controller) reconcileNode(ctx context.Context, n *v1.Node, t *nodeTermination) error {
 	if n == nil || t != nil && t.released { // finalizers of others may keep the Node
 		c.offerReleased(t)
 		return nil
@@ -214,9 +234,9 @@ func (c *Controller) Reconcile(ctx context.Context, name string) error {
 	c.report(n, t, seen, decision)
 	wrote, err := c.execute(ctx, n, t, seen, decision)
 	if wrote && err == nil {
-		c.loop.Enqueue(name)
+		c.loop.Enqueue(n.Name)
 	}
-	return later(c.refused(n, t, decision, err))
+	return c.refused(n, t, decision, err)
 }
 
 // reconcileClaim writes to the claim of the node. A node that is being terminated does not wait for its claim.
@@ -229,7 +249,7 @@ func (c *Controller) reconcileClaim(ctx context.Context, name string, n *v1.Node
 		c.background(t, &t.claimBusy, write)
 		return nil
 	}
-	of := c.living
+	of := c.claimed
 	if one := c.Claims.named(name); one != nil && one.deleting() { // the time of its Node runs
 		of = c.ending
 	}
