@@ -25,7 +25,7 @@ var backoff = controller.Backoff{Initial: 500 * time.Millisecond, Max: 30 * time
 
 // These are how many writes of each kind may be on their way, see [Controller]. A worker waits for each, so there are as
 // many workers more.
-const liveWrites, claimWrites, endingWrites = 20, 20, 500
+const liveWrites, claimWrites, firstActions, endingWrites = 20, 20, 500, 500
 
 // Pods ends the pods of one node.
 type Pods interface {
@@ -77,9 +77,9 @@ type Controller struct {
 	// disruptions are the nodes that are replaced because of their claims.
 	disruptions *disruptions
 
-	// living and claimed are taken by writes of nodes that are not being terminated, and of their claims; ending by writes
-	// of nodes that are being terminated, or whose claims are.
-	living, claimed, ending *slots
+	// living and claimed are taken by writes of nodes that are not being terminated, and of their claims; beginning by
+	// first actions, and ending by all other writes of nodes that are being terminated, or whose claims are.
+	living, claimed, beginning, ending *slots
 
 	mu sync.Mutex
 	// ctx is that of the watches and calls of terminations. Run sets it.
@@ -93,8 +93,8 @@ type Controller struct {
 func New(config Config) *Controller {
 	c := &Controller{Config: config, caches: config.Caches, reporter: controller.NewReporter(config.Recorder),
 		terminations: map[string]*nodeTermination{}, probes: map[string]*probe{}, ctx: context.Background(),
-		living: newSlots(liveWrites), claimed: newSlots(claimWrites), ending: newSlots(endingWrites),
-		disruptions: newDisruptions()}
+		living: newSlots(liveWrites), claimed: newSlots(claimWrites), beginning: newSlots(firstActions),
+		ending: newSlots(endingWrites), disruptions: newDisruptions()}
 	c.metrics = newMetrics(c)
 	c.reports = newReports(config.Client, config.Namespace, func(report termination.Report) bool {
 		n := c.caches.node(report.Node)
@@ -128,7 +128,7 @@ func (c *Controller) work(ctx context.Context, workers int) {
 	c.loop.Run(ctx, workers)
 }
 
-func (c *Controller) slots() []*slots { return []*slots{c.living, c.claimed, c.ending} }
+func (c *Controller) slots() []*slots { return []*slots{c.living, c.claimed, c.beginning, c.ending} }
 
 // watch enqueues the nodes that an object of a cache concerns.
 func (c *Controller) watch(ctx context.Context) error {

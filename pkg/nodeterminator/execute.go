@@ -154,7 +154,7 @@ func (c *Controller) begun(ctx context.Context, n *v1.Node, t *nodeTermination, 
 	ctx, cancel := context.WithTimeout(ctx, firstActionLimit(o))
 	defer cancel()
 	change := c.firstActionOf(n, o)
-	err := c.patch(ctx, n, t, change)
+	err := c.beginning.run(ctx, n.Name, func(ctx context.Context) error { return c.send(ctx, n, t, change) })
 	if errors.Is(err, errNoSlot) { // a first action takes two seconds at most
 		return false, err
 	}

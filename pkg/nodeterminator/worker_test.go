@@ -98,8 +98,9 @@ func (w *world) ends(name, period string) {
 	w.Notify(name)
 }
 
-// 60 nodes are released while a webhook takes 10 s for each patch of a Node. They took all workers.
-func TestReleaseOfOtherNodesDelaysNoStop(t *testing.T) {
+// inReleases runs the test while 60 nodes are released, and a webhook takes 10 s for each patch of a Node.
+func inReleases(t *testing.T, test func(w *world)) {
+	t.Helper()
 	inWorld(t, func(w *world) {
 		w.Client = slowNodes{w.client, 10 * time.Second}
 		pods := podsByNode{"a": {result: drain.Result{Synced: true, Pods: node.Awaited}}}
@@ -114,6 +115,13 @@ func TestReleaseOfOtherNodesDelaysNoStop(t *testing.T) {
 		}
 		go w.work(w.ctx, 10)
 		<-time.After(3 * time.Second)
+		test(w)
+	})
+}
+
+// They took all workers.
+func TestReleaseOfOtherNodesDelaysNoStop(t *testing.T) {
+	inReleases(t, func(w *world) {
 		w.ends("a", "30s")
 		<-time.After(time.Second)
 		if !slices.Contains(w.machines.called(), "stop mock://a") {
@@ -125,6 +133,23 @@ func TestReleaseOfOtherNodesDelaysNoStop(t *testing.T) {
 			if name != "a" && !one.released {
 				w.t.Errorf("node %s is not released", name)
 			}
+		}
+	})
+}
+
+// They took all slots, so that no pod was evicted.
+func TestReleaseOfOtherNodesDelaysNoFirstAction(t *testing.T) {
+	inReleases(t, func(w *world) {
+		n := deletedNode("a", "30m", time.Now())
+		if err := w.client.Tracker().Add(n); err != nil {
+			w.t.Fatal(err)
+		}
+		w.cached(n)
+		w.Notify("a")
+		<-time.After(3 * time.Second)
+		pods := w.Drainer.(podsByNode)["a"].seen()
+		if !slices.ContainsFunc(pods, func(view drain.View) bool { return view.Drain }) {
+			w.t.Error("no pod is evicted 3 s after the DELETE")
 		}
 	})
 }
