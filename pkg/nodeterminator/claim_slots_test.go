@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,9 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/exeunt-io/exeunt/pkg/termination"
+	"github.com/exeunt-io/exeunt/pkg/termination/node"
 )
 
 // A claim of T 1m is deleted while nodes get the label and a webhook takes 10 s for each patch of a Node.
@@ -119,5 +123,50 @@ func TestSlowClaimsDelayNoProtection(t *testing.T) {
 		go func() { _ = w.Reconcile(w.ctx, "a") }()
 		<-time.After(time.Second)
 		w.expectProtected()
+	})
+}
+
+// hangingDeletes is a client whose deletions of Nodes are not answered.
+type hangingDeletes struct{ kubernetes.Interface }
+
+func (h hangingDeletes) CoreV1() corev1.CoreV1Interface { return hangingCore{h.Interface.CoreV1()} }
+
+type hangingCore struct{ corev1.CoreV1Interface }
+
+func (h hangingCore) Nodes() corev1.NodeInterface { return hangingNodes{h.CoreV1Interface.Nodes()} }
+
+type hangingNodes struct{ corev1.NodeInterface }
+
+func (hangingNodes) Delete(ctx context.Context, _ string, _ metav1.DeleteOptions) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A webhook holds our DELETE of the Node, whose claim is being deleted, and somebody else deletes the Node meanwhile.
+func TestHangingDeletionDelaysNoStop(t *testing.T) {
+	inDisrupted(t, "10s", func(w *disrupted) {
+		w.MaxDisrupted = 0
+		w.pods.result.Pods = node.Awaited
+		live := w.claimDeleted("a")
+		nodes := v1.SchemeGroupVersion.WithResource("nodes")
+		if err := errors.Join(w.claims.Tracker().Update(claimResource, w.Claims.named("a").DeepCopy(), ""),
+			w.client.Tracker().Update(nodes, live, "")); err != nil {
+			t.Fatal(err)
+		}
+		w.Client = hangingDeletes{w.client}
+		go w.work(w.ctx, 10)
+		w.Notify("a")
+		<-time.After(3 * time.Second)
+		n := deletedNode("a", "30m", time.Now())
+		n.CreationTimestamp, n.Annotations = live.CreationTimestamp, live.Annotations
+		if err := w.client.Tracker().Update(nodes, n, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.cached(n)
+		w.nodeChanged(live, n)
+		<-time.After(11 * time.Second)
+		if !slices.Contains(w.machines.called(), "stop mock://a") {
+			w.t.Errorf("Stop was not called: %q", w.machines.called())
+		}
 	})
 }

@@ -161,8 +161,9 @@ func (c *Controller) nodeChanged(old, now *v1.Node) {
 	case isTerminating(old) && !isTerminating(now):
 		c.enqueueWaiting()
 	case isTerminating(now) && !isTerminating(old):
-		c.living.hurry(now.Name)
-		c.claimed.hurry(now.Name)
+		for _, of := range c.slots() {
+			of.hurry(now.Name)
+		}
 	}
 }
 
