@@ -132,6 +132,7 @@ func TestBlockedEvictionIsNotRepeatedByClient(t *testing.T) {
 	})
 }
 
+// #17 The other pod is not delayed.
 func TestRefusedDeletionIsRetriedAndNamed(t *testing.T) {
 	inWorld(t, 100, func(w *world) {
 		full(w)

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -64,6 +66,37 @@ func TestConditionAloneIsNoDeletion(t *testing.T) {
 		w.expectReason("app", pod.Terminating)
 		w.end("app")
 		w.expectCounts(termination.Counts{Others: 1})
+	})
+}
+
+// #27 The pod of a Job ends with the condition that its podFailurePolicy may ignore.
+func TestConditionComesBeforeDeletion(t *testing.T) {
+	ignored := batchv1.PodFailurePolicyOnPodConditionsPattern{Type: v1.DisruptionTarget, Status: v1.ConditionTrue}
+	inWorld(t, 100, func(w *world) {
+		full(w)
+		hold := make(chan struct{})
+		var patched v1.Pod
+		w.script(func(r sentRequest) *answer {
+			if r.method != "PATCH" {
+				return nil
+			}
+			if err := json.Unmarshal(r.body, &patched); err != nil {
+				t.Error(err)
+			}
+			return &answer{release: hold}
+		})
+		w.pod("job", 100, func(p *v1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "job", Controller: new(true)}}
+		})
+		w.at(0.5)
+		w.expectRequests("0.0 PATCH job status 0")
+		if !slices.ContainsFunc(patched.Status.Conditions, func(c v1.PodCondition) bool {
+			return c.Type == ignored.Type && c.Status == ignored.Status
+		}) {
+			t.Errorf("podFailurePolicy counts the pod: %+v", patched.Status.Conditions)
+		}
+		close(hold)
+		w.expectRequests("0.5 DELETE job 100")
 	})
 }
 

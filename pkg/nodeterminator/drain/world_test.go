@@ -54,6 +54,7 @@ type world struct {
 type sentRequest struct {
 	method, name, subresource, uid string
 	grace                          int64
+	body                           []byte
 }
 
 // answer is the answer to a request.
@@ -231,6 +232,7 @@ func readRequest(r *http.Request) sentRequest {
 	options := &metav1.DeleteOptions{}
 	if r.Body != nil {
 		body, _ := io.ReadAll(r.Body)
+		found.body = body
 		eviction := policyv1.Eviction{}
 		if r.Method == http.MethodPost && json.Unmarshal(body, &eviction) == nil {
 			options = eviction.DeleteOptions

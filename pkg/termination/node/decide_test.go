@@ -112,6 +112,7 @@ func TestDecideDrained(t *testing.T) {
 func TestDecideEnded(t *testing.T) {
 	cases{
 		"#41 stranded volumes":       {deleting(Socket, func(s *State) { drained(s); s.Volumes = Stranded }), Decision{Stop, DeadlineReached}},
+		"#17 E, a DELETE is refused": {deleting(Socket, func(s *State) { ended(Running, Detached)(s); s.Pods = Awaited }), Decision{Stop, DeadlineReached}},
 		"#42 E":                      {deleting(Socket, ended(Running, Attached)), Decision{Stop, DeadlineReached}},
 		"#54 E, provider unreadable": {deleting(Socket, ended(Unknown, Attached)), Decision{Stop, DeadlineReached}},
 		"#42 E, stopping":            {deleting(Socket, ended(Stopping, Attached)), Decision{Wait, InstanceStops}},
