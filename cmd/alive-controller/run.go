@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/exeunt-io/exeunt/internal/answer"
+	"github.com/exeunt-io/exeunt/internal/heap"
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -32,7 +33,7 @@ const (
 
 // Run runs until the context ends.
 func (o *options) Run(ctx context.Context) error {
-	program.PaceCollector()
+	heap.Pace()
 	clients, err := o.Clients(agent)
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err

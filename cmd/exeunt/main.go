@@ -15,12 +15,14 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/heap"
 	"github.com/exeunt-io/exeunt/internal/terminal"
 )
 
 func main() {
 	// Log lines of client-go, such as a watch that ended, do not belong into the output.
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	heap.Pace() // a plan holds the volumes of the whole cluster
 	ctx, stop := terminal.SignalContext(context.Background())
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	program := filepath.Base(os.Args[0])

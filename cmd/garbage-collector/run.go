@@ -18,6 +18,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 
+	"github.com/exeunt-io/exeunt/internal/heap"
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -37,7 +38,7 @@ const (
 // Run runs until the context ends. The graph is filled before the lease is acquired, so that
 // a replica on standby can lead at once.
 func (o *options) Run(ctx context.Context) error {
-	program.PaceCollector()
+	heap.Pace()
 	clients, err := o.Clients(agent)
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err

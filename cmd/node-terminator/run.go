@@ -21,6 +21,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
+	"github.com/exeunt-io/exeunt/internal/heap"
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/controller"
@@ -55,7 +56,7 @@ type terminator struct {
 // Run runs until the context ends. Caches sync before the lease is acquired, so that a replica on standby can lead at
 // once.
 func (o *options) Run(ctx context.Context) error {
-	program.PaceCollector()
+	heap.Pace()
 	clients, err := o.Clients(agent)
 	if err != nil {
 		return err

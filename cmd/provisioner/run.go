@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	librarymetrics "sigs.k8s.io/sig-storage-lib-external-provisioner/v10/controller/metrics"
 
-	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/internal/heap"
 	"github.com/exeunt-io/exeunt/pkg/audit"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/controller/leader"
@@ -28,7 +28,7 @@ import (
 // Run runs the program until the context ends, the driver changes, or another process takes
 // over the journal.
 func (o *options) Run(ctx context.Context) error {
-	program.PaceCollector()
+	heap.Pace()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var failure atomic.Pointer[error]

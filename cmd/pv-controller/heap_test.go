@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/exeunt-io/exeunt/internal/program"
+	"github.com/exeunt-io/exeunt/internal/heap"
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/migration"
 	"github.com/exeunt-io/exeunt/pkg/pvcontroller"
@@ -25,7 +25,7 @@ import (
 // collector as the program sets it.
 func BenchmarkStart(b *testing.B) {
 	const pairs = 50_000
-	program.PaceCollector()
+	heap.Pace()
 	driver := func(int) string { return "csi.example.com" }
 	for b.Loop() {
 		caches, err := pvcache.Of(&pvcache.Caches{

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/exeunt-io/exeunt/internal/heap"
 	"github.com/exeunt-io/exeunt/internal/program"
 	"github.com/exeunt-io/exeunt/internal/program/serving"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
@@ -32,7 +33,7 @@ const eventSource = "persistentvolume-controller"
 // Run runs until the context ends. Caches sync before the lease is acquired, so that a
 // replica on standby can lead at once.
 func (o *options) Run(ctx context.Context) error {
-	program.PaceCollector()
+	heap.Pace()
 	clients, err := o.Clients("pv-controller")
 	if err != nil || !clients.WaitForAPIServer(ctx) {
 		return err

@@ -1,4 +1,5 @@
-package program
+// Package heap keeps the peak memory of programs with large caches low.
+package heap
 
 import (
 	"os"
@@ -15,9 +16,9 @@ const (
 	minGrowth     = 8 << 20
 )
 
-// PaceCollector sets how far the heap grows between collections, and sets it anew after each
+// Pace sets how far the heap grows between collections, and sets it anew after each
 // collection. It does nothing if the environment sets GOGC.
-func PaceCollector() {
+func Pace() {
 	if os.Getenv("GOGC") == "" {
 		(&pacer{percent: 100}).pace()
 	}

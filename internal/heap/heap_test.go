@@ -1,4 +1,4 @@
-package program
+package heap
 
 import (
 	"runtime"
@@ -36,12 +36,12 @@ func TestCollectorIsPacedAfterEachCollection(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	t.Setenv("GOGC", "200") // Go itself reads it, at the start only
-	PaceCollector()
+	Pace()
 	if got := percentNow(); got != 100 {
 		t.Errorf("GOGC=200: changed to %d percent", got)
 	}
 	t.Setenv("GOGC", "")
-	PaceCollector()
+	Pace()
 	large := make([]byte, 128<<20)
 	awaitPercent(t, func(percent uint64) bool { return percent == growthPercent })
 	runtime.KeepAlive(large)
