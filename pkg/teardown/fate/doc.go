@@ -3,10 +3,10 @@
 // "#" is the row of the design. The first case that fits counts.
 //
 //	#      preserved  policy    provisioned  shared, below  claim             decision
-//	04,07  yes        any       any          any            any               Keep, Preserved
-//	02     no         other     any          any            any               Keep, PolicyRetain
-//	03     no         Delete    no           any            any               Keep, Static
-//	05     no         Delete    yes          shared         any               Keep, HandleShared
+//	05     any        any       any          shared         any               Keep, HandleShared
+//	04,07  yes        any       any          no, below      any               Keep, Preserved
+//	02     no         other     any          no, below      any               Keep, PolicyRetain
+//	03     no         Delete    no           no, below      any               Keep, Static
 //	08     no         Delete    yes          below          any               Keep, HoldsKeptVolumes
 //	11     no         Delete    yes          no             never, lost       Keep, Unbound
 //	11,12  no         Delete    yes          no             released          Await, Releasing

@@ -107,15 +107,16 @@ func Decide(s State) Decision {
 // keeps returns why the disk stays, "" if it is to be deleted.
 func keeps(s State) Reason {
 	switch {
+	case s.Shared:
+		// Deleting one of two volumes with one handle deletes the disk of the other, which may be kept or live elsewhere. It
+		// comes first: the mark of a kept volume is the label and the policy Retain.
+		return HandleShared
 	case s.Preserved:
 		return Preserved
 	case !s.Deletable:
 		return PolicyRetain
 	case !s.Provisioned:
 		return Static
-	case s.Shared:
-		// Deleting one of two volumes with one handle deletes the disk of the other, which may be kept or live elsewhere.
-		return HandleShared
 	case s.Below:
 		return HoldsKeptVolumes
 	case s.Claim == Never, s.Claim == Lost:

@@ -33,6 +33,7 @@ func TestDecide(t *testing.T) {
 		"#04 label and policy Retain":         {deletable(func(s *State) { s.Preserved, s.Deletable = true, false }), Decision{Mark, Preserved}},
 		"#04 marked":                          {deletable(func(s *State) { s.Preserved, s.Deletable, s.Marked = true, false, true }), Decision{Keep, Preserved}},
 		"#05 shared":                          {deletable(func(s *State) { s.Shared = true }), Decision{Mark, HandleShared}},
+		"#05 shared and marked":               {deletable(func(s *State) { s.Shared, s.Preserved, s.Marked = true, true, true }), Decision{Keep, HandleShared}},
 		"#05 shared and released":             {deletable(func(s *State) { s.Shared, s.Claim = true, Released }), Decision{Mark, HandleShared}},
 		"#07 Delete again on a kept volume":   {deletable(func(s *State) { s.Preserved = true }), Decision{Mark, Preserved}},
 		"#08 below a kept volume":             {deletable(func(s *State) { s.Below = true }), Decision{Mark, HoldsKeptVolumes}},
