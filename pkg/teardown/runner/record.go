@@ -234,11 +234,18 @@ func keysOf(items []teardown.Item) map[string]bool {
 	return keys
 }
 
-// merged returns the items of the record with what became of them.
+// merged returns the items of the record with what became of them. What is kept has the reason of the record: its mark
+// shows no other than that somebody preserved it.
 func merged(saved, current []teardown.Item) []teardown.Item {
-	all, here := slices.Clone(current), keysOf(current)
+	all, here := slices.Clone(current), make(map[string]*teardown.Item, len(current))
+	for i := range all {
+		here[keyOf(&all[i])] = &all[i]
+	}
 	for _, item := range saved {
-		if here[keyOf(&item)] {
+		if now := here[keyOf(&item)]; now != nil {
+			if item.Plan == teardown.PlanKeep && now.Plan == teardown.PlanKeep {
+				now.Reason = item.Reason
+			}
 			continue
 		}
 		if item.Fate != teardown.Unknown {

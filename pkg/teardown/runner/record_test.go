@@ -122,3 +122,19 @@ func TestOutcomesOfManyClaimsTakeOnePass(t *testing.T) {
 		t.Errorf("%.0f allocations for %d claims", got, claims)
 	}
 }
+
+// The mark of a kept volume is the label of one that a person preserved.
+func TestKeptVolumeHasReasonOfThePlan(t *testing.T) {
+	item := func(plan teardown.Plan, reason string) []teardown.Item {
+		return []teardown.Item{{Kind: teardown.Volume, Object: teardown.Object{UID: "uid-1"}, Plan: plan, Reason: reason}}
+	}
+	marked := item(teardown.PlanKeep, "Preserved")
+	for want, saved := range map[string][]teardown.Item{
+		"HandleShared": item(teardown.PlanKeep, "HandleShared"),
+		"Preserved":    item(teardown.PlanDelete, "PolicyDelete"), // since the plan, a person has saved it
+	} {
+		if got := merged(saved, marked); len(got) != 1 || got[0].Reason != want || got[0].Plan != teardown.PlanKeep {
+			t.Errorf("%+v is %+v now, want reason %s", saved, got, want)
+		}
+	}
+}

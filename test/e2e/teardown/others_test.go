@@ -24,7 +24,8 @@ func TestDiskOfTwoClustersIsKept(t *testing.T) {
 		t.Errorf("the plans: %+v, with the other cluster %+v", alone.Items, plan.Items)
 	}
 	report := r.document(r.admin(0, "--confirm="+r.id(), both, "-o", "json"))
-	if got := fates(report); got[shared.handle] != core.Kept || got[own.handle] != core.Gone {
+	if got := fates(report); got[shared.handle] != core.Kept || got[own.handle] != core.Gone ||
+		planOf(report, shared.handle).Reason != "HandleShared" {
 		t.Errorf("the report: %+v", report.Items)
 	}
 	r.expectDisks(keep(shared), own)
