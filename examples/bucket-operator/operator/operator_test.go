@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -258,6 +259,22 @@ func TestPermissionThatEndsStopsTheRemoval(t *testing.T) {
 		})
 		w.put(signaled()) // the informer goes on saying that the operator may
 		if w.count() != 2 || !w.registered() {
+			t.Errorf("%d directories, finalizers %v", w.count(), w.alive().Finalizers)
+		}
+	})
+}
+
+func TestAnswerOfProxyEndsNoRemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, nil, uidOf(1))
+		reads := 0
+		w.client.PrependReactor("get", "alives", func(clienttesting.Action) (bool, runtime.Object, error) {
+			reads++
+			return reads == 1, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", alive.Resource.GroupResource(),
+				alive.Name, "404 page not found", 0, true)
+		})
+		w.put(signaled())
+		if w.count() != 0 || w.registered() {
 			t.Errorf("%d directories, finalizers %v", w.count(), w.alive().Finalizers)
 		}
 	})

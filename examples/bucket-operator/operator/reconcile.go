@@ -76,11 +76,13 @@ func (o *Operator) cleanUp(ctx context.Context) error {
 	return alive.Done(ctx, o.client, Participant.Finalizer)
 }
 
-// readAlive reads Alive live. It is nil if there is none, or the kind is not served.
+// readAlive reads Alive live. It is nil if there is none, or the kind is not served. The 404 of a proxy is an error: no
+// event of Alive would bring the key back.
 func (o *Operator) readAlive(ctx context.Context) (*alive.Alive, error) {
 	object, err := o.client.Resource(alive.Resource).Get(ctx, alive.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.ReasonForError(err) == metav1.StatusReasonNotFound: // permits nothing
+	case apierrors.ReasonForError(err) == metav1.StatusReasonNotFound &&
+		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // permits nothing
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read Alive: %w", err)
