@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/sandbox"
 )
@@ -74,6 +75,22 @@ func (e *ending) evictAll(nodes []string) time.Duration {
 // eviction, against that of a loop that evicts as many pods, the requests for a pod and for a node, and the memory of
 // the program at its peak.
 func BenchmarkTermination(b *testing.B) {
+	benchmark(b, func(*ending, string) {}, func(e *ending, name string) error {
+		return e.Client.CoreV1().Nodes().Delete(e.Ctx, name, metav1.DeleteOptions{})
+	})
+}
+
+// BenchmarkTerminationByClaim deletes NodeClaims instead. Their requests are added to those of the nodes.
+func BenchmarkTerminationByClaim(b *testing.B) {
+	benchmark(b, func(e *ending, name string) {
+		e.claim(name, termination.ClaimGroup, "15m")
+		e.Until("the claim has the finalizer", func() bool { return termination.Protected(e.getClaim(name)) })
+	}, func(e *ending, name string) error { return e.claims().Delete(e.Ctx, name, metav1.DeleteOptions{}) })
+}
+
+// benchmark prepares b.N nodes beside those of the loop, and deletes them.
+func benchmark(b *testing.B, prepare func(*ending, string), remove func(*ending, string) error) {
+	b.Helper()
 	e := startEndingWith(b, harness.Setup{}, 2*b.N, "--instances=socket", "--instances-socket=SOCKET")
 	loop, ours := e.Nodes[:b.N], e.Nodes[b.N:]
 	e.fill(loop)
@@ -84,16 +101,21 @@ func BenchmarkTermination(b *testing.B) {
 	for _, name := range ours {
 		e.seen(name)
 	}
+	parallel(b.N, 20, func(i int) { prepare(e, ours[i]) })
 	began := time.Now()
 	parallel(b.N, 20, func(i int) {
-		err := e.Client.CoreV1().Nodes().Delete(e.Ctx, ours[i], metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err := remove(e, ours[i]); err != nil && !apierrors.IsNotFound(err) {
 			e.Must(err, "delete node")
 		}
 	})
 	for _, name := range ours {
 		e.awaitGone(name)
 	}
+	e.Until("no claim is left", func() bool {
+		claims, err := e.claims().List(e.Ctx, metav1.ListOptions{})
+		e.Must(err, "list NodeClaims")
+		return len(claims.Items) == 0
+	})
 	gone := time.Since(began)
 	evicted, pods, requests := e.requestsSince(began)
 	b.Logf("%d nodes: loop %v, last eviction %v, last node gone %v, requests %v", b.N, ceiling, evicted, gone, requests)
