@@ -241,20 +241,19 @@ func TestRemovedFreezeIsWrittenAgain(t *testing.T) {
 
 // Row 62: etcd and the API server are killed before anything is deleted.
 func TestRestartOfAPIServerKeepsTheFreeze(t *testing.T) {
-	setup := stock
-	setup.Restarts = true
-	r := newRig(t, setup)
-	written := r.addDynamic("data", harness.DeleteClass)
-	outcome, err := r.during(core.Preparing, func() {
-		r.Must(r.Plane.Restart(r.Ctx, func() error { return nil }), "restart the API server")
+	eachPair(t, harness.Setup{Restarts: true}, func(t *testing.T, r *rig) {
+		written := r.addDynamic("data", harness.DeleteClass)
+		outcome, err := r.during(core.Preparing, func() {
+			r.Must(r.Plane.Restart(r.Ctx, func() error { return nil }), "restart the API server")
+		})
+		if err != nil || outcome.Phase != core.Complete {
+			t.Fatalf("the teardown ended with %+v, %v", outcome, err)
+		}
+		if !r.isFrozen() {
+			t.Error("claims can be created after the end")
+		}
+		r.expectDisks(written)
 	})
-	if err != nil || outcome.Phase != core.Complete {
-		t.Fatalf("the teardown ended with %+v, %v", outcome, err)
-	}
-	if !r.isFrozen() {
-		t.Error("claims can be created after the end")
-	}
-	r.expectDisks(written)
 }
 
 // Row 70: a name that leads to another cluster in mid-run.

@@ -1,15 +1,19 @@
 package teardown
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	core "github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/teardown/runner"
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
 	"github.com/exeunt-io/exeunt/test/faultproxy"
 )
@@ -109,4 +113,30 @@ func TestCommandObeysRetryAfterAndServerTime(t *testing.T) {
 			t.Errorf("a refused deletion was tried again after %s, Retry-After was %s", wait, retryAfter)
 		}
 	}
+}
+
+// Row 66, after the start: what was not read may be left. The last lists fail three times, when nothing is left.
+func TestUnreadListEndsNoTeardown(t *testing.T) {
+	r := newRig(t, stock)
+	goes := r.addDynamic("data", harness.DeleteClass)
+	const fails = 3
+	var failed atomic.Int32
+	connection := r.Plane.RESTConfig()
+	connection.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(request *http.Request) (*http.Response, error) {
+			listed := strings.HasSuffix(request.URL.Path, "/persistentvolumes") && !request.URL.Query().Has("watch")
+			if listed && r.CountCalls("DeleteVolume", goes.handle) > 0 && failed.Add(1) <= fails {
+				return nil, errors.New("the connection is lost")
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	outcome, err := runner.New(r.configFor(connection)).Teardown(r.Ctx, runner.Word{Timeout: time.Hour})
+	if err != nil || outcome.Phase != core.Complete {
+		t.Errorf("the teardown ended with %+v, %v", outcome, err)
+	}
+	if failed.Load() < fails+2 {
+		t.Errorf("the teardown was complete after %d lists, of which %d failed, want two that do not", failed.Load(), fails)
+	}
+	r.expectDisks(goes)
 }

@@ -30,6 +30,9 @@ var refusals = []struct {
 	}, func(r *rig) { deleteService(r.Session, "front") }},
 	{"65, scaled to zero", "ControllerGone", func(r *rig) string { return r.deployDriver("0") }, (*rig).removeDriver},
 	{"65, no node", "NoReadyNode", func(r *rig) string { return r.deployDriver("1") }, (*rig).removeDriver},
+	{"65, load balancer, scaled to zero", "ControllerGone", func(r *rig) string { return r.deployBalancers("0") },
+		(*rig).removeBalancers},
+	{"65, load balancer, no node", "NoReadyNode", func(r *rig) string { return r.deployBalancers("1") }, (*rig).removeBalancers},
 	{"66", "Unreadable", func(r *rig) string {
 		return r.through(faultproxy.Config{Wrap: func(forward http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -55,30 +58,54 @@ func (r *rig) through(config faultproxy.Config) string {
 	return file
 }
 
-// deployDriver creates a Deployment of the CSI driver, in a cluster without a node.
+// deployDriver creates a Deployment of the CSI driver.
 func (r *rig) deployDriver(replicas string) string {
 	r.T.Helper()
-	r.Must(sandbox.ApplyYAML(r.Ctx, r.Plane.RESTConfig(), []byte(`
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: csi-controller, namespace: kube-system}
-spec:
-  replicas: `+replicas+`
-  selector: {matchLabels: {app: csi}}
-  template:
-    metadata: {labels: {app: csi}}
-    spec:
-      containers:
-      - name: csi-provisioner
-        image: registry.k8s.io/sig-storage/csi-provisioner:v5.0.0
-        args: [--driver-name=`+r.Driver.DriverName+`]
-`)), "create Deployment")
-	return r.Plane.AdminKubeconfig
+	return r.deploy("csi-controller", "{name: csi-provisioner, image: registry.k8s.io/sig-storage/csi-provisioner:v5.0.0, "+
+		"args: [--driver-name="+r.Driver.DriverName+"]}", replicas)
 }
 
 func (r *rig) removeDriver() {
 	r.T.Helper()
-	r.Must(r.Client.AppsV1().Deployments(metav1.NamespaceSystem).Delete(r.Ctx, "csi-controller", metav1.DeleteOptions{}),
+	r.undeploy("csi-controller")
+}
+
+// deployBalancers creates a Service with a load balancer, and the Deployment of what has to delete it.
+func (r *rig) deployBalancers(replicas string) string {
+	r.T.Helper()
+	r.createOther("balanced")
+	changeService(r.Session, "balanced", `{"metadata":{"finalizers":["service.k8s.aws/resources"]}}`)
+	return r.deploy("aws-load-balancer-controller", "{name: controller, image: "+
+		"public.ecr.aws/eks/aws-load-balancer-controller:v2.13.0}", replicas)
+}
+
+func (r *rig) removeBalancers() {
+	r.T.Helper()
+	changeService(r.Session, "balanced", `{"metadata":{"finalizers":null}}`)
+	deleteService(r.Session, "balanced")
+	r.undeploy("aws-load-balancer-controller")
+}
+
+// deploy creates a Deployment in a cluster without a node.
+func (r *rig) deploy(name, container, replicas string) string {
+	r.T.Helper()
+	r.Must(sandbox.ApplyYAML(r.Ctx, r.Plane.RESTConfig(), []byte(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: `+name+`, namespace: kube-system}
+spec:
+  replicas: `+replicas+`
+  selector: {matchLabels: {app.kubernetes.io/name: `+name+`}}
+  template:
+    metadata: {labels: {app.kubernetes.io/name: `+name+`}}
+    spec: {containers: [`+container+`]}
+`)), "create Deployment")
+	return r.Plane.AdminKubeconfig
+}
+
+func (r *rig) undeploy(name string) {
+	r.T.Helper()
+	r.Must(r.Client.AppsV1().Deployments(metav1.NamespaceSystem).Delete(r.Ctx, name, metav1.DeleteOptions{}),
 		"delete Deployment")
 }
 

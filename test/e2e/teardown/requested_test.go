@@ -14,11 +14,12 @@ import (
 const requestedBy = "volume.kubernetes.io/storage-provisioner"
 
 // eachPair runs a test with the stock pair and with ours.
-func eachPair(t *testing.T, flags string, run func(*testing.T, *rig)) {
+func eachPair(t *testing.T, ours harness.Setup, run func(*testing.T, *rig)) {
 	t.Helper()
-	theirs := stock
-	theirs.DriverFlags = flags
-	for name, setup := range map[string]harness.Setup{"ours": {Teardown: true, DriverFlags: flags}, "stock": theirs} {
+	ours.Teardown = true
+	theirs := ours
+	theirs.UpstreamLoops, theirs.UpstreamSidecar = true, true
+	for name, setup := range map[string]harness.Setup{"ours": ours, "stock": theirs} {
 		t.Run(name, func(t *testing.T) { run(t, newRig(t, setup)) })
 	}
 }
@@ -34,7 +35,7 @@ func (r *rig) expectNothingStored() {
 
 // Rows 10 and 21: the disk exists, and nobody in the cluster knows it yet.
 func TestDiskOfCallInFlightIsDeleted(t *testing.T) {
-	eachPair(t, "--faults=../testdata/late-answer.yaml", func(_ *testing.T, r *rig) {
+	eachPair(t, harness.Setup{DriverFlags: "--faults=../testdata/late-answer.yaml"}, func(_ *testing.T, r *rig) {
 		r.waits.Request = time.Minute
 		r.CreateClaim("late", harness.DeleteClass)
 		r.AwaitClaim("late", "is requested", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[requestedBy] != "" })
@@ -49,7 +50,7 @@ func TestDiskOfCallInFlightIsDeleted(t *testing.T) {
 
 // Row 21: the driver said that it made nothing.
 func TestRefusedClaimIsDeletedWithoutDisk(t *testing.T) {
-	eachPair(t, "--faults=../testdata/refused-creation.yaml", func(t *testing.T, r *rig) {
+	eachPair(t, harness.Setup{DriverFlags: "--faults=../testdata/refused-creation.yaml"}, func(t *testing.T, r *rig) {
 		r.waits.Request = time.Minute
 		claim := r.CreateClaim("refused", harness.DeleteClass)
 		r.AwaitEvent(claim, "ProvisioningFailed")

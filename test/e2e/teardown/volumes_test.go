@@ -13,7 +13,10 @@ import (
 
 // Rows 01, 02 and 30.
 func TestRow01To30DeletesKeepsAndNamesNothingElse(t *testing.T) {
-	r := newRig(t, stock)
+	eachPair(t, harness.Setup{}, deletesAndKeeps)
+}
+
+func deletesAndKeeps(t *testing.T, r *rig) {
 	r.CreateClaim("data", harness.DeleteClass)
 	r.CreateClaim("archive", harness.RetainClass)
 	deleted, kept := r.AwaitBound("data"), r.AwaitBound("archive")
