@@ -11,7 +11,11 @@ import (
 	"github.com/exeunt-io/exeunt/test/node/internal/cluster"
 )
 
-func TestOurProgramsOnANode(t *testing.T) { playAll(t, cluster.Ours) }
+// The cluster is torn down at the end.
+func TestOurProgramsOnANode(t *testing.T) {
+	c := playAll(t, cluster.Ours)
+	t.Run("torn-down", func(t *testing.T) { tearDown(t, c) })
+}
 
 func TestUpstreamProgramsOnANode(t *testing.T) { playAll(t, cluster.Upstream) }
 
@@ -21,7 +25,7 @@ func TestChartOnANode(t *testing.T) {
 
 // playAll starts a cluster with the programs of a side. It plays those scenarios at the same
 // time that end no program, and then the others.
-func playAll(t *testing.T, side cluster.Side) {
+func playAll(t *testing.T, side cluster.Side) *cluster.Cluster {
 	t.Helper()
 	c := start(t, side)
 	t.Run("together", func(t *testing.T) {
@@ -42,6 +46,7 @@ func playAll(t *testing.T, side cluster.Side) {
 	t.Run("kubelet-killed", func(t *testing.T) { killKubelet(t, createWorkload(t, c, "kubelet-killed")) })
 	t.Run("node-deleted", func(t *testing.T) { deleteNode(t, createWorkload(t, c, "node-deleted")) })
 	t.Run("switched", func(t *testing.T) { switchAndBack(t, createWorkload(t, c, "switched"), side) })
+	return c
 }
 
 // endLeader ends the leader while the volume is Terminating: the next leader knows nothing
