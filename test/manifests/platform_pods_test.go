@@ -41,7 +41,8 @@ func TestCriticalPodsHaveTheQuotaThatGKEWants(t *testing.T) {
 			t.Fatalf("%s: the quotas are %+v", name, quotas)
 		}
 		spec := quotas[0].Spec
-		if limit := spec.Hard[v1.ResourcePods]; len(spec.Hard) != 1 || limit.Value() < pods || pods < 14 {
+		// In kube-system, where a release may be, each of 5,000 nodes may have 30 such pods.
+		if limit := spec.Hard[v1.ResourcePods]; len(spec.Hard) != 1 || limit.Value() < pods+5000*30 || pods < 14 {
 			t.Errorf("%s: the quota is %v for %d pods", name, spec.Hard, pods)
 		}
 		if spec.ScopeSelector == nil || len(spec.Scopes) > 0 || len(spec.ScopeSelector.MatchExpressions) != 1 ||
