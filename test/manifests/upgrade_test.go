@@ -62,6 +62,7 @@ func TestDisablingTerminatorIsRefusedWithFinalizers(t *testing.T) {
 		refused bool
 	}{
 		"it runs, a node has the finalizer":  {values{}, []runtime.Object{ours, free, held}, true},
+		"it is taken out by null":            {values{"nodeTerminator": nil}, []runtime.Object{ours, held}, true},
 		"it runs, no node has the finalizer": {values{}, []runtime.Object{ours, free}, false},
 		"it stays":                           {terminatorOn, []runtime.Object{ours, held}, false},
 		"another installation runs":          {values{}, []runtime.Object{others, held}, false},
