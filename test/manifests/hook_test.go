@@ -1,8 +1,8 @@
 package manifests
 
 import (
+	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,33 +74,34 @@ func TestUninstallHasTheRightsOfTheRollbackOnly(t *testing.T) {
 	}
 }
 
-// The rights of the Job are enough for its command, and a leader does not keep it from its work.
+// Helm installs and uninstalls the program beside ten nodes with its finalizer. The rights of the Job are enough for its
+// command, and a leader does not keep it from its work.
 func TestUninstallFreesEachLabeledNode(t *testing.T) {
 	server := startServer(t)
-	objects := append(hooksOf(templated(t, terminatorOn)), kustomized(t, "node-terminator/nodeclaim")...)
-	for _, object := range objects {
-		server.prepareNamespace(t, object)
-		if object.GetKind() == "Job" {
-			continue
-		}
+	for _, object := range kustomized(t, "node-terminator/nodeclaim") {
 		if err := server.apply(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
 	}
+	server.install(t, "nodeTerminator.enabled=true")
 	client := kubernetes.NewForConfigOrDie(server.config)
-	createServedNodes(t, client, "labeled-0", "labeled-1")
-	container := decoded[batchv1.Job](t, objects, "Job")[0].Spec.Template.Spec.Containers[0]
-	command := "kubectl exeunt " + strings.Join(container.Args, " ") +
-		" --as=system:serviceaccount:exeunt-system:node-terminator-rollback --as-group=system:authenticated"
-	if output, err := server.kubectl(t, command); err != nil {
-		t.Errorf("%v:\n%s", err, output)
+	const labeled = 10
+	for number := range labeled {
+		createServedNode(t, client, fmt.Sprint("labeled-", number))
+	}
+	lead(t, client)
+	ended := make(chan error, 1)
+	go func() { ended <- server.asKubelet(t.Context(), t, client) }()
+	server.helm(t, "uninstall", "exeunt", "--timeout=1m")
+	if err := <-ended; err != nil {
+		t.Fatal(err)
 	}
 	if taken, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "node-terminator", metav1.GetOptions{}); err != nil ||
 		*taken.Spec.HolderIdentity == leaderOfTest {
 		t.Errorf("the leader is not stopped: %+v, %v", taken, err)
 	}
 	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(nodes.Items) != 2 {
+	if err != nil || len(nodes.Items) != labeled {
 		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
 	}
 	for _, node := range nodes.Items {
@@ -114,17 +115,20 @@ func TestUninstallFreesEachLabeledNode(t *testing.T) {
 // leaderOfTest holds the Lease of node-terminator.
 const leaderOfTest = "leader_exeunt"
 
-// createServedNodes creates Nodes as node-terminator leaves them while they live, and the Lease of its leader.
-func createServedNodes(t *testing.T, client kubernetes.Interface, names ...string) {
+// createServedNode creates a Node as node-terminator leaves it while it lives.
+func createServedNode(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
-	for _, name := range names {
-		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{termination.Label: "30m"},
-			Annotations: map[string]string{termination.InstanceAnnotation: "mock://a"},
-			Finalizers:  []string{termination.Finalizer, "example.com/other"}}}
-		if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{termination.Label: "30m"},
+		Annotations: map[string]string{termination.InstanceAnnotation: "mock://a"},
+		Finalizers:  []string{termination.Finalizer, "example.com/other"}}}
+	if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// lead creates the Lease of a leader of node-terminator.
+func lead(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-terminator"}, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: ptr.To(leaderOfTest), LeaseDurationSeconds: ptr.To[int32](10), RenewTime: ptr.To(metav1.NowMicro())}}
 	if _, err := client.CoordinationV1().Leases("kube-system").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {

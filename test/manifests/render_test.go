@@ -29,8 +29,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asKubectl) != "" {
+	switch {
+	case os.Getenv(asKubectl) != "":
 		runKubectl()
+		return
+	case os.Getenv(asHelm) != "":
+		runHelm()
 		return
 	}
 	slog.SetLogLoggerLevel(slog.LevelWarn) // the chart has symbolic links on purpose
