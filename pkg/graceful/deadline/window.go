@@ -42,9 +42,9 @@ func parseTime(text string) (time.Time, bool) {
 			text = local + "Z"
 		}
 	}
-	parsed, err := time.Parse(time.RFC3339, text)
+	parsed, _ := time.Parse(time.RFC3339, text) // the zero time, which has another text, if it is no time
 	_, offset := parsed.Zone()
-	exact := err == nil && parsed.Format(time.RFC3339) == text && -day < offset && offset < day
+	exact := parsed.Format(time.RFC3339) == text && -day < offset && offset < day
 	return parsed.UTC(), exact
 }
 
