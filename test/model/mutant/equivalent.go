@@ -34,6 +34,7 @@ var equivalents = map[string]string{
 // gracefulEquivalents are those of graceful deletion and of node termination, which have sets of their own.
 var gracefulEquivalents = map[string]string{
 	"pkg/deadline/deadline.go Tighten: condition dropped: err != nil becomes false":                              "a text that is no time reads as the year 1, which is stale",
+	"internal/gracestorage/deletion.go keepPlain: condition dropped: d.kind == graceful.Plain becomes true":      "restore has set the timestamp of any other deletion, and a live object is removed without a write",
 	"internal/gracestorage/write.go namesSeconds: condition dropped: !errors.As(err, &status) becomes false":     "an error that is Invalid has a status",
 	"internal/gracestorage/write.go request: condition dropped: w.before.kind == graceful.Live becomes false":    "Decide takes Earlier and NotEarlier of a live object alike",
 	"internal/gracestorage/write.go request: condition dropped: w.before.kind == graceful.Graceful becomes true": "only a deadline can be earlier: Decide takes both alike without one",

@@ -114,7 +114,7 @@ func (d deletion) restore(metadata map[string]any) {
 // keepPlain restores the timestamp of a plain deletion if an inert annotation would bind to the moved timestamp. The
 // annotation belongs to another deletion or was written with another clock: the object would be forced by a plain request.
 func (d deletion) keepPlain(metadata map[string]any) {
-	if d.kind == graceful.Plain && d.hasWindow && isDeleting(metadata) && read(metadata).kind != graceful.Plain {
+	if d.kind == graceful.Plain && read(metadata).kind != graceful.Plain {
 		metadata[window.Timestamp] = d.timestamp
 	}
 }
