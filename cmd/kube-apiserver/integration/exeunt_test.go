@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 )
 
@@ -79,6 +81,43 @@ func TestCommandGivesOneDeadlineAtAllServers(t *testing.T) {
 			k.seen(server, deadline.Forced, stock)
 			k.patch(server, withoutFinalizers)
 			k.gone(server)
+		})
+	}
+}
+
+// #17, #57: a stock API server would end the grace period of another program, and one that begins ahead of its clock.
+func TestCommandEndsNoGraceThatStockWouldEnd(t *testing.T) {
+	k := newKind(t, ours(t), "exposed.example.com")
+	stock := k.at(mustServe(t, shared.stock)).await()
+	for name, ahead := range map[string]time.Duration{"in-etcd": 0, "ahead": 2 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			k, stock := k.in(t), stock.in(t)
+			k.create(name, finalizer)
+			k.graceful(name, 600)
+			requested := time.Now().Truncate(time.Second).Add(ahead)
+			end := requested.Add(10 * time.Minute)
+			k.rewrite(name, func(object *unstructured.Unstructured) {
+				if ahead == 0 {
+					setDeletion(object, end, 600, "")
+				} else {
+					setDeletion(object, requested, 0, deadline.Window{Start: requested, End: end}.String())
+				}
+			})
+			_, revision := k.stored(name)
+			run := func(grace string) (string, int) {
+				return exeunt(t, "stock", "delete", "machines."+k.group+"/"+name, grace, "--wait=false")
+			}
+			if got, code := run("--grace-period=60"); code != 1 || !strings.Contains(got, "would end the grace period at once") {
+				t.Errorf("%q, exit code %d", got, code)
+			}
+			k.unchanged(name, revision)
+			if got := k.seen(name, deadline.Graceful, stock); !got.Equal(end) {
+				t.Errorf("the deadline moves from %v to %v", end, got)
+			}
+			if got, code := run("--force"); code != 0 || !strings.Contains(got, "deleted, by force") {
+				t.Errorf("%q, exit code %d", got, code)
+			}
+			k.seen(name, deadline.Forced, stock)
 		})
 	}
 }
