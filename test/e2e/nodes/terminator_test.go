@@ -54,10 +54,7 @@ func startEnding(t *testing.T, nodes int, flags ...string) *ending {
 func startEndingWith(t testing.TB, setup harness.Setup, nodes int, flags ...string) *ending {
 	t.Helper()
 	setup.NoPrograms, setup.Machines = true, nodes
-	limit := 3 * harness.Timeout
-	if nodes > 50 {
-		limit *= 2
-	}
+	limit := 3*harness.Timeout + time.Duration(nodes)*time.Second
 	mock := harness.OwnCloud(t, setup, nodes, harness.Within(limit))
 	e := &ending{cloud: cloud{mock}, taken: &atomic.Int32{}, faults: &faults{}}
 	for _, file := range []string{"rbac.yaml", "serving-rbac.yaml", "nodeclaim/crd.yaml"} { // the program runs beside the cluster
