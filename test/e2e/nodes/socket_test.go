@@ -112,9 +112,7 @@ func stoppedAtDeadline(t *testing.T, e *ending) {
 	if late := off.Time.Sub(end); late < -5*time.Second || late > 1500*time.Millisecond {
 		t.Errorf("the machine was stopped %v after E", late)
 	}
-	if now := e.getPod(pod.Name); now == nil || now.UID != pod.UID {
-		t.Error("the pod was removed before the machine was off")
-	}
+	e.kept(pod)
 	detached := e.AwaitEvent(machines.Event{Volume: e.disk(name), Event: machines.Detached})
 	if took := harness.Elapsed(off, detached); took > 10*time.Second || took < 0 {
 		t.Errorf("the disk was detached %v after the machine was off", took)
@@ -192,7 +190,7 @@ func comesBack(_ *testing.T, e *ending) {
 	e.awaitGone(name)
 }
 
-func stopFails(t *testing.T, e *ending) {
+func stopFails(_ *testing.T, e *ending) {
 	name := e.take("8s")
 	e.seen(name)
 	pod := e.pod(name, "stuck", stuck, grace(3600))
@@ -201,9 +199,7 @@ func stopFails(t *testing.T, e *ending) {
 	end := e.node(name).DeletionTimestamp.Add(10 * time.Second)
 	e.Until("E has passed", func() bool { return time.Now().After(end) })
 	e.unmarked(name)
-	if e.getPod(pod.Name) == nil {
-		t.Error("the pod was removed without a proof")
-	}
+	e.kept(pod)
 	e.fault(machines.Fault{Node: name})
 	e.awaitGone(name)
 }
@@ -342,14 +338,19 @@ func writesRefused(t *testing.T, e *ending) {
 	e.awaitGone(name)
 }
 
-func lyingProvider(_ *testing.T, e *ending) {
+func lyingProvider(t *testing.T, e *ending) {
 	name := e.take("6s")
 	e.seen(name)
 	e.pod(name, "db", stuck, grace(3600), e.withDisk(name))
+	static := e.staticPod(name)
 	e.fault(machines.Fault{Node: name, Kind: machines.Lies}, machines.Fault{Node: name, Kind: machines.DetachFails})
 	e.delete(name)
 	end := e.node(name).DeletionTimestamp.Add(20 * time.Second)
 	e.Until("E has passed for long", func() bool { return time.Now().After(end) })
+	if message := e.awaitNodeEvent(name, "DeadlineReached"); !strings.Contains(message, "stopping the machine") {
+		t.Errorf("event %q", message)
+	}
+	e.kept(static)
 	e.unmarked(name)
 	e.expectNever(machines.Event{Volume: e.disk(name), Event: machines.Detached})
 	e.fault(machines.Fault{Node: name})

@@ -223,6 +223,27 @@ func (e *ending) getPod(name string) *v1.Pod {
 	return pod
 }
 
+// kept fails the test if the pod was removed.
+func (e *ending) kept(pod *v1.Pod) {
+	e.T.Helper()
+	now, err := e.Client.CoreV1().Pods(pod.Namespace).Get(e.Ctx, pod.Name, metav1.GetOptions{})
+	if err != nil || now.UID != pod.UID {
+		e.T.Errorf("pod %s was removed before the machine was off: %v", pod.Name, err)
+	}
+}
+
+// staticPod has the machine run a static pod, and returns its mirror pod.
+func (e *ending) staticPod(node string) (mirror *v1.Pod) {
+	e.T.Helper()
+	e.patch(node, `{"metadata":{"annotations":{"cloudmock.exeunt.io/static-pods":"agent"}}}`)
+	e.Until("the mirror pod is there", func() (exists bool) {
+		var err error
+		mirror, err = e.Client.CoreV1().Pods(metav1.NamespaceSystem).Get(e.Ctx, "agent-"+node, metav1.GetOptions{})
+		return err == nil
+	})
+	return mirror
+}
+
 func grace(seconds int64) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
 }
