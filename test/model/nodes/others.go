@@ -1,175 +1,127 @@
 package nodes
 
-import "github.com/exeunt-io/exeunt/pkg/termination/node"
+import "fmt"
 
-// step adds a step if the state changes.
-type step struct {
-	says  string
-	after State
-	free  bool
-}
-
-// others returns what everybody else may do: free steps happen sooner or later, faults and users may not.
-func (w World) others(s State) []step {
-	var steps []step
-	add := func(free bool, says string, change func(*State)) {
-		after := s
-		if change(&after); after != s {
-			steps = append(steps, step{says, after, free})
-		}
-	}
-	w.time(s, add)
-	w.kubelet(s, add)
-	w.disk(s, add)
-	w.podgc(s, add)
-	w.faults(s, add)
-	w.users(s, add)
-	return steps
-}
-
+// adder adds a step if it changes the state. Free steps happen sooner or later; faults and users may not.
 type adder func(free bool, says string, change func(*State))
 
-func (w World) time(s State, add adder) {
-	add(w.Deadline, "time passes", func(after *State) {
-		if s.Begun && s.Phase < AtE && w.Deadline {
-			after.Phase++
+// others adds what everybody else does.
+func (w World) others(add adder) {
+	for n := range nodes {
+		w.time(n, add)
+		w.kubelet(n, add)
+		add(true, fmt.Sprintf("the API server removes Node %d", n), func(s *State) {
+			if now := s.Nodes[n]; now.Exists && now.Deleting && !now.Protected {
+				s.Nodes[n] = Node{Again: now.Again, Beat: now.Beat}
+			}
+		})
+	}
+	w.disk(add)
+	w.podgc(add)
+}
+
+// time passes for each node by itself, so that each can be ahead of the other one. A kubelet that lives ends a pod in
+// time.
+func (w World) time(n int, add adder) {
+	add(true, fmt.Sprintf("time passes for node %d", n), func(s *State) {
+		if now := s.Nodes[n]; now.Deleting && now.Begun && int(s.Age[n]) < len(w.instants())-1 && !w.kubeletDue(s, n) {
+			s.Age[n]++
 		}
 	})
+}
+
+// kubeletDue reports whether the kubelet has to end or remove a pod before the next instant.
+func (w World) kubeletDue(s *State, n int) bool {
+	m := s.Machines[n]
+	for i, p := range s.Pods {
+		mounted := i == db && m.Mounted && w.Driver && !m.Runs[third]
+		if p.isOn(n) && w.graceEnds(s, p) && (m.Runs[i] || !p.Held && !mounted) {
+			return s.renews(n)
+		}
+	}
+	return false
+}
+
+// graceEnds reports whether the grace period of the pod ends before the next instant.
+func (w World) graceEnds(s *State, p Pod) bool {
+	next := int(s.Age[p.On]) + 1
+	return p.Ends != 0 && (next == len(w.instants()) || p.Ends <= w.instants()[next])
 }
 
 // kubelet ends processes, unmounts, and removes pods, while it lives.
-func (w World) kubelet(s State, add adder) {
-	if !s.renews() {
-		return
-	}
-	for i, p := range s.Pods {
-		add(true, "the kubelet ends a container", func(after *State) {
-			if p.Exists && p.Terminating && p.Runs && (!p.Long || s.Phase == AtE) {
-				after.Pods[i].Runs = false
+func (w World) kubelet(n int, add adder) {
+	for i := range pods {
+		add(true, fmt.Sprintf("the kubelet ends pod %d on machine %d", i, n), func(s *State) {
+			if s.renews(n) && w.mayEnd(s, n, i) {
+				s.Machines[n].Runs[i], s.Pods[i].Ended = false, s.Pods[i].Held
 			}
 		})
-		add(true, "the kubelet lets a pod go", func(after *State) {
-			if p.Exists && p.Terminating && !p.Runs && (i != db || !s.Mounted) {
-				after.Pods[i].Exists = p.Held
+		add(true, fmt.Sprintf("the kubelet lets pod %d on machine %d go", i, n), func(s *State) {
+			if s.renews(n) && s.hasEnded(n, i) {
+				s.Pods[i].leave()
 			}
 		})
 	}
-	add(true, "the kubelet unmounts the disk", func(after *State) {
-		if !s.Pods[db].Runs && s.Pods[db].Terminating {
-			after.Mounted = false
+	add(true, fmt.Sprintf("the kubelet unmounts the disk from machine %d", n), func(s *State) {
+		m := &s.Machines[n]
+		unused := !m.Runs[db] && (!s.Pods[db].isOn(n) || s.Pods[db].Ends != 0)
+		if s.renews(n) && unused && (!w.Driver || m.Runs[third]) {
+			m.Mounted = false
 		}
 	})
 }
 
-// outOfService reports whether the Node has the taint.
-func (s State) outOfService() bool { return s.Exists && (s.Marked || s.AdminMarked) }
+// mayEnd reports whether the process of a pod that was deleted may end. One that ignores SIGTERM ends with its grace period.
+func (w World) mayEnd(s *State, n, i int) bool {
+	p := s.Pods[i]
+	stops := p.Ends != 0 && (!w.Long || i != db || w.graceEnds(s, p))
+	return s.Machines[n].Runs[i] && (!p.isOn(n) || stops)
+}
 
-// disk is what becomes of the disk: the attach-detach controller, the driver, and the replacement.
-func (w World) disk(s State, add adder) {
-	add(!w.NoDetach, "the attach-detach controller begins to detach", func(after *State) {
-		if s.Disk == Attached && !s.Pods[db].Exists && (!s.Mounted || s.outOfService()) {
-			after.Disk = Detaching
+// hasEnded reports whether a pod that was deleted has ended, and its disk is unmounted.
+func (s *State) hasEnded(n, i int) bool {
+	p, m := s.Pods[i], s.Machines[n]
+	return p.isOn(n) && p.Ends != 0 && !m.Runs[i] && (i != db || !m.Mounted)
+}
+
+// disk is what becomes of the disk: the attach-detach controller, the driver, and the replacement of the db.
+func (w World) disk(add adder) {
+	add(!w.NoDetach, "the attach-detach controller begins to detach", func(s *State) {
+		n := int(s.Disk.On)
+		used := s.Pods[db].isOn(n) || s.Machines[n].Mounted && !s.Nodes[n].outOfService()
+		if s.Disk.State == Attached && !used {
+			s.Disk.State = Detaching
 		}
 	})
-	add(!w.DetachFails, "the disk is detached", func(after *State) {
-		if s.Disk == Detaching {
-			after.Disk = Detached
+	add(!w.DetachFails, "the disk is detached", func(s *State) {
+		if s.Disk.State == Detaching {
+			s.Disk.State = Detached
 		}
 	})
-	add(true, "the replacement writes to the disk", func(after *State) {
-		if s.Disk == Detached && !s.Pods[db].Exists {
-			after.Moved = true
+	other := nodes - 1
+	add(true, "the replacement writes to the disk", func(s *State) {
+		p, m, now := &s.Pods[db], &s.Machines[other], s.Nodes[other]
+		free := !p.Exists && !p.Again && s.Disk.State == Detached && now.Exists && !now.Begun
+		if !w.has(db) || !free || !s.renews(other) {
+			return
+		}
+		*p, m.Runs[db], m.Mounted = Pod{Exists: true, Again: true, On: uint8(other)}, true, true
+		if !w.Shared {
+			s.Disk = Disk{On: uint8(other)}
 		}
 	})
 }
 
 // podgc removes the pods of a Node that is gone or out of service.
-func (w World) podgc(s State, add adder) {
-	add(true, "the API server removes the Node", func(after *State) {
-		if s.Deleting && !s.Protected {
-			after.Exists = false
-		}
-	})
-	for i, p := range s.Pods {
-		add(true, "podgc removes a pod", func(after *State) {
-			if p.Exists && (!s.Exists || s.outOfService() && p.Terminating && !s.renews()) {
-				after.Pods[i].Exists, after.Pods[i].Terminating = p.Held, true
+func (w World) podgc(add adder) {
+	for i := range pods {
+		add(true, fmt.Sprintf("podgc removes pod %d", i), func(s *State) {
+			p := &s.Pods[i]
+			now, silent := s.Nodes[p.On], !s.renews(int(p.On))
+			if p.Exists && (!now.Exists || now.outOfService() && p.Ends != 0 && silent) {
+				p.Ends = max(p.Ends, 1)
+				p.leave()
 			}
 		})
 	}
-}
-
-func (w World) faults(s State, add adder) {
-	add(false, "the kubelet dies", func(after *State) {
-		if s.Kubelet && s.Left.KubeletDies > 0 {
-			after.Kubelet, after.Left.KubeletDies = false, s.Left.KubeletDies-1
-		}
-	})
-	add(false, "the kubelet returns", func(after *State) {
-		if !s.Kubelet && s.Power == On && s.Left.KubeletReturns > 0 {
-			after.Left.KubeletReturns--
-			after.renew()
-		}
-	})
-	add(false, "the provider begins to lie", func(after *State) {
-		if s.Left.Lies > 0 {
-			after.Lying, after.Left.Lies = true, s.Left.Lies-1
-		}
-	})
-	add(true, "the provider ends to lie", func(after *State) { after.Lying = false })
-	w.machine(s, add)
-}
-
-// machine is what happens to the machine, and to node-terminator.
-func (w World) machine(s State, add adder) {
-	add(false, "the machine comes back", func(after *State) {
-		if s.Power == Off && s.Left.ComesBack > 0 {
-			after.Power, after.Left.ComesBack = On, s.Left.ComesBack-1
-			after.renew()
-			for i, p := range s.Pods {
-				after.Pods[i].Runs = p.Exists && !p.Terminating && (i != db || s.Disk == Attached)
-			}
-			after.Mounted = after.Pods[db].Runs
-		}
-	})
-	add(false, "the machine is taken away", func(after *State) {
-		if s.Power == On && s.Left.Spot > 0 {
-			after.Left.Spot--
-			after.stop(Gone)
-		}
-	})
-	add(false, "node-terminator crashes", func(after *State) {
-		if s.Left.Crashes > 0 {
-			after.Answered, after.Answers, after.Deleted, after.Left.Crashes = node.Unknown, 0, false, s.Left.Crashes-1
-			if s.Answered != node.Unknown && s.Answered != node.Unseen {
-				after.Answered = node.Running // the annotation exeunt.io/instance says that it was seen
-			}
-		}
-	})
-}
-
-func (w World) users(s State, add adder) {
-	add(false, "a user deletes the Node", func(after *State) { after.Deleting = true })
-	add(false, "a replacement is Ready, and the budget has room", func(after *State) {
-		after.Room = true
-		for i := range after.Pods {
-			after.Pods[i].Answer = 0
-		}
-	})
-	add(false, "an administrator turns the machine off", func(after *State) {
-		if s.Power == On && s.Left.PowersOff > 0 {
-			after.Left.PowersOff--
-			after.stop(Off)
-		}
-	})
-	add(false, "an administrator says that the machine is off", func(after *State) {
-		if s.Exists && s.Left.AdminTaints > 0 && (s.Power != On || w.AdminErrs) {
-			after.AdminMarked, after.Left.AdminTaints = true, s.Left.AdminTaints-1
-		}
-	})
-	add(false, "a user strips our finalizer", func(after *State) {
-		if s.Protected && s.Deleting && s.Left.Strips > 0 {
-			after.Protected, after.Left.Strips = false, s.Left.Strips-1
-		}
-	})
 }

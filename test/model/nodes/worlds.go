@@ -1,159 +1,175 @@
 package nodes
 
 import (
-	"fmt"
+	v1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/deadline"
 	"github.com/exeunt-io/exeunt/pkg/termination/node"
 	"github.com/exeunt-io/exeunt/pkg/termination/pod"
 	"github.com/exeunt-io/exeunt/test/model/explore"
 )
 
-// The rules.
-const (
-	// TwoWriters: two machines write to one disk.
-	TwoWriters = "TwoWriters"
-	// DiskLost: a machine is deleted while a disk is attached to it.
-	DiskLost = "DiskLost"
-	// BudgetBroken: a pod is deleted before L.
-	BudgetBroken = "BudgetBroken"
-	// RunningPodRemoved: a pod is removed with the grace period 0 while its process runs.
-	RunningPodRemoved = "RunningPodRemoved"
-	// RunningPodReleased: the Node goes while a process of a pod runs, so that podgc frees the pod for another node.
-	RunningPodReleased = "RunningPodReleased"
-	// NodeStuck: nothing happens any more, and the Node is there without a reason that somebody else can end.
-	NodeStuck = "NodeStuck"
-	// PodStuck: the Node is gone, and a pod of it is there without a finalizer of others.
-	PodStuck = "PodStuck"
-	// ReleasedEarly: the Node of a machine that is off is released before the detachment of its disk begins.
-	ReleasedEarly = "ReleasedEarly"
-)
-
-// World is a world to explore.
+// World is a world to explore: a node with an app, and a db that has a disk; and a second node.
 type World struct {
 	Name     string
 	Provider node.Provider
-	// Deadline: the node has one. NoStop: the provider cannot stop machines. NoDetach: the attach-detach controller does
+	// Deadline: the nodes have one. NoStop: the provider cannot stop machines. NoDetach: the attach-detach controller does
 	// not run. DetachFails: its detachments fail. AdminErrs: an administrator says that a running machine is off.
 	Deadline, NoStop, NoDetach, DetachFails, AdminErrs bool
 	// Shared: the disk is a network file system, which needs no attachment.
 	Shared bool
-	// Long: the grace period of the second pod ends after P. Held: the first pod has a finalizer of others.
+	// Two: the second node is deleted, too, and has a pod of the budget. Driver: the first one has a driver.
+	Two, Driver bool
+	// Without are pods that do not exist.
+	Without [pods]bool
+	// Long: the grace period of the db is longer than the period, and it ignores SIGTERM. Held: the app has a finalizer of
+	// others.
 	Long, Held bool
-	Left       Faults
-	// Unknown: the provider does not know the machine.
+	// Fine: more instants.
+	Fine bool
+	Left Faults
+	// Unknown: the provider does not know the machines.
 	Unknown bool
-	// Decide and Prove replace the real decision and the proof in tests of the model.
-	Decide func(node.State) node.Decision
-	Prove  func(World, State) node.Proof
+	// Decide, Prove, Observe and Tighten replace the real decision, the proof, and what is read, in tests of the model.
+	Decide  func(node.State) node.Decision
+	Prove   func(World, *State, int) node.Proof
+	Observe func(pod.View, *v1.Pod, pod.Tiers) pod.State
+	Tighten func(deadline.Deadline, string) deadline.Deadline
+	// Defects of the shell, for tests of the model. Unread: the Node is not read live, UIDUnread: whatever its UID is.
+	// LeaseUnread: the Lease is not. Unlisted: attachments are not. StopDeletes: the provider deletes what it should stop.
+	Unread, UIDUnread, LeaseUnread, Unlisted, StopDeletes bool
+	// seen has what was decided about a pod before.
+	seen map[question]judged
 	// Waits are the reasons for which a deleted Node may be there at rest.
 	Waits []node.Reason
 }
 
-// Initial is a node with two pods that run, and a disk.
-func (w World) Initial() State {
-	s := State{Exists: true, Kubelet: true, Mounted: true, Room: true, Left: w.Left}
-	if w.Shared {
-		s.Disk = Detached
+// deleted returns how many nodes may be deleted.
+func (w World) deleted() int {
+	if w.Two {
+		return nodes
 	}
-	s.Pods[app] = Pod{Exists: true, Runs: true, Held: w.Held}
-	s.Pods[db] = Pod{Exists: true, Runs: true, Long: w.Long}
+	return 1
+}
+
+// has reports whether the pod exists in the world.
+func (w World) has(i int) bool { return !w.Without[i] && (i != third || w.Two || w.Driver) }
+
+// isDriver reports whether the pod is the driver.
+func (w World) isDriver(i int) bool { return w.Driver && i == third }
+
+// due returns the deadline of each node before somebody edits it.
+func (w World) due() Second {
+	if w.Deadline {
+		return period
+	}
+	return 0
+}
+
+// Initial is two nodes with pods that run, and a disk.
+func (w World) Initial() State {
+	s := State{Left: w.Left}
+	for n := range nodes {
+		s.Nodes[n], s.Machines[n].Kubelet, s.Due[n] = Node{Exists: true}, true, w.due()
+	}
+	for i := range pods {
+		if !w.has(i) {
+			continue
+		}
+		s.Pods[i] = Pod{Exists: true, Held: w.Held && i == app}
+		if i == third && w.Two {
+			s.Pods[i].On = 1
+		}
+		s.Machines[s.Pods[i].On].Runs[i] = true
+	}
+	if s.Machines[0].Mounted = w.has(db); !w.has(db) || w.Shared {
+		s.Disk.State = Detached
+	}
+	w.look(&s)
 	return s
 }
 
-// Key is the state itself.
-func (w World) Key(s State) State { return s }
+// Exploration is a world that is explored. What everybody but the leader may do is the same in each state.
+type Exploration struct {
+	World
+	actions []action
+}
 
-// Steps are those of node-terminator and of everybody else.
-func (w World) Steps(s State) ([]explore.Step[State], error) {
+// action is what somebody may do.
+type action struct {
+	free   bool
+	says   string
+	change func(*State)
+}
+
+// Explore returns the world to explore.
+func (w World) Explore() Exploration {
+	w.seen = map[question]judged{}
+	e := Exploration{World: w}
+	add := func(free bool, says string, change func(*State)) {
+		e.actions = append(e.actions, action{free, says, change})
+	}
+	w.others(add)
+	w.faults(add)
+	w.users(add)
+	return e
+}
+
+// Key is the state itself.
+func (e Exploration) Key(s State) State { return s }
+
+// Steps are those of the leader and of everybody else.
+func (e Exploration) Steps(s State) ([]explore.Step[State], error) {
 	var steps []explore.Step[State]
-	add := func(says string, after State, free bool, broken []string) {
-		if after == s {
+	add := func(free bool, says string, change func(*State)) {
+		after := s
+		if change(&after); after == s {
 			return
 		}
-		if after.Moved && after.Power == On && after.Mounted && after.Pods[db].Runs {
-			broken = append(broken, TwoWriters)
+		e.look(&after)
+		if after.twoWriters() {
+			after.Broken |= TwoWriters
 		}
-		found := explore.Step[State]{Says: says, After: after, Free: free}
-		for _, rule := range broken {
-			found.Broken = append(found.Broken, explore.Finding{Rule: rule, Sentence: fmt.Sprintf("%s: %+v", says, after)})
-		}
-		// What becomes of a machine that runs without its Node is as without node-terminator.
-		found.Ends = len(broken) > 0 || !after.Exists && after.Power == On
+		found := explore.Step[State]{Says: says, Free: free, Broken: after.Broken.findings(says, after)}
+		found.Ends, after.Broken = after.Broken != 0 || after.isUnguarded(), 0
+		found.After = after
 		steps = append(steps, found)
 	}
-	if s.Exists {
-		w.ours(s, add)
-	}
-	for _, other := range w.others(s) {
-		add(other.says, other.after, other.free, nil)
+	e.lead(&s, add)
+	for _, a := range e.actions {
+		add(a.free, a.says, a.change)
 	}
 	return steps, nil
 }
 
-// ours are the steps of node-terminator.
-func (w World) ours(s State, add func(string, State, bool, []string)) {
-	after, d, broken := w.terminate(s)
-	add("node: "+d.String(), after, true, broken)
-	for i := range s.Pods {
-		if s.Pods[i].Exists {
-			after, d, broken := w.end(s, i)
-			add(fmt.Sprintf("pod %d: %v", i, d), after, true, broken)
-		}
-	}
-	if w.Provider == node.Socket && s.Begun && s.Protected {
-		add("node-terminator asks the provider", w.ask(s), true, nil)
-	}
-}
-
-// AtRest returns what is wrong with a state in which nothing happens any more.
-func (w World) AtRest(s State, _ bool) []explore.Finding {
-	var found []explore.Finding
-	if d := w.decide(s); s.Exists && s.Deleting && s.Protected && !w.mayWait(s, d) {
-		found = append(found, explore.Finding{Rule: NodeStuck, Sentence: fmt.Sprintf("%v: %+v", d, s)})
-	}
-	for i, p := range s.Pods {
-		if p.Exists && !p.Held && !s.Exists {
-			found = append(found, explore.Finding{Rule: PodStuck, Sentence: fmt.Sprintf("pod %d: %+v", i, s)})
-		}
-	}
-	return found
-}
-
-func (w World) mayWait(s State, d node.Decision) bool {
-	if d.Action != node.Wait {
-		return false
-	}
-	for _, reason := range w.Waits {
-		if d.Reason == reason {
-			return true
-		}
-	}
-	// Without a deadline a node waits for a pod that a budget keeps.
-	return !w.Deadline && d.Reason == node.Draining && w.blocked(s)
-}
-
-func (w World) blocked(s State) bool {
-	for i, p := range s.Pods {
-		if d := pod.Decide(w.podState(s, i)); p.Exists && (d.Action == pod.Wait) {
+// isUnguarded reports whether a machine writes to the disk without its Node. What becomes of it is as without
+// node-terminator.
+func (s *State) isUnguarded() bool {
+	for n, m := range s.Machines {
+		if m.Runs[db] && !s.Nodes[n].Exists {
 			return true
 		}
 	}
 	return false
 }
 
-// Worlds are the worlds that are explored.
+var faults = Faults{KubeletDies: 1, KubeletReturns: 1, Crashes: 1}
+
+// with returns the usual faults with others.
+func with(change func(*Faults)) Faults {
+	left := faults
+	change(&left)
+	return left
+}
+
+// Worlds are worlds in which the first node is deleted.
 func Worlds() []World {
-	faults := Faults{KubeletDies: 1, KubeletReturns: 1, Crashes: 1}
-	with := func(change func(*Faults)) Faults {
-		left := faults
-		change(&left)
-		return left
-	}
 	return []World{
-		{Name: "socket", Provider: node.Socket, Deadline: true, Left: faults},
-		{Name: "socket, a long grace period", Provider: node.Socket, Deadline: true, Long: true, Left: faults},
+		{Name: "socket", Provider: node.Socket, Deadline: true, Fine: true, Left: faults},
+		{Name: "socket, a long grace period", Provider: node.Socket, Deadline: true, Long: true, Fine: true,
+			Left: Faults{KubeletDies: 1, DeletesPod: 1, Crashes: 1}},
 		{Name: "socket, a foreign finalizer", Provider: node.Socket, Deadline: true, Held: true, Left: faults},
-		{Name: "socket, no deadline", Provider: node.Socket, Left: faults},
+		{Name: "socket, no deadline", Provider: node.Socket, Fine: true, Left: faults},
 		{Name: "socket, a machine that comes back", Provider: node.Socket, Deadline: true,
 			Left: with(func(f *Faults) { f.ComesBack = 2 })},
 		{Name: "socket, a provider that lies", Provider: node.Socket, Deadline: true,
@@ -163,7 +179,8 @@ func Worlds() []World {
 			Waits: []node.Reason{node.InstanceUnknown}},
 		{Name: "socket, an unknown machine", Provider: node.Socket, Deadline: true, Unknown: true, Left: faults,
 			Waits: []node.Reason{node.InstanceUnknown}},
-		{Name: "socket, a stripped finalizer", Provider: node.Socket, Deadline: true, Left: with(func(f *Faults) { f.Strips = 1 })},
+		{Name: "socket, a stripped finalizer", Provider: node.Socket, Deadline: true,
+			Left: with(func(f *Faults) { f.Strips = 1 })},
 		{Name: "socket without Stop", Provider: node.Socket, Deadline: true, NoStop: true, Left: faults,
 			Waits: []node.Reason{node.DisksAttached}},
 		{Name: "socket, detach fails", Provider: node.Socket, Deadline: true, DetachFails: true, Left: faults,
@@ -182,5 +199,41 @@ func Worlds() []World {
 			Waits: []node.Reason{node.AwaitingPowerOff}},
 		{Name: "none", Provider: node.NoProvider, Deadline: true, Left: faults},
 		{Name: "none, no deadline", Provider: node.NoProvider, Left: Faults{Crashes: 1}},
+	}
+}
+
+// Larger are worlds with two nodes, late watches, former leaders, and users who edit.
+func Larger() []World {
+	return []World{
+		{Name: "a driver", Provider: node.Socket, Deadline: true, Driver: true, Fine: true,
+			Left: Faults{KubeletDies: 1, Crashes: 1}},
+		{Name: "an edited annotation", Provider: node.Socket, Deadline: true, Left: Faults{Edits: 2, Crashes: 1}},
+		{Name: "an edited annotation, no deadline", Provider: node.Socket, Left: Faults{Edits: 1, KubeletDies: 1}},
+		{Name: "a provider that errs once", Provider: node.Socket, Deadline: true,
+			Left: Faults{Errs: 1, KubeletDies: 1, KubeletReturns: 1}},
+		{Name: "a late watch", Provider: node.Socket, Deadline: true,
+			Left: Faults{Stalls: 1, KubeletDies: 1, KubeletReturns: 1}},
+		{Name: "a late watch, a stripped finalizer", Provider: node.Socket, Deadline: true, Without: [pods]bool{db: true},
+			Left: Faults{Stalls: 1, Strips: 1, Registers: 1}},
+		{Name: "a former leader", Provider: node.Socket, Deadline: true,
+			Left: Faults{LateWrites: 1, KubeletDies: 1, KubeletReturns: 1}},
+		{Name: "a former leader, an edited annotation", Provider: node.Socket, Deadline: true,
+			Left: Faults{LateWrites: 1, Edits: 1}},
+		{Name: "a former leader, a Node of the same name", Provider: node.Socket, Deadline: true,
+			Without: [pods]bool{db: true}, Left: Faults{LateWrites: 1, Strips: 1, Registers: 1}},
+		{Name: "two nodes, one budget", Provider: node.NoProvider, Deadline: true, Two: true, Shared: true,
+			Left: Faults{Crashes: 1}},
+		{Name: "two nodes, one disk", Provider: node.Socket, Deadline: true, Two: true,
+			Without: [pods]bool{app: true, third: true}, Left: Faults{KubeletDies: 1, Stalls: 1}},
+		{Name: "two nodes, one disk, a former leader", Provider: node.Socket, Deadline: true, Two: true,
+			Without: [pods]bool{app: true, third: true}, Left: Faults{LateWrites: 1, KubeletDies: 1}},
+	}
+}
+
+// Deep are the largest worlds.
+func Deep() []World {
+	return []World{
+		{Name: "two nodes, one budget, one disk", Provider: node.Socket, Deadline: true, Two: true,
+			Left: Faults{KubeletDies: 1, Crashes: 1}},
 	}
 }
