@@ -20,15 +20,24 @@ import (
 // maxSuspects bounds the workloads that are listed.
 const maxSuspects = 20
 
+// suspected are the workloads that may work with a finalizer.
+type suspected struct {
+	suspects []families.Candidate
+	// named: the first of them is the one.
+	named bool
+}
+
 // Attribute returns the blocker of a finalizer that is not in the table. Its verdict is
 // unknown: managedFields and workloads that fit are hints.
 func (f Finder) Attribute(ctx context.Context, object *unstructured.Unstructured, finalizer string) blocker.Blocker {
 	attribution := families.Attribute(object.GetManagedFields(), finalizer)
 	key := fmt.Sprintf("suspects %s %s %v", object.GroupVersionKind(), finalizer, managerNames(attribution))
-	candidates := cluster.Remember(f.Reader, key, func(r *cluster.Reader) []families.Candidate {
-		return Finder{Reader: r, Commands: f.Commands}.suspects(ctx, object, finalizer, attribution)
+	found := cluster.Remember(f.Reader, key, func(r *cluster.Reader) (found suspected) {
+		found.suspects, found.named = families.Suspects(Finder{Reader: r, Commands: f.Commands}.
+			candidatesFor(ctx, object, finalizer, attribution))
+		return found
 	})
-	suspects, named := families.Suspects(candidates)
+	suspects := found.suspects
 	b := blocker.Blocker{
 		Object: cluster.ObjectOf(object), Finalizer: finalizer, Reason: blocker.UnknownFinalizer, Verdict: blocker.Unknown,
 		Since: blocker.Time(deadline.Of(object).Requested()), Evidence: attributionEvidence(attribution),
@@ -38,7 +47,7 @@ func (f Finder) Attribute(ctx context.Context, object *unstructured.Unstructured
 		text := suspect.Workload + " fits: it " + suspect.Reasons()
 		b.Evidence = append(b.Evidence, blocker.Evidence{Source: blocker.FromWorkload, Text: text})
 	}
-	if named {
+	if found.named {
 		b.Holder = suspects[0].Workload
 	}
 	return b
@@ -83,10 +92,10 @@ func (f Finder) askStep(object *unstructured.Unstructured, finalizer string, sus
 	return cluster.Steps("find the program that works with "+finalizer+", and let it clean up", commands...)
 }
 
-// suspects returns the workloads that may work with the finalizer, and what fits of each.
-func (f Finder) suspects(ctx context.Context, object *unstructured.Unstructured, finalizer string,
+// candidatesFor returns the workloads, and the running pods that belong to none of them, and what of each fits the finalizer.
+func (f Finder) candidatesFor(ctx context.Context, object *unstructured.Unstructured, finalizer string,
 	attribution families.Attribution) []families.Candidate {
-	workloads := f.allWorkloads(ctx)
+	workloads, _ := listWorkloads(ctx, f.Reader)
 	leases, _ := cluster.List(ctx, f.Reader, cluster.Leases, cluster.Selection{})
 	group := object.GroupVersionKind().Group
 	servers := f.webhookServers(ctx, object, finalizer)
@@ -95,9 +104,9 @@ func (f Finder) suspects(ctx context.Context, object *unstructured.Unstructured,
 		domain := leaseDomain(lease.Name)
 		return !families.FitsGroup(finalizer, domain) && !families.FitsGroup(domain, group)
 	})
-	candidates := make([]families.Candidate, len(workloads))
-	for i, w := range workloads {
-		candidates[i] = families.Candidate{
+	var candidates []families.Candidate
+	add := func(w workload) {
+		candidates = append(candidates, families.Candidate{
 			Workload:    w.String(),
 			ServesGroup: slices.ContainsFunc(servers, func(s server) bool { return s.selects(w) }),
 			RunsManager: slices.ContainsFunc(attribution.Managers, func(m families.Manager) bool { return runsManager(w, m) }),
@@ -105,29 +114,59 @@ func (f Finder) suspects(ctx context.Context, object *unstructured.Unstructured,
 			HoldsLease: slices.ContainsFunc(fitting, func(lease coordinationv1.Lease) bool {
 				return lease.Namespace == w.namespace && isHeldBy(lease, w)
 			}),
-		}
+		})
+	}
+	for _, w := range workloads {
+		add(w)
+	}
+	for _, pod := range lonePods(ctx, f.Reader, workloads) {
+		add(pod.workload())
 	}
 	return candidates
 }
 
-// allWorkloads returns the workloads, and the running pods that belong to none of them.
-func (f Finder) allWorkloads(ctx context.Context) []workload {
-	workloads, _ := listWorkloads(ctx, f.Reader)
-	pods, _ := cluster.List(ctx, f.Reader, cluster.Pods, cluster.Selection{})
-	known, inNamespace := map[string]bool{}, map[string][]workload{}
-	for _, w := range workloads {
-		known[w.String()] = true
-		inNamespace[w.namespace] = append(inNamespace[w.namespace], w)
-	}
-	all := slices.Clone(workloads)
-	for i := range pods {
-		pod := &pods[i]
-		owned := hasEnded(*pod) || known[ownerOf(pod)] // most pods: selectors are slow
-		if !owned && !slices.ContainsFunc(inNamespace[pod.Namespace], func(w workload) bool { return w.owns(pod) }) {
-			all = append(all, ofPod(pod))
+// lonePod is what may tie a pod without a workload to a finalizer. Jobs have tens of thousands of pods.
+type lonePod struct {
+	namespace, name, node, account string
+	labels                         map[string]string
+	containers                     []corev1.Container
+}
+
+// lonePods returns the running pods that belong to none of the workloads. They are read once; one may be there twice.
+func lonePods(ctx context.Context, r *cluster.Reader, workloads []workload) []lonePod {
+	return cluster.Remember(r, "lone pods", func(r *cluster.Reader) (lone []lonePod) {
+		known, inNamespace := map[string]bool{}, map[string][]workload{}
+		for _, w := range workloads {
+			known[w.String()] = true
+			inNamespace[w.namespace] = append(inNamespace[w.namespace], w)
 		}
+		cluster.Each(ctx, r, cluster.Pods, cluster.Selection{}, func(page []corev1.Pod) {
+			for i := range page {
+				pod := &page[i]
+				owned := hasEnded(*pod) || known[ownerOf(pod)] // most pods: selectors are slow
+				if !owned && !slices.ContainsFunc(inNamespace[pod.Namespace], func(w workload) bool { return w.owns(pod) }) {
+					lone = append(lone, newLonePod(pod))
+				}
+			}
+		})
+		return lone
+	})
+}
+
+func newLonePod(pod *corev1.Pod) lonePod {
+	lone := lonePod{namespace: pod.Namespace, name: pod.Name, node: pod.Spec.NodeName,
+		account: pod.Spec.ServiceAccountName, labels: pod.Labels}
+	for _, c := range pod.Spec.Containers {
+		lone.containers = append(lone.containers, corev1.Container{Image: c.Image,
+			Command: slices.Clone(firsts(c.Command, 2)), Args: slices.Clone(firsts(c.Args, 1))})
 	}
-	return all
+	return lone
+}
+
+// workload returns the pod as far as candidates are compared by it.
+func (p lonePod) workload() workload {
+	return workload{kind: "Pod", namespace: p.namespace, name: p.name, podLabels: p.labels, pod: &corev1.Pod{},
+		spec: corev1.PodSpec{NodeName: p.node, ServiceAccountName: p.account, Containers: p.containers}}
 }
 
 // ownerOf returns kind namespace/name of the workload that controls the pod, "" for none. A
