@@ -16,15 +16,23 @@ const kubernetes = "k8s.io/kubernetes"
 // linked returns the version of each module in the program.
 func linked(t *testing.T) map[string]string {
 	t.Helper()
-	info, err := buildinfo.ReadFile(program())
+	versions, err := readModules()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return versions
+}
+
+func readModules() (map[string]string, error) {
+	info, err := buildinfo.ReadFile(program())
+	if err != nil {
+		return nil, err
 	}
 	versions := map[string]string{}
 	for _, module := range info.Deps {
 		versions[module.Path] = lastOf(module).Version
 	}
-	return versions
+	return versions, nil
 }
 
 // lastOf returns the module that replaces a module, or the module itself.

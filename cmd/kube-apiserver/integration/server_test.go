@@ -142,11 +142,3 @@ func TestVersionNamesKubernetesAndExeunt(t *testing.T) {
 		t.Errorf("--version prints %q, %v; /version %s", printed, err, version)
 	}
 }
-
-func TestHelpNamesGate(t *testing.T) {
-	printed, err := exec.CommandContext(t.Context(), program(), "--help").Output()
-	if err != nil || strings.Count(string(printed),
-		"CustomResourceGracefulDeletion=true|false (BETA - default=true)") != 1 {
-		t.Errorf("%v\n%s", err, printed)
-	}
-}
