@@ -105,6 +105,17 @@ func TestServersWithoutGracefulDeletion(t *testing.T) {
 	}
 }
 
+// Exeunt rollback reads there whether the gate is off.
+func TestMetricsSayWhetherGateIsOn(t *testing.T) {
+	for value, start := range map[string]func() (*server, error){"1": shared.ours, "0": shared.gateOff} {
+		got := mustServe(t, start).do(t, http.MethodGet, "/metrics", asJSON, nil)
+		if line := `kubernetes_feature_enabled{name="CustomResourceGracefulDeletion",stage="BETA"} ` + value + "\n"; !strings.Contains(
+			got.text, line) {
+			t.Errorf("%d, without %s", got.code, line)
+		}
+	}
+}
+
 // A deletion without a grace period is the same at ours and at stock.
 func TestPlainDeletionIsThatOfStock(t *testing.T) {
 	k := newKind(t, ours(t), "plain.example.com")
