@@ -175,6 +175,12 @@ var deleteRows = map[string]func(k kind, name string){
 		got := k.s.do(k.t, http.MethodDelete, k.path(name)+"?gracePeriodSeconds=120", asJSON, nil)
 		k.expect(got, name, deletion{deadline.Graceful, 120, deletionOf(got.body).end})
 	},
+	"grace period in body counts before query": func(k kind, name string) {
+		k.create(name, finalizer)
+		got := k.s.do(k.t, http.MethodDelete, k.path(name)+"?gracePeriodSeconds=120", asJSON,
+			options{"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 300})
+		k.expect(got, name, deletion{deadline.Graceful, 300, deletionOf(got.body).end})
+	},
 }
 
 func TestDelete(t *testing.T) {

@@ -3,8 +3,10 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,6 +77,33 @@ func TestDeadlineComesBackAfterStockAndRestore(t *testing.T) {
 	k.expect(k.get("a"), "a", found)
 	k.patch("a", withoutFinalizers)
 	k.gone("a")
+}
+
+// The longest grace period is read by each server that starts again, also the one that granted it.
+func TestLongestGracePeriodOutlivesRestarts(t *testing.T) {
+	first, process := startAnother(t, "restarted")
+	k := newKind(t, first, "longest.example.com")
+	k.create("a", finalizer)
+	granted := k.delete("a", math.MaxInt64, nil)
+	found := deletionOf(granted.body)
+	if found.kind != deadline.Graceful || found.field != math.MaxInt32 {
+		t.Fatalf("%+v", found)
+	}
+	k.expect(granted, "a", found)
+	process.end(syscall.SIGTERM)
+
+	stock, beside, err := shared.run("restarted") // upstream's in its place
+	if err != nil {
+		t.Fatal(err)
+	}
+	deletionAtStock(t, k.at(stock).await().get("a"), found)
+	beside.end(syscall.SIGTERM)
+
+	again, _ := startAnother(t, "restarted")
+	k = k.at(again).await()
+	k.expect(k.get("a"), "a", found)
+	shorter, _ := k.graceful("a", 300)
+	warned(t, shorter, "")
 }
 
 // #54: whoever rewrites annotations at a stock API server can remove a deadline, or set another.
