@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
@@ -35,17 +36,28 @@ func (r *rig) expectNothingStored() {
 
 // Rows 10 and 21: the disk exists, and nobody in the cluster knows it yet.
 func TestDiskOfCallInFlightIsDeleted(t *testing.T) {
-	eachPair(t, harness.Setup{DriverFlags: "--faults=../testdata/late-answer.yaml"}, func(_ *testing.T, r *rig) {
-		r.waits.Request = time.Minute
-		r.CreateClaim("late", harness.DeleteClass)
-		r.AwaitClaim("late", "is requested", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[requestedBy] != "" })
-		r.Until("the disk is stored", func() bool {
-			handles, err := sandbox.StoredVolumes(r.Ctx, r.Driver.Socket)
-			return err == nil && len(handles) == 1
-		})
-		r.mustComplete()
-		r.expectNothingStored()
+	eachPair(t, harness.Setup{DriverFlags: lateAnswer}, func(_ *testing.T, r *rig) { r.deletesDiskInFlight() })
+}
+
+// The same, where our provisioner leads and writes no journal.
+func TestDiskOfCallWithoutJournalIsDeleted(t *testing.T) {
+	newRig(t, harness.Setup{Teardown: true, DriverFlags: lateAnswer,
+		ProvisionerFlags: "--leader-election --feature-gates=ProvisioningJournal=false"}).deletesDiskInFlight()
+}
+
+const lateAnswer = "--faults=../testdata/late-answer.yaml"
+
+func (r *rig) deletesDiskInFlight() {
+	r.T.Helper()
+	r.waits.Request = time.Minute
+	r.CreateClaim("late", harness.DeleteClass)
+	r.AwaitClaim("late", "is requested", func(c *v1.PersistentVolumeClaim) bool { return c.Annotations[requestedBy] != "" })
+	r.Until("the disk is stored", func() bool {
+		handles, err := sandbox.StoredVolumes(r.Ctx, r.Driver.Socket)
+		return err == nil && len(handles) == 1
 	})
+	r.mustComplete()
+	r.expectNothingStored()
 }
 
 // Row 21: the driver said that it made nothing.
@@ -65,4 +77,22 @@ func TestRefusedClaimIsDeletedWithoutDisk(t *testing.T) {
 		}
 		r.expectNothingStored()
 	})
+}
+
+// Row 21: our provisioner leads, and the journal of its term has no entry, so that no call is awaited.
+func TestClaimWithoutJournalEntryIsNotAwaited(t *testing.T) {
+	r := newRig(t, harness.Setup{Teardown: true, ProvisionerFlags: "--leader-election"})
+	r.waits.Request = time.Minute
+	r.CreateClass(func(c *storagev1.StorageClass) {
+		c.Parameters = map[string]string{"csi.storage.k8s.io/provisioner-secret-name": "${pvc.uid}",
+			"csi.storage.k8s.io/provisioner-secret-namespace": "ns"}
+	})
+	claim := r.CreateClaim("claim", r.Namespace)
+	r.AwaitEvent(claim, "ProvisioningFailed")
+	began := time.Now()
+	r.mustComplete()
+	if took := time.Since(began); took >= r.waits.Request {
+		t.Errorf("a call was awaited for %s", took)
+	}
+	r.expectNothingStored()
 }
