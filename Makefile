@@ -84,7 +84,7 @@ soak: soak-arguments build $(if $(filter upstream,$(SIDE)),build-upstream) $(if 
 	@$(BIN)/soak --bin-dir=$(KUBE_BIN) --seed='$(SEED)' --duration=$(MINUTES)m --side=$(SIDE)
 
 .PHONY: model
-model: mutants $(if $(ONLY)$(MUTANTS),,model-garbage model-teardown) ## Explore all worlds of all models, walk at random for RANDOM_TIME, run the mutants (hours); ONLY and MUTANTS choose some of the storage model, and no walk
+model: mutants $(if $(ONLY)$(MUTANTS),,model-garbage model-nodes model-teardown) ## Explore all worlds of all models, walk at random for RANDOM_TIME, run the mutants (hours); ONLY and MUTANTS choose some of the storage model, and no walk
 	@$(EXPLORE)
 
 .PHONY: bench

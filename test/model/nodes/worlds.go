@@ -223,6 +223,11 @@ func Larger() []World {
 			Without: [pods]bool{db: true}, Left: Faults{LateWrites: 1, Strips: 1, Registers: 1}},
 		{Name: "two nodes, one budget", Provider: node.NoProvider, Deadline: true, Two: true, Shared: true,
 			Left: Faults{Crashes: 1}},
+		{Name: "two nodes, one budget, one disk", Provider: node.Socket, Deadline: true, Two: true},
+		{Name: "two nodes, one budget, one disk, no deadline", Provider: node.Socket, Two: true,
+			Left: Faults{KubeletDies: 1}},
+		{Name: "two nodes, one budget, one disk, manual", Provider: node.Manual, Deadline: true, Two: true,
+			Left: Faults{PowersOff: 1, AdminTaints: 1}, Waits: []node.Reason{node.AwaitingPowerOff}},
 		{Name: "two nodes, one disk", Provider: node.Socket, Deadline: true, Two: true,
 			Without: [pods]bool{app: true, third: true}, Left: Faults{KubeletDies: 1, Stalls: 1}},
 		{Name: "two nodes, one disk, a former leader", Provider: node.Socket, Deadline: true, Two: true,
@@ -230,10 +235,12 @@ func Larger() []World {
 	}
 }
 
-// Deep are the largest worlds.
+// Deep are the largest worlds: two nodes, three pods of one budget, one disk, and a disturbance.
 func Deep() []World {
-	return []World{
-		{Name: "two nodes, one budget, one disk", Provider: node.Socket, Deadline: true, Two: true,
-			Left: Faults{KubeletDies: 1, Crashes: 1}},
+	with := func(name string, left Faults) World {
+		return World{Name: "two nodes, " + name, Provider: node.Socket, Deadline: true, Two: true, Left: left}
 	}
+	return []World{with("a kubelet that dies", Faults{KubeletDies: 1}), with("a crash", Faults{Crashes: 1}),
+		with("an edited annotation", Faults{Edits: 1}), with("a late watch", Faults{Stalls: 1}),
+		with("a former leader", Faults{LateWrites: 1})}
 }
