@@ -66,7 +66,8 @@ func noTime(t *testing.T, e *ending) {
 	e.expectLate(name, pod)
 	e.awaitGone(name)
 	report := e.awaitPhase(uid, termination.PhaseEnded)
-	if len(report.CutShort) != 1 || report.CutShort[0].Given > 1 || report.CutShort[0].Missing < 3580 { // the kubelet saw no DELETE
+	// The kubelet saw no DELETE.
+	if len(report.CutShort) != 1 || report.CutShort[0].Given > 1 || report.CutShort[0].Missing < 3580 {
 		t.Errorf("report %+v", report)
 	}
 }
