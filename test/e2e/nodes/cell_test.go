@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/test/cloudmock/machines"
@@ -130,6 +131,22 @@ func (c *cell) extendOther(ctx context.Context) error {
 		return nil
 	}
 	return c.karpenter.serve(ctx, c.spare, "9999999h")
+}
+
+// spoilDeadline writes a deadline that no program can read: on the Node of ours, or on the NodeClaim of Karpenter.
+func (c *cell) spoilDeadline(ctx context.Context) error {
+	body := func(key string) []byte { return fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"soon"}}}`, key) }
+	var err error
+	switch c.way {
+	case byKarpenter:
+		_, err = dynamic.NewForConfigOrDie(c.Plane.RESTConfig()).Resource(nodeClaims).Patch(ctx, c.node,
+			types.MergePatchType, body(termination.ClaimTimestampAnnotation), metav1.PatchOptions{})
+	case byOurs:
+		_, err = c.Client.CoreV1().Nodes().Patch(ctx, c.node, types.MergePatchType, body(termination.TimestampAnnotation),
+			metav1.PatchOptions{})
+	case byDrain, byDelete: // kubectl has a timeout, or none
+	}
+	return err
 }
 
 // killKubelet ends the kubelet, and leaves machine and pod. It waits until nothing can reach the pod any more.

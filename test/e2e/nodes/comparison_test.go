@@ -78,6 +78,8 @@ var situations = []situation{
 	{name: "leader or kubectl killed", annotations: []string{exitsAfter("3s")}, grace: 5, budget: true, killed: true},
 	{name: "full budget, 9999999h on another node", annotations: []string{exitsAfter("3s")}, grace: 5, budget: true,
 		invalid: true, before: (*cell).extendOther},
+	{name: "full budget, unparsable deadline", annotations: []string{exitsAfter("3s")}, grace: 5, budget: true,
+		before: (*cell).spoilDeadline},
 }
 
 const ignoresSigterm = `cloudmock.exeunt.io/ignore-sigterm: "true"`
