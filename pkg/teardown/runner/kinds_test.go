@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -127,5 +128,26 @@ func TestKindIsAbsentOnlyByProof(t *testing.T) {
 				t.Errorf("%d kinds, %v", len(kinds), err)
 			}
 		})
+	}
+}
+
+// A kind that is defined and not served keeps no command waiting after its deadline.
+func TestStoppedTeardownEndsWithoutLists(t *testing.T) {
+	c := newScene()
+	c.both(longAgo(2 * time.Hour))
+	r := newTestRunner(t, c.live, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: clusterID}})
+	client, is := r.Objects.(*fake.Clientset)
+	if !is {
+		t.Fatal("no fake client")
+	}
+	client.PrependReactor("get", "group", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInternalError(context.DeadlineExceeded)
+	})
+	r.current, r.synced, r.Command = c.watched, true, true
+	s := c.session(r)
+	s.watched, s.listed = 0, 0
+	outcome, err := s.round(t.Context(), t.Context(), nil)
+	if err != nil || outcome == nil || outcome.Phase != teardown.Stopped || s.wake.IsZero() {
+		t.Errorf("%+v, %v, wakes at %s", outcome, err, s.wake)
 	}
 }

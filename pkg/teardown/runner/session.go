@@ -188,7 +188,7 @@ func (s *session) round(ctx, watching context.Context, watches *sync.WaitGroup) 
 		decision = teardown.Decide(state)
 	}
 	if state.Freeze == teardown.InForce || decision.Phase == teardown.Stopped && state.Started {
-		if err := s.watchObjects(watching, watches); err != nil {
+		if err := s.watchFor(watching, decision.Phase, watches); err != nil {
 			return nil, err
 		}
 	}
@@ -221,6 +221,17 @@ func (s *session) outcomeOf(decision teardown.Decision) (*Outcome, error) {
 		return outcome, nil // the status says so: others follow it
 	}
 	return nil, nil
+}
+
+// watchFor starts the watches of objects. What is stopped deletes nothing, and ends although a kind cannot be watched.
+func (s *session) watchFor(ctx context.Context, phase teardown.Phase, watches *sync.WaitGroup) error {
+	err := s.watchObjects(ctx, watches)
+	if err != nil && phase == teardown.Stopped {
+		klog.FromContext(ctx).Error(err, "What remains cannot be watched")
+		s.wakeAfter(s.Waits.Check)
+		return nil
+	}
+	return err
 }
 
 // watchObjects starts the watches that fill the inventory, once, and those of kinds that were installed since. The plan
