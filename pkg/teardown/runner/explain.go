@@ -245,7 +245,7 @@ func usersOf(ctx context.Context, reader *cluster.Reader, item *teardown.Item) (
 	if !is {
 		return nil
 	}
-	pods, seen := cluster.List(ctx, reader, cluster.Pods, cluster.Selection{Namespace: namespace}) // once for all items
+	pods, seen := cluster.PodsWithClaims(ctx, reader, namespace) // once for all items
 	if !seen {
 		return nil
 	}

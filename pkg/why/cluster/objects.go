@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -111,4 +113,32 @@ func ObjectOf(object *unstructured.Unstructured) blocker.Object {
 		Kind: gvk.Kind, Group: gvk.Group, Namespace: object.GetNamespace(), Name: object.GetName(),
 		UID: string(object.GetUID()),
 	}
+}
+
+// PodsWithClaims reads the pods of the namespace that have volumes of claims, once, and reports whether all were seen. Of
+// a pod that is not being deleted it keeps what tells the use of claims: a namespace may have tens of thousands of pods.
+func PodsWithClaims(ctx context.Context, r *Reader, namespace string) ([]corev1.Pod, bool) {
+	return Search(ctx, r, Pods, Selection{Namespace: namespace}, "pods with claims", func(pod *corev1.Pod) bool {
+		volumes := slices.DeleteFunc(slices.Clone(pod.Spec.Volumes), func(volume corev1.Volume) bool {
+			return volume.PersistentVolumeClaim == nil && volume.Ephemeral == nil
+		})
+		if len(volumes) > 0 && pod.DeletionTimestamp == nil {
+			*pod = usingPod(pod, volumes)
+		}
+		return len(volumes) > 0
+	})
+}
+
+// usingPod returns the pod with the volumes, and without what tells nothing of them.
+func usingPod(pod *corev1.Pod, volumes []corev1.Volume) corev1.Pod {
+	small := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			OwnerReferences: pod.OwnerReferences},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, Volumes: volumes},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	if mirrored := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirrored != "" {
+		small.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: mirrored}
+	}
+	return small
 }

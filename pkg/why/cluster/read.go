@@ -180,11 +180,12 @@ func each[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selecti
 	}
 }
 
-// Search reads all objects of a kind, once for the name, and reports whether all were seen. It keeps those that match:
-// clusters have tens of thousands of pods.
-func Search[T any](ctx context.Context, r *Reader, kind Kind[T], name string, matches func(*T) bool) ([]T, bool) {
-	found := remember(r, "search "+name, func(r *Reader) (found listAnswer[T]) {
-		found.seen = each(ctx, r, kind, Selection{}, func() { found.items = nil }, func(page []T) {
+// Search reads all objects of the selection, once for the name, and reports whether all were seen. It keeps those that
+// match, as matches leaves them: clusters have tens of thousands of pods.
+func Search[T any](ctx context.Context, r *Reader, kind Kind[T], selection Selection, name string,
+	matches func(*T) bool) ([]T, bool) {
+	found := remember(r, fmt.Sprintf("search %s %+v", name, selection), func(r *Reader) (found listAnswer[T]) {
+		found.seen = each(ctx, r, kind, selection, func() { found.items = nil }, func(page []T) {
 			dropManagers(page)
 			for i := range page {
 				if matches(&page[i]) {

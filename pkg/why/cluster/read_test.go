@@ -82,7 +82,8 @@ func TestListThatStartsOverHasEachObjectOnce(t *testing.T) {
 			return names, seen
 		},
 		"Search": func(r *cluster.Reader) (names []string, seen bool) {
-			leases, seen := cluster.Search(t.Context(), r, cluster.Leases, "all", func(*coordinationv1.Lease) bool { return true })
+			leases, seen := cluster.Search(t.Context(), r, cluster.Leases, cluster.Selection{}, "all",
+				func(*coordinationv1.Lease) bool { return true })
 			for _, lease := range leases {
 				names = append(names, lease.Name)
 			}

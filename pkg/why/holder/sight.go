@@ -96,7 +96,7 @@ func (f Finder) candidates(ctx context.Context, s *sighting, leases []coordinati
 func (f Finder) pods(ctx context.Context, controller families.Controller) ([]corev1.Pod, bool) {
 	if !controller.ControlPlane {
 		p := &programs{families.Recognizable(), map[string]bool{}}
-		return cluster.Search(ctx, f.Reader, cluster.Pods, "programs", p.runs)
+		return cluster.Search(ctx, f.Reader, cluster.Pods, cluster.Selection{}, "programs", p.runs)
 	}
 	return cluster.List(ctx, f.Reader, cluster.Pods, cluster.Selection{Namespace: metav1.NamespaceSystem})
 }

@@ -172,7 +172,7 @@ func (c *volumeChain) podsOn(ctx context.Context, node string) []corev1.Pod {
 	if !ok {
 		return nil
 	}
-	all, _ := cluster.List(ctx, c.Reader(), cluster.Pods, cluster.Selection{Namespace: claim.typed.Namespace})
+	all, _ := cluster.PodsWithClaims(ctx, c.Reader(), claim.typed.Namespace)
 	var found []corev1.Pod
 	for i := range all {
 		if all[i].Spec.NodeName == node && protection.Uses(&all[i], claim.typed) {

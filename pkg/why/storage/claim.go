@@ -74,7 +74,7 @@ func driverOfClaim(ctx context.Context, e chain.Explorer, claim *corev1.Persiste
 // pods returns the pods that use the claim, else the controller that removes pvc-protection.
 func (c *claimChain) pods(ctx context.Context) []blocker.Blocker {
 	name := string(finalizer.ClaimProtection)
-	pods, seen := cluster.List(ctx, c.Reader(), cluster.Pods, cluster.Selection{Namespace: c.typed.Namespace})
+	pods, seen := cluster.PodsWithClaims(ctx, c.Reader(), c.typed.Namespace)
 	var using []*corev1.Pod
 	var unscheduled []string
 	for i := range pods {
