@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
@@ -67,39 +68,60 @@ func unknownNode(ctx context.Context, reader *cluster.Reader, name string) error
 	return fmt.Errorf("there is no node %q", name)
 }
 
+// readAttachments reads the attachments of the node. They are listed once for all nodes, and of each is kept what a
+// forecast tells.
 func (w *World) readAttachments(ctx context.Context, reader *cluster.Reader) {
-	cluster.Each(ctx, reader, cluster.VolumeAttachments, cluster.Selection{}, func(page []storagev1.VolumeAttachment) {
-		for i := range page {
-			if page[i].Spec.NodeName == w.Node.Name {
-				w.Attachments = append(w.Attachments, page[i])
+	all, _ := cluster.Search(ctx, reader, cluster.VolumeAttachments, cluster.Selection{}, "attachments",
+		func(a *storagev1.VolumeAttachment) bool {
+			*a = storagev1.VolumeAttachment{
+				ObjectMeta: metav1.ObjectMeta{Name: a.Name, DeletionTimestamp: a.DeletionTimestamp},
+				Spec:       storagev1.VolumeAttachmentSpec{NodeName: a.Spec.NodeName, Source: a.Spec.Source},
+				Status:     storagev1.VolumeAttachmentStatus{Attached: a.Status.Attached},
 			}
+			return true
+		})
+	for i := range all {
+		if all[i].Spec.NodeName == w.Node.Name {
+			w.Attachments = append(w.Attachments, all[i])
 		}
-	})
+	}
 }
 
-// readVolumes reads the claims of the pods and their volumes. It lists them: a read of each would take a node with a
-// hundred pods seconds.
+// readVolumes reads the claims of the pods and their volumes. It lists them, once for all nodes: a read of each would
+// take a node with a hundred pods seconds.
 func (w *World) readVolumes(ctx context.Context, reader *cluster.Reader) {
 	bound := map[string]bool{}
 	for namespace, names := range w.claimNames() {
-		cluster.Each(ctx, reader, cluster.PersistentVolumeClaims, cluster.Selection{Namespace: namespace},
-			func(page []v1.PersistentVolumeClaim) {
-				for i := range page {
-					if volume := page[i].Spec.VolumeName; names[page[i].Name] && volume != "" {
-						w.Claims[namespace+"/"+page[i].Name], bound[volume] = page[i].DeepCopy(), true
-					}
-				}
-			})
+		volumes := volumesOfClaims(ctx, reader, namespace)
+		for name := range names {
+			if volume := volumes[name]; volume != "" {
+				w.Claims[namespace+"/"+name], bound[volume] = &v1.PersistentVolumeClaim{
+					Spec: v1.PersistentVolumeClaimSpec{VolumeName: volume}}, true
+			}
+		}
 	}
 	if len(bound) == 0 {
 		return
 	}
-	cluster.Each(ctx, reader, cluster.PersistentVolumes, cluster.Selection{}, func(page []v1.PersistentVolume) {
-		for i := range page {
-			if bound[page[i].Name] {
-				w.Volumes[page[i].Name] = page[i].DeepCopy()
-			}
+	local, _ := cluster.Search(ctx, reader, cluster.PersistentVolumes, cluster.Selection{}, "local volumes", isLocal)
+	for i := range local {
+		if bound[local[i].Name] {
+			w.Volumes[local[i].Name] = &local[i]
 		}
+	}
+}
+
+// volumesOfClaims returns the volumes of the claims in the namespace by the names of the claims.
+func volumesOfClaims(ctx context.Context, reader *cluster.Reader, namespace string) map[string]string {
+	return cluster.Remember(reader, "volumes of claims in "+namespace, func(r *cluster.Reader) map[string]string {
+		volumes := map[string]string{}
+		cluster.Each(ctx, r, cluster.PersistentVolumeClaims, cluster.Selection{Namespace: namespace},
+			func(page []v1.PersistentVolumeClaim) {
+				for i := range page {
+					volumes[page[i].Name] = page[i].Spec.VolumeName
+				}
+			})
+		return volumes
 	})
 }
 

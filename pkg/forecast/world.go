@@ -20,7 +20,8 @@ type World struct {
 	Ending map[string]bool
 	// Frozen are the namespaces where the freeze of a teardown refuses pods that use claims.
 	Frozen map[string]bool
-	// Claims are the PersistentVolumeClaims of the pods by namespace/name, Volumes the PersistentVolumes by name.
+	// Claims are the PersistentVolumeClaims of the pods by namespace/name, Volumes the PersistentVolumes by name. Read
+	// keeps of a claim the name of the volume, and volumes on one machine alone.
 	Claims  map[string]*v1.PersistentVolumeClaim
 	Volumes map[string]*v1.PersistentVolume
 	// Silent: the kubelet has not renewed its Lease for the duration of the Lease.
