@@ -2,10 +2,12 @@ package storage
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
@@ -62,31 +64,63 @@ func explainUsers(ctx context.Context, e chain.Explorer, object *unstructured.Un
 
 // usersOfClass returns the volumes and claims that name the class, and whether all were seen.
 func usersOfClass(ctx context.Context, e chain.Explorer, class *unstructured.Unstructured) ([]blocker.Blocker, bool) {
+	found := readClassUsers(ctx, e)
 	var users []blocker.Blocker
-	add := func(by classUser, typed metav1.Object) {
-		if len(users) < maxUsers {
-			users = append(users, by.blocker(ctx, e, class, typed))
-		}
+	for _, user := range found.users[class.GetName()] {
+		users = append(users, user.blocker(ctx, e, class, user.object))
 	}
-	claimsSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumeClaims, cluster.Selection{},
-		func(page []corev1.PersistentVolumeClaim) {
-			for i := range page {
-				claim := &page[i]
-				if names(claim.Spec.VolumeAttributesClassName, class) || names(claim.Status.CurrentVolumeAttributesClassName,
-					class) {
-					add(classUser{"PersistentVolumeClaim", "pvc", "volumeAttributesClassName"}, claim)
+	return users, found.seen
+}
+
+// namedClass is a claim or volume that names a class.
+type namedClass struct {
+	classUser
+	object metav1.Object
+}
+
+// classUsers are the first claims and volumes that name a class, by its name.
+type classUsers struct {
+	users map[string][]namedClass
+	seen  bool
+}
+
+// add notes that the object names the class. Pages are not kept.
+func (c *classUsers) add(name *string, by classUser, object interface {
+	metav1.Object
+	runtime.Object
+}) {
+	if name == nil || len(c.users[*name]) == maxUsers ||
+		slices.ContainsFunc(c.users[*name], func(known namedClass) bool { return known.object.GetUID() == object.GetUID() }) {
+		return
+	}
+	if kept, is := object.DeepCopyObject().(metav1.Object); is {
+		c.users[*name] = append(c.users[*name], namedClass{by, kept})
+	}
+}
+
+// readClassUsers reads all claims and volumes, once for all classes.
+func readClassUsers(ctx context.Context, e chain.Explorer) *classUsers {
+	return cluster.Remember(e.Reader(), "users of attributes classes", func(r *cluster.Reader) *classUsers {
+		found := &classUsers{users: map[string][]namedClass{}}
+		ofClaims := classUser{"PersistentVolumeClaim", "pvc", "volumeAttributesClassName"}
+		claimsSeen := cluster.Each(ctx, r, cluster.PersistentVolumeClaims, cluster.Selection{},
+			func(page []corev1.PersistentVolumeClaim) {
+				for i := range page {
+					claim := &page[i]
+					found.add(claim.Spec.VolumeAttributesClassName, ofClaims, claim)
+					found.add(claim.Status.CurrentVolumeAttributesClassName, ofClaims, claim)
 				}
-			}
-		})
-	volumesSeen := cluster.Each(ctx, e.Reader(), cluster.PersistentVolumes, cluster.Selection{},
-		func(page []corev1.PersistentVolume) {
-			for i := range page {
-				if names(page[i].Spec.VolumeAttributesClassName, class) {
-					add(classUser{"PersistentVolume", "pv", "spec.volumeAttributesClassName"}, &page[i])
+			})
+		ofVolumes := classUser{"PersistentVolume", "pv", "spec.volumeAttributesClassName"}
+		volumesSeen := cluster.Each(ctx, r, cluster.PersistentVolumes, cluster.Selection{},
+			func(page []corev1.PersistentVolume) {
+				for i := range page {
+					found.add(page[i].Spec.VolumeAttributesClassName, ofVolumes, &page[i])
 				}
-			}
-		})
-	return users, claimsSeen && volumesSeen
+			})
+		found.seen = claimsSeen && volumesSeen
+		return found
+	})
 }
 
 // classUser is a kind whose objects name a class in the field; resource is for kubectl.
@@ -112,10 +146,6 @@ func (u classUser) blocker(ctx context.Context, e chain.Explorer, class *unstruc
 		return b
 	}
 	return explainDeleted(ctx, e, b, converted, u.resource)
-}
-
-func names(name *string, object *unstructured.Unstructured) bool {
-	return name != nil && *name == object.GetName()
 }
 
 // podsOfDevices returns the pods that have reserved the ResourceClaim.
