@@ -20,8 +20,7 @@ import (
 func explainForeground(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured,
 	finalizer string) blocker.Blocker {
 	collector := judgeCollector(ctx, e, owner, finalizer)
-	content := takeSurvey(ctx, e, owner.GetNamespace(),
-		func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
+	content := surveyOf(ctx, e, owner)
 	dependents := owners.Blocking(content.items, owner.GetUID())
 	if len(dependents) == 0 && content.isComplete() {
 		return collector.Blocker
@@ -160,8 +159,7 @@ func explainOrphan(ctx context.Context, e chain.Explorer, owner *unstructured.Un
 
 // addReferring adds the dependents that still name the owner, and the kinds that may have some.
 func addReferring(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured, found *blocker.Blocker) {
-	content := takeSurvey(ctx, e, owner.GetNamespace(),
-		func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
+	content := surveyOf(ctx, e, owner)
 	if referring := owners.Referring(content.items, owner.GetUID()); len(referring) > 0 {
 		found.Evidence = append(found.Evidence, evidence(blocker.FromList, "ownerReferences still name %s: %s",
 			cluster.ObjectOf(owner), shortened(counts(referring), 8)))

@@ -26,7 +26,7 @@ func explainNamespace(ctx context.Context, e chain.Explorer, namespace *unstruct
 	if !slices.Contains(finalizers, string(corev1.FinalizerKubernetes)) {
 		return found
 	}
-	content := takeSurvey(ctx, e, namespace.GetName(), isDeletable)
+	content := takeSurvey(ctx, e, namespace.GetName(), "content", isDeletable)
 	by := judge(ctx, e, namespace, string(corev1.FinalizerKubernetes))
 	unreachable := unreachableAPIs(ctx, e)
 	if len(unreachable) > 0 { // they are why kinds are missing

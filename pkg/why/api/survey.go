@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/why/chain"
@@ -41,15 +43,21 @@ type survey struct {
 func (s survey) isComplete() bool { return len(s.missed) == 0 && !s.undiscovered }
 
 // takeSurvey lists the metadata of all kinds that pick returns true for, in the namespace or
-// in the cluster. The lists take at most two thirds of the time that is left, so that
-// whatever they find can still be explained.
-func takeSurvey(ctx context.Context, e chain.Explorer, namespace string, pick func(cluster.Resource) bool) survey {
+// in the cluster, once for the name of pick. The lists take at most two thirds of the time that
+// is left, so that whatever they find can still be explained.
+func takeSurvey(ctx context.Context, e chain.Explorer, namespace, name string, pick func(cluster.Resource) bool) survey {
 	if deadline, limited := ctx.Deadline(); limited {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*2/3)
 		defer cancel()
 	}
-	all, complete := e.Reader().Resources()
+	return cluster.Remember(e.Reader(), fmt.Sprintf("survey %q of %s", namespace, name), func(r *cluster.Reader) survey {
+		return readSurvey(ctx, r, namespace, pick)
+	})
+}
+
+func readSurvey(ctx context.Context, reader *cluster.Reader, namespace string, pick func(cluster.Resource) bool) survey {
+	all, complete := reader.Resources()
 	resources := slices.DeleteFunc(slices.Clone(all), func(r cluster.Resource) bool { return isSecondName(r) || !pick(r) })
 	lists := make([][]metav1.PartialObjectMetadata, len(resources))
 	seen := make([]bool, len(resources))
@@ -57,12 +65,18 @@ func takeSurvey(ctx context.Context, e chain.Explorer, namespace string, pick fu
 	group.SetLimit(parallel)
 	for i, resource := range resources {
 		group.Go(func() error {
-			lists[i], seen[i] = e.Reader().Metadata(ctx, resource.GroupVersionResource, namespace)
+			lists[i], seen[i] = reader.Metadata(ctx, resource.GroupVersionResource, namespace)
 			return nil
 		})
 	}
 	_ = group.Wait()
 	return collect(resources, lists, seen, !complete)
+}
+
+// surveyOf returns the survey of what the owner may own: an owner in a namespace owns nothing elsewhere.
+func surveyOf(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured) survey {
+	return takeSurvey(ctx, e, owner.GetNamespace(), "dependents",
+		func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
 }
 
 // collect returns the survey of the lists, each object once: a kind that two groups serve

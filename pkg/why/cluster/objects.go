@@ -59,7 +59,8 @@ func (r *Reader) Find(apiVersion, kind, namespace, name string) (Ref, bool) {
 }
 
 // Metadata lists the metadata of all objects of a kind in the namespace, "" for all, once,
-// and reports whether all were seen.
+// and reports whether all were seen. Of objects that are not being deleted it keeps no labels,
+// annotations and managed fields: a cluster has hundreds of thousands of objects.
 func (r *Reader) Metadata(ctx context.Context, resource schema.GroupVersionResource,
 	namespace string) ([]metav1.PartialObjectMetadata, bool) {
 	type answer struct {
@@ -69,7 +70,15 @@ func (r *Reader) Metadata(ctx context.Context, resource schema.GroupVersionResou
 	found := remember(r, fmt.Sprintf("metadata %s %s", resource, namespace), func(r *Reader) answer {
 		var all []metav1.PartialObjectMetadata
 		seen := r.eachMetadata(ctx, resource, namespace, func() { all = nil },
-			func(page []metav1.PartialObjectMetadata) { all = append(all, page...) })
+			func(page []metav1.PartialObjectMetadata) {
+				dropManagers(page)
+				for i := range page {
+					if page[i].DeletionTimestamp == nil {
+						page[i].Labels, page[i].Annotations = nil, nil
+					}
+				}
+				all = append(all, page...)
+			})
 		return answer{all, seen}
 	})
 	return found.items, found.seen

@@ -2,14 +2,35 @@ package cluster_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
 )
+
+// A cluster has hundreds of thousands of objects. What tells of a deletion is kept.
+func TestMetadataOfLivingObjectsIsSmall(t *testing.T) {
+	r := clustertest.NewReader(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		const rest = `"managedFields": [{"manager": "m"}], "annotations": {"a": "b"}, "labels": {"c": "d"}, "finalizers": ["f"]`
+		fmt.Fprintf(w, `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "lives", %s}}, {"metadata": {"name": "deleted", "deletionTimestamp": "2026-01-02T03:04:05Z", %s}}]}`, rest, rest)
+	})
+	objects, seen := r.Metadata(t.Context(), schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "")
+	if !seen || len(objects) != 2 {
+		t.Fatalf("objects %+v, seen %t", objects, seen)
+	}
+	for i, kept := range []int{0, 1} {
+		o := &objects[i]
+		if len(o.ManagedFields) != kept || len(o.Annotations) != kept || len(o.Labels) != kept || len(o.Finalizers) != 1 {
+			t.Errorf("of %s is kept %+v", o.Name, o.ObjectMeta)
+		}
+	}
+}
 
 // All but what tells the use of claims is dropped; a pod that is being deleted is explained itself.
 func TestPodsWithClaims(t *testing.T) {

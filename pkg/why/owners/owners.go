@@ -72,7 +72,9 @@ func waitGraph[T metav1.Object](objects []T) (waits, waited graph) {
 	waits, waited = graph{}, graph{}
 	foreground := map[types.UID]bool{}
 	for _, object := range objects {
-		foreground[object.GetUID()] = IsForeground(object)
+		if IsForeground(object) {
+			foreground[object.GetUID()] = true
+		}
 	}
 	for _, object := range objects {
 		for _, ref := range object.GetOwnerReferences() {
