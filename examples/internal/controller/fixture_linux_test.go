@@ -158,6 +158,13 @@ func (w *world) note(line string) {
 	}
 }
 
+// log returns the events and the lines of the log that were not awaited.
+func (w *world) log() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.seen, "\n")
+}
+
 // start starts a controller, which ends with the test or with the next kill.
 func (w *world) start() {
 	w.t.Helper()

@@ -43,10 +43,12 @@ func TestDeniedRemovalOfFinalizerIsReported(t *testing.T) {
 
 func TestChangedObjectIsNoRefusal(t *testing.T) {
 	w := newWorld(t, machine(""))
-	w.start()
-	w.await("guest runs")
+	var removed atomic.Bool // the chain of reactors is read while the controller runs
 	var once sync.Once
 	w.client.PrependReactor("patch", "machines", func(clienttesting.Action) (stale bool, _ runtime.Object, err error) {
+		if !removed.Load() {
+			return false, nil, nil
+		}
 		once.Do(func() {
 			found, getErr := w.client.Tracker().Get(resource, "default", "a")
 			changed := found.DeepCopyObject().(*unstructured.Unstructured)
@@ -58,10 +60,13 @@ func TestChangedObjectIsNoRefusal(t *testing.T) {
 		})
 		return stale, nil, err
 	})
+	w.start()
+	w.await("guest runs")
+	removed.Store(true)
 	w.update(deleted(w.get(), time.Now(), time.Time{}))
 	w.awaitGone()
 	w.end()
-	if seen := strings.Join(w.seen, "\n"); strings.Contains(seen, "change finalizers") {
+	if seen := w.log(); strings.Contains(seen, "change finalizers") {
 		t.Errorf("reported as a refusal:\n%s", seen)
 	}
 }
