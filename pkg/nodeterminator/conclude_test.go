@@ -38,18 +38,7 @@ func TestEarlierReportIsNotOverwritten(t *testing.T) {
 				w.pods.result.Counts = tc.own
 				w.begun(n)
 				<-time.After(tc.after)
-				if err := errors.Join(w.Reconcile(w.t.Context(), "a"), w.Reconcile(w.t.Context(), "a")); err != nil {
-					w.t.Error(err)
-				}
-				if err := w.caches.Nodes.GetStore().Delete(n); err != nil {
-					w.t.Fatal(err)
-				}
-				if err := w.Reconcile(w.t.Context(), "a"); err != nil {
-					w.t.Error(err)
-				}
-				<-time.After(time.Minute)
-				back.Store(true)
-				<-time.After(time.Minute)
+				w.endWithoutReports(n, back)
 				synctest.Wait()
 				got := storedOf(w)
 				if got.Phase != termination.PhaseEnded || got.Counts != tc.want || len(got.CutShort) != 1 {
@@ -186,4 +175,21 @@ func (w *world) withoutReports() *atomic.Bool {
 		})
 	}
 	return back
+}
+
+// endWithoutReports releases the node and removes it. Reports can be stored again a minute later.
+func (w *world) endWithoutReports(n *v1.Node, back *atomic.Bool) {
+	w.t.Helper()
+	if err := errors.Join(w.Reconcile(w.t.Context(), "a"), w.Reconcile(w.t.Context(), "a")); err != nil {
+		w.t.Error(err)
+	}
+	if err := w.caches.Nodes.GetStore().Delete(n); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.Reconcile(w.t.Context(), "a"); err != nil {
+		w.t.Error(err)
+	}
+	<-time.After(time.Minute)
+	back.Store(true)
+	<-time.After(time.Minute)
 }

@@ -163,18 +163,7 @@ func TestNodeThatEndsBeforeListIsCountedOnce(t *testing.T) {
 		w.pods.result.Counts.Evicted = 1
 		w.begun(n)
 		<-time.After(readTimeout)
-		if err := errors.Join(w.Reconcile(w.t.Context(), "a"), w.Reconcile(w.t.Context(), "a")); err != nil {
-			w.t.Error(err)
-		}
-		if err := w.caches.Nodes.GetStore().Delete(n); err != nil {
-			w.t.Fatal(err)
-		}
-		if err := w.Reconcile(w.t.Context(), "a"); err != nil {
-			w.t.Error(err)
-		}
-		<-time.After(time.Minute)
-		back.Store(true)
-		<-time.After(time.Minute)
+		w.endWithoutReports(n, back)
 		if got := storedOf(w); got.Phase != termination.PhaseEnded || got.Counts.Evicted != 8 || got.Counts.Unknown != 0 {
 			w.t.Errorf("%+v", got)
 		}
