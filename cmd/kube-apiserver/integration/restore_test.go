@@ -79,7 +79,7 @@ func TestDeadlineComesBackAfterStockAndRestore(t *testing.T) {
 	k.gone("a")
 }
 
-// The longest grace period is read by each server that starts again, also the one that granted it.
+// Each server that starts again reads the longest grace period: ours, which granted it, and a stock one.
 func TestLongestGracePeriodOutlivesRestarts(t *testing.T) {
 	first, process := startAnother(t, "restarted")
 	k := newKind(t, first, "longest.example.com")
