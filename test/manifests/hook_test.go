@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -74,6 +75,9 @@ func TestUninstallHasTheRightsOfTheRollbackOnly(t *testing.T) {
 	}
 }
 
+// labeledNodes is the number of nodes that node-terminator serves when it is uninstalled.
+const labeledNodes = 10
+
 // Helm installs and uninstalls the program beside ten nodes with its finalizer. The rights of the Job are enough for its
 // command, and a leader does not keep it from its work.
 func TestUninstallFreesEachLabeledNode(t *testing.T) {
@@ -85,11 +89,7 @@ func TestUninstallFreesEachLabeledNode(t *testing.T) {
 	}
 	server.install(t, "nodeTerminator.enabled=true")
 	client := kubernetes.NewForConfigOrDie(server.config)
-	const labeled = 10
-	for number := range labeled {
-		createServedNode(t, client, fmt.Sprint("labeled-", number))
-	}
-	lead(t, client)
+	serveNodes(t, client)
 	ended := make(chan error, 1)
 	go func() { ended <- server.asKubelet(t.Context(), t, client) }()
 	server.helm(t, "uninstall", "exeunt", "--timeout=1m")
@@ -100,8 +100,50 @@ func TestUninstallFreesEachLabeledNode(t *testing.T) {
 		*taken.Spec.HolderIdentity == leaderOfTest {
 		t.Errorf("the leader is not stopped: %+v, %v", taken, err)
 	}
+	testNodesAreFree(t, client)
+}
+
+// The commands of the page uninstall what the kustomization installed, beside ten nodes with the finalizer.
+func TestUninstallOfThePageFreesEachLabeledNode(t *testing.T) {
+	server := startServer(t)
+	client := kubernetes.NewForConfigOrDie(server.config)
+	for _, object := range kustomized(t, "node-terminator") {
+		server.prepareNamespace(t, object)
+	}
+	if _, err := server.kubectl(t, "kubectl apply -k deploy/node-terminator"); err != nil {
+		t.Fatal(err)
+	}
+	serveNodes(t, client)
+	server.runTerminatorLine(t, "exeunt rollback nodes --confirm")
+	server.runTerminatorLine(t, "kubectl delete -k deploy/node-terminator")
+	server.runTerminatorLine(t, "delete lease node-terminator")
+	testNodesAreFree(t, client)
+	for _, object := range kustomized(t, "node-terminator") {
+		resource, err := server.resourceOf(object)
+		if err == nil {
+			_, err = resource.Get(t.Context(), object.GetName(), metav1.GetOptions{})
+		}
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("%s is left: %v", nameOf(object), err)
+		}
+	}
+}
+
+// serveNodes creates nodes as a leader of node-terminator leaves them while it lives, and its Lease.
+func serveNodes(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	for number := range labeledNodes {
+		createServedNode(t, client, fmt.Sprint("labeled-", number))
+	}
+	lead(t, client)
+}
+
+// testNodesAreFree checks that each node kept its label and the finalizer of another program, and can be deleted without
+// ours.
+func testNodesAreFree(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
 	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(nodes.Items) != labeled {
+	if err != nil || len(nodes.Items) != labeledNodes {
 		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
 	}
 	for _, node := range nodes.Items {

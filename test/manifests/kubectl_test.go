@@ -22,7 +22,7 @@ func runKubectl() {
 	}
 }
 
-// kubectl runs a command line against the server and returns its output, and an error if
+// kubectl runs a command line in the root of the clone, against the server, and returns its output, and an error if
 // the exit code is not 0.
 func (s *server) kubectl(t *testing.T, line string) (string, error) {
 	t.Helper()
@@ -31,6 +31,7 @@ func (s *server) kubectl(t *testing.T, line string) (string, error) {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), self, wordsOf(t, line)[1:]...)
+	command.Dir = filepath.Join("..", "..")
 	command.Env = []string{asKubectl + "=1", "KUBECONFIG=" + s.kubeconfig, "HOME=" + s.home, "PATH=" + s.plugins(t)}
 	output, err := command.CombinedOutput()
 	if err != nil {

@@ -230,19 +230,27 @@ func (s *server) prepareNamespace(t *testing.T, object *unstructured.Unstructure
 }
 
 func (s *server) apply(ctx context.Context, object *unstructured.Unstructured, dryRun ...string) error {
-	kind := object.GroupVersionKind()
-	mapping, err := s.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	resource, err := s.resourceOf(object)
 	if err != nil {
 		return err
-	}
-	var resource dynamic.ResourceInterface = s.client.Resource(mapping.Resource)
-	if object.GetNamespace() != "" {
-		resource = s.client.Resource(mapping.Resource).Namespace(object.GetNamespace())
 	}
 	_, err = resource.Patch(ctx, object.GetName(), "application/apply-patch+yaml", encode(object), metav1.PatchOptions{
 		FieldManager: "manifests", FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun,
 	})
 	return err
+}
+
+// resourceOf returns the resource of the server that has the object.
+func (s *server) resourceOf(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	kind := object.GroupVersionKind()
+	mapping, err := s.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	if object.GetNamespace() != "" {
+		return s.client.Resource(mapping.Resource).Namespace(object.GetNamespace()), nil
+	}
+	return s.client.Resource(mapping.Resource), nil
 }
 
 func encode(object *unstructured.Unstructured) []byte {
