@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ type Event struct {
 	// Group, Resource, Subresource, Namespace and Name identify the object. They are empty
 	// for requests that are not for a resource, such as /readyz.
 	Group, Resource, Subresource, Namespace, Name string
+	// Labels is the selector of labels of a list or a watch, "" if all objects are asked for.
+	Labels string
 	// Code is the HTTP status of the response.
 	Code int
 	// Authorized reports whether the user has the right to the request. Admission can
@@ -62,6 +65,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 		Subresource: line.ObjectRef.Subresource,
 		Namespace:   line.ObjectRef.Namespace,
 		Name:        line.ObjectRef.Name,
+		Labels:      line.labels(),
 		Code:        line.ResponseStatus.Code,
 		Authorized:  line.Annotations["authorization.k8s.io/decision"] == "allow",
 	}
@@ -77,11 +81,20 @@ type auditLine struct {
 	StageTimestamp           time.Time
 	Verb                     string
 	UserAgent                string
+	RequestURI               string
 	User                     struct{ Username string }
 	ObjectRef                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 	ResponseStatus           struct{ Code int }
 	Annotations              map[string]string
 	ResponseObject           map[string]any
+}
+
+func (l auditLine) labels() string {
+	request, err := url.Parse(l.RequestURI)
+	if err != nil {
+		return ""
+	}
+	return request.Query().Get("labelSelector")
 }
 
 // ReadAudit returns the events that an audit log has now.

@@ -106,13 +106,13 @@ func (l *whyServer) expectSurvey() {
 	l.t.Helper()
 	want := []string{
 		"ConfigMap lab/held", "ConfigMap terminates/held", "Namespace terminates", "PersistentVolume bound",
-		"PersistentVolume released", "PersistentVolumeClaim lab/used",
+		"PersistentVolume released", "PersistentVolumeClaim lab/used", "Pod lab/ends",
 	}
 	if names, code := l.all("--all", "--older-than=0s"); !slices.Equal(names, want) || code != 2 {
 		l.t.Errorf("why --all names %q with exit code %d, want %q and 2", names, code, want)
 	}
 	inside := []string{"ConfigMap lab/held", "PersistentVolume bound", "PersistentVolume released",
-		"PersistentVolumeClaim lab/used"}
+		"PersistentVolumeClaim lab/used", "Pod lab/ends"}
 	if names, _ := l.all("--all", "--older-than=0s", "-n", "lab"); !slices.Equal(names, inside) {
 		l.t.Errorf("why --all -n lab names %q, want %q", names, inside)
 	}

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// ControllerMetrics returns the metrics of the pv-controller at the secure port, which
+// ControllerMetrics returns the metrics of a controller at its secure port, which
 // --authorization-always-allow-paths=/metrics opens to anonymous clients.
 func (s *Session) ControllerMetrics(port int) string {
 	s.T.Helper()
@@ -18,9 +18,9 @@ func (s *Session) ControllerMetrics(port int) string {
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		DisableKeepAlives: true}}
 	response, err := client.Do(request)
-	s.Must(err, "read metrics of the pv-controller")
+	s.Must(err, "read metrics of the controller")
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
-	s.Must(err, "read metrics of the pv-controller")
+	s.Must(err, "read metrics of the controller")
 	return string(body)
 }

@@ -27,6 +27,11 @@ func (q Query) OfNodeTerminator() bool {
 	return strings.HasPrefix(q.Metrics[0], "node_terminator_")
 }
 
+// OfAliveController reports whether alive-controller serves the metrics of the query.
+func (q Query) OfAliveController() bool {
+	return strings.HasPrefix(q.Metrics[0], "exeunt_teardown_")
+}
+
 var (
 	// metricName matches the names of metrics, and no label or function.
 	metricName = regexp.MustCompile(`\b(?:exeunt|workqueue|leader_election|controller|csi|pv_collector|garbage_collector|node_terminator)_[a-z_]+\b`)

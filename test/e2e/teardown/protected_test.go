@@ -146,8 +146,11 @@ func TestProtectedClusterIsWatchedOnly(t *testing.T) {
 	c.await("is created, and protected", phaseIs(alive.Protected, alive.ReasonProtected))
 	c.stopController()
 	since, version := len(c.audited()), c.get().ResourceVersion
-	c.begin(fmt.Sprintf("--secure-port=%d", harness.FreePort(t)), "--bind-address=127.0.0.1", "--authentication-skip-lookup")
+	port := harness.FreePort(t)
+	c.begin(fmt.Sprintf("--secure-port=%d", port), "--bind-address=127.0.0.1", "--authentication-skip-lookup",
+		"--authorization-always-allow-paths=/metrics")
 	c.AwaitLog(c.process, "Watching Alive")
+	c.expectAlerts(t, port)
 	before := c.versions()
 	c.attack()
 	c.uninstall()
@@ -162,6 +165,21 @@ func TestProtectedClusterIsWatchedOnly(t *testing.T) {
 	}
 	c.expectUntouched("rows 50 and 54, helm uninstall and the deletion of the namespace", before)
 	c.testForcedDeletion(before)
+}
+
+// expectAlerts checks that the program serves the metrics of its alerts.
+func (c *controlled) expectAlerts(t *testing.T, port int) {
+	t.Helper()
+	served, checked := c.ControllerMetrics(port), 0
+	for _, query := range harness.MonitoringQueries(t) {
+		if query.OfAliveController() {
+			query.ExpectServed(t, served)
+			checked++
+		}
+	}
+	if checked == 0 {
+		t.Error("no alert is about alive-controller")
+	}
 }
 
 // awaitSmall waits until the program uses no more than it may while the cluster is protected: 40 MB, without the pages of
