@@ -264,18 +264,37 @@ func TestPermissionThatEndsStopsTheRemoval(t *testing.T) {
 	})
 }
 
+// unserved is what a client makes of "404 page not found".
+func unserved() error {
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", alive.Resource.GroupResource(), alive.Name,
+		"404 page not found", 0, true)
+}
+
 func TestAnswerOfProxyEndsNoRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, nil, uidOf(1))
 		reads := 0
 		w.client.PrependReactor("get", "alives", func(clienttesting.Action) (bool, runtime.Object, error) {
 			reads++
-			return reads == 1, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", alive.Resource.GroupResource(),
-				alive.Name, "404 page not found", 0, true)
+			return reads == 1, nil, unserved()
 		})
 		w.put(signaled())
 		if w.count() != 0 || w.registered() {
 			t.Errorf("%d directories, finalizers %v", w.count(), w.alive().Finalizers)
+		}
+	})
+}
+
+// An API server that does not serve the kind Alive answers as a proxy does.
+func TestBucketIsMadeWithoutKindAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, nil)
+		w.client.PrependReactor("get", "alives", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, unserved()
+		})
+		w.bucket(1, asMade)
+		if w.count() != 1 || w.log.Len() > 0 {
+			t.Errorf("%d directories, log: %s", w.count(), &w.log)
 		}
 	})
 }

@@ -76,13 +76,13 @@ func (o *Operator) cleanUp(ctx context.Context) error {
 	return alive.Done(ctx, o.client, Participant.Finalizer)
 }
 
-// readAlive reads Alive live. It is nil if there is none, or the kind is not served. The 404 of a proxy is an error: no
-// event of Alive would bring the key back.
+// readAlive reads Alive live. It is nil if there is none, or the kind is not served. A proxy answers as an API server that
+// does not serve the kind: that is an error while the informer has an Alive, for no event would bring the key back.
 func (o *Operator) readAlive(ctx context.Context) (*alive.Alive, error) {
 	object, err := o.client.Resource(alive.Resource).Get(ctx, alive.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.ReasonForError(err) == metav1.StatusReasonNotFound &&
-		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse): // permits nothing
+	case apierrors.ReasonForError(err) == metav1.StatusReasonNotFound && (cached(o.alive, alive.Name) == nil ||
+		!apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)): // permits nothing
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read Alive: %w", err)
