@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/exeunt-io/exeunt/internal/terminal"
-	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 	"github.com/exeunt-io/exeunt/pkg/why/reference"
 	"github.com/exeunt-io/exeunt/pkg/window"
@@ -125,8 +123,8 @@ func (f *deleteFlags) run(ctx context.Context, streams genericiooptions.IOStream
 		return err
 	}
 	deleter := window.NewDeleter(reader, seconds)
-	if seconds != nil && *seconds > deadline.MaxSeconds {
-		fmt.Fprintf(streams.ErrOut, "exeunt: the grace period is limited to %d seconds\n", math.MaxInt32)
+	if seconds != nil && *seconds > window.MaxSeconds {
+		fmt.Fprintf(streams.ErrOut, "exeunt: the grace period is limited to %d seconds\n", window.MaxSeconds)
 	}
 	var errs []error
 	var deleted []window.Result

@@ -121,9 +121,9 @@ func decideSent(s State, decision graceful.Decision) Decision {
 // binding is the longest time from the start of an annotation to a deletion for which it counts.
 const binding = time.Minute
 
-// maxSeconds is the longest grace period at an API server of upstream: it counts from the deletion timestamp, which
-// another clock may have written.
-const maxSeconds = deadline.MaxSeconds - 2*60
+// MaxSeconds is the longest grace period of the command. At an API server of upstream it counts from the deletion
+// timestamp, which another clock may have written.
+const MaxSeconds = deadline.MaxSeconds - 2*60
 
 // leftover is the age of an annotation that could be in force: a minute, and the time until the DELETE.
 const leftover = 5 * time.Minute
@@ -179,7 +179,7 @@ func isExposed(object metav1.Object, before deadline.Deletion, now time.Time) bo
 // may take, so that a slow DELETE uses up nothing: afterwards the deadline moves. That of a deletion keeps its start,
 // which binds it to the deletion, and ends after it unless the request is force.
 func windowOf(object metav1.Object, seconds int64, now time.Time) deadline.Window {
-	start, end := now, now.Add(time.Duration(min(seconds, maxSeconds))*time.Second)
+	start, end := now, now.Add(time.Duration(min(seconds, MaxSeconds))*time.Second)
 	if object.GetDeletionTimestamp() == nil {
 		end = end.Add(binding)
 	} else {

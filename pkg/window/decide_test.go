@@ -221,7 +221,7 @@ func TestEveryWindowThatIsWrittenIsInForce(t *testing.T) {
 				if want := seconds == 0; read.Forced() != want || !want && read.Kind() != deadline.Graceful {
 					t.Errorf("deleted %v, annotation %q, %d seconds: %v", deleted, annotation, seconds, read.Kind())
 				}
-				if deleted.IsZero() && seconds > 0 && read.Deadline(0).Sub(read.Requested()) < time.Duration(min(seconds, maxSeconds))*time.Second {
+				if deleted.IsZero() && seconds > 0 && read.Deadline(0).Sub(read.Requested()) < time.Duration(min(seconds, MaxSeconds))*time.Second {
 					t.Errorf("%d seconds: a slow DELETE gives %v", seconds, read.Deadline(0).Sub(read.Requested()))
 				}
 				if old.Kind() == deadline.Graceful && seconds > 0 && !read.Deadline(0).Before(old.Deadline(0)) {

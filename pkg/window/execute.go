@@ -81,7 +81,7 @@ func (d *deletion) options() metav1.DeleteOptions {
 		options.Preconditions.ResourceVersion = &version
 	}
 	if d.seconds != nil && !bare {
-		seconds := min(*d.seconds, deadline.MaxSeconds)
+		seconds := min(*d.seconds, MaxSeconds)
 		options.GracePeriodSeconds = &seconds
 	}
 	return options

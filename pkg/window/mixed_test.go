@@ -31,6 +31,21 @@ func TestGraceIsInForceWhicheverServerDeletes(t *testing.T) {
 	}
 }
 
+// The longest grace period is one at both API servers: nothing moves once the DELETE is answered by ours.
+func TestLongestGracePeriodIsInForce(t *testing.T) {
+	for want, ours := range map[string]bool{"GET PATCH DELETE GET PATCH": false, "GET PATCH DELETE GET": true} {
+		for _, grace := range []int64{MaxSeconds, MaxSeconds + 1, deadline.MaxSeconds, 1 << 62} {
+			s := newAPIServer(t, object(time.Time{}, ""))
+			s.ours = ours
+			got, err := s.run(&grace)
+			if read := deadline.Of(s.object); err != nil || strings.Join(s.requests, " ") != want ||
+				!read.Deadline(0).Equal(at(10).Add(MaxSeconds*time.Second)) {
+				t.Errorf("%d s, ours %t: %q, %v, requests %v, deadline %v", grace, ours, got, err, s.requests, read.Deadline(0))
+			}
+		}
+	}
+}
+
 // route lets our API server answer the requests that are "o", and upstream's the others.
 func (s *apiServer) route(servers string) {
 	s.before = func(number int) { s.ours = number < len(servers) && servers[number] == 'o' }
