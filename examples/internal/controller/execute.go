@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -62,9 +61,7 @@ func (c *Controller) removeFinalizer(ctx context.Context, s subject) (subject, e
 		}
 		c.tell(s, "PoweredOff", how)
 		s.record.Reported = true
-		if err := c.dir.Save(s.record); err != nil {
-			return s, err
-		}
+		c.note(s)
 	}
 	own := func(name string) bool { return name == c.kind.Finalizer }
 	return c.edit(ctx, s, slices.DeleteFunc(s.object.GetFinalizers(), own))
@@ -134,7 +131,7 @@ func (c *Controller) start(s subject) error {
 	c.follow(s.key, s.uid, process)
 	if !fresh.Started {
 		fresh.Started = true
-		err = c.dir.Save(fresh)
+		err = c.dir.Note(fresh)
 	}
 	c.tell(s, "Started", fmt.Sprintf("the guest is process %d", process.PID))
 	return err
@@ -151,13 +148,15 @@ func (c *Controller) requestShutdown(s subject) error {
 	}
 	c.tell(s, "ShutdownRequested", fmt.Sprintf("process %d has until %s by %s", s.process.PID, text(s.end()), whose))
 	s.record.Deadline = s.end()
-	return c.dir.Save(s.record)
+	c.note(s)
+	return nil
 }
 
 func (c *Controller) noteDeadline(s subject) error {
 	c.tell(s, "DeadlineMoved", fmt.Sprintf("from %s to %s", text(s.record.Deadline), text(s.end())))
 	s.record.Deadline = s.end()
-	return c.dir.Save(s.record)
+	c.note(s)
+	return nil
 }
 
 // powerOff is recorded before the signals, so that the event is right after kill -9, too.
@@ -171,12 +170,19 @@ func (c *Controller) powerOff(s subject, reason Reason) error {
 	if reason == ForceRequested {
 		s.record.Forced = "the deletion is forced"
 	}
-	// A full disk must not keep the guest that has filled it.
-	err := errors.Join(c.dir.Save(s.record), s.process.PowerOff(c.kind.PowerOff...))
+	c.note(s)
+	err := s.process.PowerOff(c.kind.PowerOff...)
 	if err != nil {
 		c.warn(s, "PowerOffFailed", err)
 	}
 	return err
+}
+
+// note keeps the record. A full disk must keep neither the guest that has filled it nor the object.
+func (c *Controller) note(s subject) {
+	if err := c.dir.Note(s.record); err != nil {
+		c.log.Printf("%s: %v", s.key, err)
+	}
 }
 
 // report sends an event about what only an administrator can change.

@@ -131,9 +131,7 @@ func (c *Controller) guestOf(s *subject) Guest {
 	}
 	if !s.record.Started { // kill -9, a full disk or a version without this field kept it from being recorded
 		s.record.Started = true
-		if err := c.dir.Save(s.record); err != nil {
-			c.log.Printf("%s: %v", s.key, err)
-		}
+		c.note(*s)
 	}
 	return Running
 }

@@ -1,8 +1,11 @@
 package controller
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,21 +89,24 @@ func TestGuestStartedOnFullDiskIsReported(t *testing.T) {
 	w.awaitGone()
 }
 
-// A guest that has filled the disk is ended, too.
-func TestFullDiskKeepsNoGuest(t *testing.T) {
+// A guest that has filled the disk is ended, and its object goes: what the guest printed goes after the object.
+func TestFullDiskKeepsNoObject(t *testing.T) {
 	w := newWorld(t, machine(stubborn))
 	w.start()
-	w.await("Normal Started") // and recorded
-	blocked := filepath.Join(w.path, string(uid), "record.json.new")
-	must(t, os.Mkdir(blocked, 0o700))
+	w.await("guest runs")
+	must(t, os.Mkdir(filepath.Join(w.path, string(uid), "record.json.new"), 0o700))
 	now := time.Now()
-	w.update(deleted(w.get(), now, now))
-	w.await("Warning PowerOffFailed")
-	w.end()
-	if count := w.endGuests(); count > 0 {
-		t.Error("the guest runs on")
-	}
-	must(t, os.Remove(blocked))
-	w.start()
+	w.update(deleted(w.get(), now, now.Add(2*time.Second)))
+	w.await("Normal ShutdownRequested")
+	w.await("log default/a: save record")
+	w.await("Normal PoweredOff forced: the guest ran until its deadline")
 	w.awaitGone()
+	w.end()
+	if seen := w.log(); strings.Contains(seen, "ShutdownRequested") || strings.Contains(seen, "Failed") ||
+		strings.Contains(seen, "PoweredOff") {
+		t.Errorf("told twice, or not as it is:\n%s", seen)
+	}
+	if _, err := os.Stat(filepath.Join(w.path, string(uid))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the record is left: %v", err)
+	}
 }

@@ -148,6 +148,16 @@ func (d *Dir) Save(record Record) error {
 	return nil
 }
 
+// Note saves a record that is known. What a full disk does not take is known until this process ends: the end of a guest
+// and of its object does not wait for room.
+func (d *Dir) Note(record Record) error {
+	err := d.Save(record)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.records[record.UID] = record
+	return err
+}
+
 func write(file string, text []byte, flag int) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|flag, 0o600)
 	if err != nil {
