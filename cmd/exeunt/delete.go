@@ -176,8 +176,8 @@ func (f *deleteFlags) resolve(reader *cluster.Reader, words []string) ([]cluster
 	}
 	for _, ref := range refs {
 		if window.IsBuiltIn(ref.Resource.Group) {
-			return nil, fmt.Errorf("%s is of a built-in kind, not a custom resource: use kubectl delete %s %s; nothing was deleted",
-				window.Name(ref), ref.Resource.Resource, ref.Name)
+			return nil, fmt.Errorf("%s is of a built-in kind, not a custom resource: use %s; nothing was deleted", window.Name(ref),
+				commandsOf(f.config).Kubectl(ref.Namespace, "delete", ref.Resource.Resource, ref.Name))
 		}
 	}
 	return refs, nil

@@ -70,15 +70,16 @@ func TestBuiltInKindIsLeftToKubectl(t *testing.T) {
 		_, _ = io.WriteString(w, resources[request.URL.Path])
 	}))
 	t.Cleanup(server.Close)
+	kubeconfig := writeKubeconfig(t, server.URL)
 	for words, want := range map[string]string{
-		"pod/a":      `pod "a" is of a built-in kind, not a custom resource: use kubectl delete pods a; nothing was deleted`,
+		"pod/a -n shop": `pod "a" is of a built-in kind, not a custom resource: use kubectl delete pods a -n shop --kubeconfig ` +
+			kubeconfig + "; nothing was deleted",
 		"machine/a":  `the API server serves no kind "machine"; kubectl api-resources lists all`,
 		"pods":       "which pods? give its name, as in pods/NAME",
 		"pod/a pods": "name all objects as KIND/NAME, or give one KIND and its NAMEs: the two forms do not mix",
 		"":           "which object? give it as KIND/NAME; see exeunt delete --help",
 	} {
-		args := append([]string{"delete", "--grace-period=5", "--kubeconfig", writeKubeconfig(t, server.URL)},
-			strings.Fields(words)...)
+		args := append([]string{"delete", "--grace-period=5", "--kubeconfig", kubeconfig}, strings.Fields(words)...)
 		out, err := execute(t.Context(), "exeunt", args...)
 		if err == nil || err.Error() != want || out != "" || terminal.ExitStatus(err) != 1 {
 			t.Errorf("delete %s: %q, error %v, want %s", words, out, err, want)
