@@ -89,7 +89,7 @@ func isCommand(line string) bool {
 	return word == "kubectl" || word == "exeunt" || word == "echo"
 }
 
-// LosesSomething reports whether the command deletes an object or a finalizer, or moves pods.
+// LosesSomething reports whether the command deletes an object or a finalizer, or moves pods. exeunt does with --confirm.
 func LosesSomething(command string) bool {
 	_, arguments, isKubectl := strings.Cut(" "+command, " kubectl ")
 	words := append([]string{"kubectl"}, strings.Fields(arguments)...)
@@ -99,7 +99,7 @@ func LosesSomething(command string) bool {
 	return slices.ContainsFunc([]string{"delete", "replace", "taint", "drain", "cordon"},
 		func(verb string) bool { return len(words) > 1 && words[1] == verb }) ||
 		isKubectl && strings.Contains(command, `"op":"remove"`) || strings.Contains(command, "--replicas=0") ||
-		strings.Contains(command, "| kubectl")
+		strings.Contains(command, "| kubectl") || strings.Contains(command, " --confirm")
 }
 
 func uncommented(lines []string) []string {

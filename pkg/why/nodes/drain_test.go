@@ -13,6 +13,8 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/forecast"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/pod"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
+	"github.com/exeunt-io/exeunt/test/paste"
 )
 
 var drainedAt = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
@@ -123,5 +125,16 @@ func TestReportNamesPods(t *testing.T) {
 	if all := strings.Join(text, "\n"); len(text) != 13 || !strings.Contains(all, "and 2 more were cut short") ||
 		!strings.Contains(all, "ConfigMap exeunt-system/r: Ended") || !strings.Contains(all, "for 7 s after its deadline") {
 		t.Errorf("%d: %s", len(text), all)
+	}
+}
+
+// Whoever pastes the step must not take the finalizer off all other nodes before node-terminator runs again.
+func TestStepWithoutNodeTerminatorIsPastedSafely(t *testing.T) {
+	for _, reason := range []blocker.Reason{blocker.ControllerGone, blocker.ControllerUnseen} {
+		found := withRemedy(withoutNodes{}, blocker.Blocker{Reason: reason, Next: cluster.Steps("start it", "kubectl get pods")})
+		if !strings.Contains(found.Next, "exeunt rollback nodes --confirm") {
+			t.Errorf("%v: the next step is %q", reason, found.Next)
+		}
+		paste.ExpectSafe(t, found.Next)
 	}
 }

@@ -81,9 +81,9 @@ func withRemedy(e chain.Explorer, b blocker.Blocker) blocker.Blocker {
 	if b.Reason != blocker.ControllerGone && b.Reason != blocker.ControllerUnseen {
 		return b
 	}
-	b.Next = cluster.Steps("start node-terminator again, which ends the node; if it is uninstalled for good, this takes its "+
-		"finalizer off all nodes that are not being deleted", e.Commands().Exeunt("", "rollback", "nodes", "--confirm")) +
-		"\n" + b.Next
+	b.Next = cluster.Steps("start node-terminator again, which ends the node") + "\n" +
+		cluster.Comments("only if it is uninstalled for good: this takes its finalizer off all nodes that are not being deleted",
+			e.Commands().Exeunt("", "rollback", "nodes", "--confirm")) + "\n" + b.Next
 	return b
 }
 
