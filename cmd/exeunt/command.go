@@ -39,10 +39,10 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 		newExplainCommand(streams, called),
 		newDeleteCommand(streams, called),
 		newForecastCommand(streams, called),
-		newStatusCommand(streams),
+		newStatusCommand(streams, called),
 		newAuditCommand(streams),
 		newJournalCommand(streams),
-		newRollbackCommand(streams),
+		newRollbackCommand(streams, called),
 		newTeardownCommand(streams, called),
 		newVersionCommand(streams),
 	)
@@ -60,10 +60,11 @@ func explainFlag(command *cobra.Command, err error) error {
 	return terminal.ExplainFlag(command.Flags(), err, command.CommandPath()+" --help")
 }
 
-// commandsOf writes the commands that output shows. They reach the cluster of the flags.
-func commandsOf(config *genericclioptions.ConfigFlags) cluster.Commands {
+// commandsOf writes the commands that output shows. They reach the cluster of the flags; program is how the user calls
+// exeunt.
+func commandsOf(config *genericclioptions.ConfigFlags, program string) cluster.Commands {
 	return cluster.Commands{Kubeconfig: *config.KubeConfig, Context: *config.Context, Cluster: *config.ClusterName,
-		Server: *config.APIServer}
+		Server: *config.APIServer, Program: program}
 }
 
 // newVersionCommand returns "exeunt version".

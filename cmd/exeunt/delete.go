@@ -48,6 +48,7 @@ const deleteExample = `  # Five minutes to shut down
 
 // deleteFlags are the flags of "exeunt delete".
 type deleteFlags struct {
+	program string // how the user calls exeunt
 	config  *genericclioptions.ConfigFlags
 	grace   int
 	force   bool
@@ -58,7 +59,7 @@ type deleteFlags struct {
 
 // newDeleteCommand returns "exeunt delete". program is how the user calls the command.
 func newDeleteCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
-	flags := deleteFlags{config: genericclioptions.NewConfigFlags(true)}
+	flags := deleteFlags{program: program, config: genericclioptions.NewConfigFlags(true)}
 	command := &cobra.Command{
 		Use:     "delete (KIND/NAME... | KIND NAME...)",
 		Short:   "Delete custom resources with a grace period, on any cluster",
@@ -177,7 +178,7 @@ func (f *deleteFlags) resolve(reader *cluster.Reader, words []string) ([]cluster
 	for _, ref := range refs {
 		if window.IsBuiltIn(ref.Resource.Group) {
 			return nil, fmt.Errorf("%s is of a built-in kind, not a custom resource: use %s; nothing was deleted", window.Name(ref),
-				commandsOf(f.config).Kubectl(ref.Namespace, "delete", ref.Resource.Resource, ref.Name))
+				commandsOf(f.config, f.program).Kubectl(ref.Namespace, "delete", ref.Resource.Resource, ref.Name))
 		}
 	}
 	return refs, nil

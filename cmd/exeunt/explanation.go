@@ -103,9 +103,7 @@ func (e *explanation) open() (*why.Explorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	commands := commandsOf(e.whyFlags.config)
-	commands.Program = e.program
-	return why.NewExplorer(reader, commands, e.probe), nil
+	return why.NewExplorer(reader, commandsOf(e.whyFlags.config, e.program), e.probe), nil
 }
 
 // namedText is the content of a file, and how errors name the file.

@@ -4,9 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
@@ -23,8 +26,21 @@ func TestCommandsOfWholeClusterRefuseNamespace(t *testing.T) {
 func TestCommandsHaveTheFlagsOfTheConnection(t *testing.T) {
 	flags := genericclioptions.NewConfigFlags(true)
 	*flags.KubeConfig, *flags.Context, *flags.ClusterName, *flags.APIServer = "k", "c", "d", "e"
-	if got, want := commandsOf(flags),
-		(cluster.Commands{Kubeconfig: "k", Context: "c", Cluster: "d", Server: "e"}); got != want {
+	if got, want := commandsOf(flags, "kubectl exeunt"),
+		(cluster.Commands{Kubeconfig: "k", Context: "c", Cluster: "d", Server: "e", Program: "kubectl exeunt"}); got != want {
 		t.Errorf("commands have %+v, want %+v", got, want)
+	}
+}
+
+// Whoever has installed the plugin has no program of the name exeunt.
+func TestPluginNamesItselfInCommands(t *testing.T) {
+	cluster := newDoomed(t, "orders")
+	cluster.objects["nodes"] = []metav1.Object{&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n",
+		Finalizers: []string{termination.Finalizer}}}}
+	for name, want := range map[string]string{"teardown": "teardown --confirm=", "status": "rollback nodes --confirm"} {
+		out, _ := execute(t.Context(), pluginName, name, "--kubeconfig", writeKubeconfig(t, cluster.URL))
+		if !strings.Contains(out, "  kubectl exeunt "+want) {
+			t.Errorf("%s prints no command of the plugin, %s:\n%s", name, want, out)
+		}
 	}
 }

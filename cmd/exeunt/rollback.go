@@ -20,6 +20,7 @@ import (
 
 // rollbackFlags are the flags of "exeunt rollback".
 type rollbackFlags struct {
+	program string // how the user calls exeunt
 	config  *genericclioptions.ConfigFlags
 	output  string
 	options runner.Options
@@ -56,9 +57,9 @@ const rollbackExample = `  # what is left to do?
   # kube-apiserver was replaced by upstream's, and the other programs of Exeunt stay
   exeunt rollback --confirm --deadlines-only`
 
-// newRollbackCommand returns "exeunt rollback".
-func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	flags := rollbackFlags{config: genericclioptions.NewConfigFlags(true)}
+// newRollbackCommand returns "exeunt rollback". program is how the user calls the command.
+func newRollbackCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
+	flags := rollbackFlags{program: program, config: genericclioptions.NewConfigFlags(true)}
 	flags.config.Namespace = nil // the command reads the whole cluster
 	command := &cobra.Command{
 		Use:     "rollback",
@@ -70,7 +71,7 @@ func newRollbackCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			return flags.run(command, streams)
 		},
 	}
-	command.AddCommand(newRollbackNodesCommand(streams))
+	command.AddCommand(newRollbackNodesCommand(streams, program))
 	flags.register(command)
 	o := &flags.options
 	command.Flags().StringVar(&o.Save, "save", "",
@@ -105,8 +106,8 @@ const rollbackNodesExample = `  # which nodes have the finalizer?
   exeunt rollback nodes --confirm`
 
 // newRollbackNodesCommand returns "exeunt rollback nodes".
-func newRollbackNodesCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	flags := rollbackFlags{config: genericclioptions.NewConfigFlags(true)}
+func newRollbackNodesCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
+	flags := rollbackFlags{program: program, config: genericclioptions.NewConfigFlags(true)}
 	flags.config.Namespace = nil // nodes have none
 	flags.options.NodesOnly = true
 	command := &cobra.Command{
@@ -169,7 +170,7 @@ func (f *rollbackFlags) run(command *cobra.Command, streams genericiooptions.IOS
 	if err := f.connect(command.Context()); err != nil {
 		return err
 	}
-	f.options.Commands = commandsOf(f.config)
+	f.options.Commands = commandsOf(f.config, f.program)
 	f.options.Progress = f.progress(streams)
 	plan, err := runner.Run(command.Context(), f.options)
 	if err != nil {

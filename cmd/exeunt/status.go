@@ -20,6 +20,7 @@ import (
 
 // statusFlags are the flags of "exeunt status".
 type statusFlags struct {
+	program      string // how the user calls exeunt
 	config       *genericclioptions.ConfigFlags
 	output       string
 	beforeSwitch bool
@@ -48,9 +49,9 @@ const statusExample = `  # is the protection on?
   # what does a switch to Exeunt delete, and which rights are missing?
   exeunt status --before-switch --service-account storage/csi-hostpath`
 
-// newStatusCommand returns "exeunt status".
-func newStatusCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	flags := statusFlags{config: genericclioptions.NewConfigFlags(true)}
+// newStatusCommand returns "exeunt status". program is how the user calls the command.
+func newStatusCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
+	flags := statusFlags{program: program, config: genericclioptions.NewConfigFlags(true)}
 	flags.config.Namespace = nil // the command reads the whole cluster
 	command := &cobra.Command{
 		Use:     "status",
@@ -118,7 +119,7 @@ func (f *statusFlags) run(ctx context.Context, streams genericiooptions.IOStream
 	reading, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	report := status.Read(reading, status.Options{
-		Reader: reader, Commands: commandsOf(f.config), BeforeSwitch: f.beforeSwitch, Accounts: f.accounts,
+		Reader: reader, Commands: commandsOf(f.config, f.program), BeforeSwitch: f.beforeSwitch, Accounts: f.accounts,
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -58,6 +58,7 @@ const (
 
 // teardownFlags are the flags of "exeunt teardown".
 type teardownFlags struct {
+	program   string // how the user calls exeunt
 	config    *genericclioptions.ConfigFlags
 	streams   genericiooptions.IOStreams
 	output    string
@@ -72,7 +73,7 @@ type teardownFlags struct {
 
 // newTeardownCommand returns "exeunt teardown". program is how the user calls the command.
 func newTeardownCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
-	flags := &teardownFlags{config: genericclioptions.NewConfigFlags(true), streams: streams,
+	flags := &teardownFlags{program: program, config: genericclioptions.NewConfigFlags(true), streams: streams,
 		timeout: teardownTimeout(alive.DefaultTimeout)}
 	flags.config.Namespace = nil // the command reads the whole cluster
 	command := &cobra.Command{
@@ -87,7 +88,7 @@ func newTeardownCommand(streams genericiooptions.IOStreams, program string) *cob
 		},
 	}
 	command.SetFlagErrorFunc(flags.explain)
-	command.AddCommand(newTeardownRemoveCommand(streams))
+	command.AddCommand(newTeardownRemoveCommand(streams, program))
 	addConnection(command.Flags(), flags.config)
 	set := command.Flags()
 	set.StringVarP(&flags.output, "output", "o", "", "json or yaml prints one document; empty prints text")
@@ -199,7 +200,7 @@ func (f *teardownFlags) runUntilDone(ctx context.Context) error {
 			return err
 		}
 	}
-	return f.decide(ctx, config, plan.Options{Reader: reader, Commands: commandsOf(f.config), Server: config.Host,
+	return f.decide(ctx, config, plan.Options{Reader: reader, Commands: f.commands(), Server: config.Host,
 		Preserve: targets, Last: f.last})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/teardown"
 	"github.com/exeunt-io/exeunt/pkg/teardown/plan"
 	"github.com/exeunt-io/exeunt/pkg/teardown/runner"
+	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
 // agent names the command in events and managed fields.
@@ -70,7 +71,7 @@ func (f *teardownFlags) recordedEarlier(read *plan.Plan, document *teardown.Docu
 		if item := &read.Items[i]; item.Plan == teardown.PlanDelete && !recorded[item.Object.UID] {
 			return fmt.Errorf("the record is of an earlier teardown: %s %s is to be deleted, and the record does not name it. "+
 				"Run %s, then again: %s", item.Object.Kind, strings.TrimPrefix(item.Object.Namespace+"/"+item.Object.Name, "/"),
-				commandsOf(f.config).Exeunt("", "teardown", "remove"), f.command(f.confirm))
+				f.commands().Exeunt("", "teardown", "remove"), f.command(f.confirm))
 		}
 	}
 	return nil
@@ -129,7 +130,7 @@ func (f *teardownFlags) interrupted(ctx context.Context, work *runner.Runner, re
 			"disks, snapshots and load balancers of deleted objects go. alive-controller carries on, if it is armed"
 	}
 	return unfinished(exitWaiting, "%s. To go on: %s. To stop all: %s", text, f.command(f.confirm),
-		commandsOf(f.config).Exeunt("", "teardown", "--abort"))
+		f.commands().Exeunt("", "teardown", "--abort"))
 }
 
 // runAbort stops a teardown, and prints what came back and what did not.
@@ -139,7 +140,7 @@ func (f *teardownFlags) runAbort(ctx context.Context, config *rest.Config, id st
 		return err
 	}
 	done, err := runner.New(runner.Config{Clients: clients, Waits: runner.DefaultWaits(), Cluster: types.UID(id),
-		Agent: agent, Commands: commandsOf(f.config), Command: true}).Abort(ctx)
+		Agent: agent, Commands: f.commands(), Command: true}).Abort(ctx)
 	if err != nil {
 		return fmt.Errorf("abort: %w; the same command goes on", err)
 	}
@@ -160,6 +161,9 @@ func (f *teardownFlags) runAbort(ctx context.Context, config *rest.Config, id st
 	return nil
 }
 
+// commands writes the commands that output shows.
+func (f *teardownFlags) commands() cluster.Commands { return commandsOf(f.config, f.program) }
+
 // command returns this command with an ID.
 func (f *teardownFlags) command(id string) string {
 	words := []string{"teardown", "--confirm=" + id}
@@ -174,5 +178,5 @@ func (f *teardownFlags) command(id string) string {
 			words = append(words, flag.name+value)
 		}
 	}
-	return commandsOf(f.config).Exeunt("", words...)
+	return f.commands().Exeunt("", words...)
 }

@@ -23,8 +23,8 @@ namespace exeunt-system with the record of teardowns stays.
 Exit codes: 0 all is removed, 1 error, 4 refused, nothing was removed.`
 
 // newTeardownRemoveCommand returns "exeunt teardown remove".
-func newTeardownRemoveCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	flags := &teardownFlags{config: genericclioptions.NewConfigFlags(true), streams: streams}
+func newTeardownRemoveCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
+	flags := &teardownFlags{program: program, config: genericclioptions.NewConfigFlags(true), streams: streams}
 	flags.config.Namespace = nil // nothing that is removed has one
 	command := &cobra.Command{
 		Use:   "remove",
@@ -46,7 +46,7 @@ func (f *teardownFlags) remove(ctx context.Context) error {
 		return err
 	}
 	count := 0
-	remover := &uninstall.Remover{Reader: reader, Commands: commandsOf(f.config), Say: func(text string) {
+	remover := &uninstall.Remover{Reader: reader, Commands: f.commands(), Say: func(text string) {
 		count++
 		_, _ = fmt.Fprintln(f.streams.Out, terminal.Printable(text))
 	}}
