@@ -170,7 +170,13 @@ func (f *auditFlags) run(ctx context.Context, streams genericiooptions.IOStreams
 	if question := report.Question(); question != "" && f.output != "" && f.output != "wide" {
 		fmt.Fprintln(streams.ErrOut, question)
 	}
-	return report.Print(streams.Out, f.output)
+	if err := report.Print(streams.Out, f.output); err != nil {
+		return err
+	}
+	if f.output == "name" && !report.IsComplete() {
+		return errors.New("not everything was read, so no orphan is named: -o wide says what could not be read")
+	}
+	return nil
 }
 
 // connect connects to the driver. A socket that does not exist is not waited for.
