@@ -76,7 +76,13 @@ func readSurvey(ctx context.Context, reader *cluster.Reader, namespace string, p
 // surveyOf returns the survey of what the owner may own: an owner in a namespace owns nothing elsewhere.
 func surveyOf(ctx context.Context, e chain.Explorer, owner *unstructured.Unstructured) survey {
 	return takeSurvey(ctx, e, owner.GetNamespace(), "dependents",
-		func(r cluster.Resource) bool { return r.Namespaced || owner.GetNamespace() == "" })
+		func(r cluster.Resource) bool { return isCollected(r) && (r.Namespaced || owner.GetNamespace() == "") })
+}
+
+// isCollected reports whether the garbage collector deletes objects of the kind that can be listed, and waits for them.
+func isCollected(r cluster.Resource) bool {
+	isEvents := r.Resource == "events" && (r.Group == "" || isSecondName(r))
+	return !isEvents && slices.Contains(r.Verbs, "delete") && slices.Contains(r.Verbs, "watch")
 }
 
 // collect returns the survey of the lists, each object once: a kind that two groups serve

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +35,7 @@ func TestSurveyIsTakenOnce(t *testing.T) {
 	}
 	e := reading{reader: clustertest.NewReader(t, clustertest.Discovery{
 		Served: map[string][]metav1.APIResource{"v1": {{Name: "configmaps", Kind: "ConfigMap", Namespaced: true,
-			Verbs: []string{"list", "delete"}}}},
+			Verbs: []string{"list", "delete", "watch"}}}},
 		Next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(&list) }),
 	}.ServeHTTP)}
 	owner := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "owner"}}}
@@ -49,5 +51,35 @@ func TestSurveyIsTakenOnce(t *testing.T) {
 	}
 	if items, allocated := take(); items != objects || allocated > 100<<10 {
 		t.Errorf("the second survey, of %d objects, takes %d KiB", items, allocated>>10)
+	}
+}
+
+// No garbage collector waits for events, or for kinds that it cannot watch and delete.
+func TestSurveyOfDependentsHasCollectedKindsOnly(t *testing.T) {
+	collected := []string{"get", "list", "watch", "delete"}
+	var mu sync.Mutex
+	var listed []string
+	e := reading{reader: clustertest.NewReader(t, clustertest.Discovery{
+		Served: map[string][]metav1.APIResource{
+			"v1": {{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: collected},
+				{Name: "events", Kind: "Event", Namespaced: true, Verbs: collected},
+				{Name: "componentstatuses", Kind: "ComponentStatus", Verbs: []string{"get", "list"}}},
+			"events.k8s.io/v1":       {{Name: "events", Kind: "Event", Namespaced: true, Verbs: collected}},
+			"metrics.k8s.io/v1beta1": {{Name: "pods", Kind: "PodMetrics", Namespaced: true, Verbs: []string{"get", "list"}}},
+			"example.com/v1":         {{Name: "events", Kind: "Event", Namespaced: true, Verbs: collected}},
+		},
+		Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			listed = append(listed, r.URL.Path)
+			mu.Unlock()
+			_ = json.NewEncoder(w).Encode(metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1",
+				Kind: "PartialObjectMetadataList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}})
+		}),
+	}.ServeHTTP)}
+	owner := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "owner"}}}
+	content := surveyOf(t.Context(), e, owner)
+	slices.Sort(listed)
+	if want := []string{"/api/v1/configmaps", "/apis/example.com/v1/events"}; !slices.Equal(listed, want) || !content.isComplete() {
+		t.Errorf("listed %q, want %q; missed %q", listed, want, content.missedNames())
 	}
 }
