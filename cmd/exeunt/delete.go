@@ -187,24 +187,29 @@ func (f *deleteFlags) resolve(reader *cluster.Reader, words []string) ([]cluster
 // errEnded is why the wait for an object ends that did not fail itself.
 var errEnded = errors.New("the wait for another object failed")
 
+// mostWaits is how many objects are awaited at once.
+const mostWaits = 100
+
 // await waits until all objects are gone. What fails for one of them ends the wait: it is printed now, not when the
 // others are gone.
 func (f *deleteFlags) await(ctx context.Context, deleter *window.Deleter, deleted []window.Result) error {
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout,
-			fmt.Errorf("it exists after %s (--timeout)", f.timeout))
+			fmt.Errorf("given up after %s (--timeout)", f.timeout))
 		defer cancel()
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	errs := make([]error, len(deleted))
+	errs, slots := make([]error, len(deleted)), make(chan struct{}, mostWaits)
 	var waits sync.WaitGroup
 	for i, result := range deleted {
 		if result.Gone {
 			continue
 		}
+		slots <- struct{}{}
 		waits.Go(func() {
+			defer func() { <-slots }()
 			if err := deleter.AwaitGone(ctx, result); err != nil && !errors.Is(err, errEnded) {
 				errs[i] = fmt.Errorf("wait until %s is gone: %w", window.Name(result.Ref), err)
 				end(errEnded)

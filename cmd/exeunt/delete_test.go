@@ -165,3 +165,31 @@ func TestErrorOfWaitDoesNotWaitForOtherObjects(t *testing.T) {
 		}
 	}
 }
+
+// Each wait has a watch, and each watch of a kind sees every event of the kind.
+func TestFewObjectsAreWatchedAtOnce(t *testing.T) {
+	var names []string
+	for i := range mostWaits + 20 {
+		names = append(names, fmt.Sprint("m-", i))
+	}
+	var watched sync.Map
+	machines := machinesOf(t, names...)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if !request.URL.Query().Has("watch") {
+			machines(w, request)
+			return
+		}
+		watched.Store(request.URL.Query().Get("fieldSelector"), true)
+		w.Header().Set("Content-Type", "application/json")
+		_ = http.NewResponseController(w).Flush()
+		<-request.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	_, err := execute(t.Context(), "exeunt", append([]string{"delete", "machine", "-n", "default", "--timeout=1s", "--kubeconfig",
+		writeKubeconfig(t, server.URL)}, names...)...)
+	count := 0
+	watched.Range(func(any, any) bool { count++; return true })
+	if count == 0 || count > mostWaits || err == nil || strings.Count(err.Error(), "given up after 1s (--timeout)") != len(names) {
+		t.Errorf("%d watches, error %v", count, err)
+	}
+}

@@ -186,7 +186,7 @@ func TestCommandWaitsUntilObjectIsGone(t *testing.T) {
 	}
 	m.create("b", "", held)
 	stdout, stderr, code := m.run("delete", "-n", m.namespace, "mc/b", "--force", "--timeout=100ms")
-	if want := "exeunt: wait until machine.example.com \"b\" is gone: it exists after 100ms (--timeout)\n"; code != 1 ||
+	if want := "exeunt: wait until machine.example.com \"b\" is gone: given up after 100ms (--timeout)\n"; code != 1 ||
 		stdout != "machine.example.com \"b\" deleted, by force\n" || stderr != want {
 		t.Errorf("%q, %q, exit code %d, want %q", stdout, stderr, code, want)
 	}
