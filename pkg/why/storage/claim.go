@@ -258,23 +258,61 @@ func isOwnerEnding(ctx context.Context, e chain.Explorer, namespace string, owne
 	return false
 }
 
-// podBlockers returns a blocker for each pod that uses a claim, and one for all that have finished.
+// podBlockers returns a blocker for each of the first pods that use a claim, and of the first that are being deleted, one
+// for the others, and one for all that have finished: each explanation takes requests, and jobs share claims.
 func podBlockers(ctx context.Context, e chain.Explorer, pods []*corev1.Pod, name string) []blocker.Blocker {
 	var all []blocker.Blocker
-	var finished []*corev1.Pod
+	var finished, others []*corev1.Pod
+	explained := map[bool]int{} // by whether the pod is being deleted
 	for _, pod := range pods {
-		if hasFinished(pod) && pod.DeletionTimestamp == nil {
+		deleted := isDeleted(pod)
+		switch {
+		case hasFinished(pod) && !deleted:
 			finished = append(finished, pod)
-		} else {
+		case explained[deleted] == maxUsers:
+			others = append(others, pod)
+		default:
+			explained[deleted]++
 			all = append(all, podBlocker(ctx, e, pod, name))
 		}
 	}
-	if len(finished) == 0 {
-		return all
+	if len(others) > 0 {
+		all = append(all, furtherPods(e, others, name))
 	}
+	if len(finished) > 0 {
+		all = append(all, finishedPods(ctx, e, finished, name))
+	}
+	return all
+}
+
+// furtherPods returns the blocker of pods that use a claim and are not explained.
+func furtherPods(e chain.Explorer, pods []*corev1.Pod, name string) blocker.Blocker {
+	first, deleted := pods[0], 0
+	for _, pod := range pods {
+		if isDeleted(pod) {
+			deleted++
+		}
+	}
+	b := blocker.Blocker{
+		Object:    blocker.Object{Kind: "Pod", Namespace: first.Namespace, Name: first.Name, UID: string(first.UID)},
+		Finalizer: name, Reason: blocker.PodUsesClaim, Verdict: blocker.Waiting,
+		Holder: fmt.Sprintf("%d further pods of namespace %s", len(pods), first.Namespace),
+		Evidence: []blocker.Evidence{evidence(blocker.FromField,
+			"spec.volumes of %d further pods names the claim, such as pod %s; %d of these are being deleted", len(pods), first.Name,
+			deleted)},
+		Next: cluster.Steps("the claim goes once no pod uses it", e.Commands().Kubectl(first.Namespace, "get", "pods")),
+	}
+	if deleted > 0 { // what they wait for was not read
+		b.Verdict = blocker.Unknown
+	}
+	return b
+}
+
+// finishedPods returns the blocker of pods that have finished.
+func finishedPods(ctx context.Context, e chain.Explorer, finished []*corev1.Pod, name string) blocker.Blocker {
 	b := podBlocker(ctx, e, finished[0], name)
 	if len(finished) == 1 {
-		return append(all, b)
+		return b
 	}
 	names := make([]string, len(finished))
 	for i, pod := range finished {
@@ -288,7 +326,7 @@ func podBlockers(ctx context.Context, e chain.Explorer, pods []*corev1.Pod, name
 		commands.Kubectl(namespace, append([]string{"get", "pods"}, names...)...)) + "\n" +
 		cluster.LastResort("the claim goes with the last of the pods, and with policy Delete its data",
 			commands.Kubectl(namespace, append([]string{"delete", "pods"}, names...)...))
-	return append(all, b)
+	return b
 }
 
 // hasFinished reports whether the pod has ended by itself.

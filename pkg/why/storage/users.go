@@ -21,7 +21,7 @@ const (
 	devicesProtection = "resource.kubernetes.io/delete-protection"
 )
 
-// maxUsers is how many users of a class are named.
+// maxUsers is how many users of an object are named.
 const maxUsers = 10
 
 // explainAttributesClass returns what the deletion of a VolumeAttributesClass waits for.
