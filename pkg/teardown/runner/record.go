@@ -237,18 +237,19 @@ func keysOf(items []teardown.Item) map[string]bool {
 // merged returns the items of the record with what became of them. What is kept has the reason of the record: its mark
 // shows no other than that somebody preserved it.
 func merged(saved, current []teardown.Item) []teardown.Item {
-	all, here := slices.Clone(current), make(map[string]*teardown.Item, len(current))
+	all, here := slices.Clone(current), make(map[string]int, len(current))
 	for i := range all {
-		here[keyOf(&all[i])] = &all[i]
+		here[keyOf(&all[i])] = i
 	}
 	for _, item := range saved {
-		if now := here[keyOf(&item)]; now != nil {
-			if item.Plan == teardown.PlanKeep && now.Plan == teardown.PlanKeep {
-				now.Reason = item.Reason
-			}
+		at, is := here[keyOf(&item)]
+		switch {
+		case is && item.Plan == teardown.PlanKeep && all[at].Plan == teardown.PlanKeep:
+			all[at].Reason = item.Reason
 			continue
-		}
-		if item.Fate != teardown.Unknown {
+		case is:
+			continue
+		case item.Fate != teardown.Unknown:
 			item.Fate = teardown.Gone
 		}
 		item.Blockers = []blocker.Blocker{}

@@ -138,3 +138,17 @@ func TestKeptVolumeHasReasonOfThePlan(t *testing.T) {
 		}
 	}
 }
+
+// The first item that is gone moved the list, and later reasons were lost.
+func TestKeptVolumeHasReasonOfThePlanAfterOthersAreGone(t *testing.T) {
+	kept := volumeOf("kept")
+	kept.Reason = "HandleShared"
+	gone := volumeOf("gone")
+	gone.Plan, gone.Fate = teardown.PlanDelete, teardown.Planned
+	marked := kept
+	marked.Reason = "Preserved"
+	got := merged([]teardown.Item{gone, kept}, []teardown.Item{marked})
+	if len(got) != 2 || got[0].Fate != teardown.Gone || got[1].Reason != "HandleShared" {
+		t.Errorf("%+v", got)
+	}
+}
