@@ -63,8 +63,12 @@ func (f *teardownFlags) recordedEarlier(read *plan.Plan, document *teardown.Docu
 	}
 	recorded := map[string]bool{}
 	for i := range document.Items {
-		if document.Items[i].Plan == teardown.PlanDelete {
-			recorded[document.Items[i].Object.UID] = true
+		item := &document.Items[i]
+		if item.Plan == teardown.PlanDelete {
+			recorded[item.Object.UID] = true
+		}
+		if item.ClaimUID != "" { // the plan may have named the claim, for which the volume was requested
+			recorded[item.ClaimUID] = true
 		}
 	}
 	for i := range read.Items {

@@ -70,7 +70,8 @@ func TestRecordOfEarlierTeardownIsNoSuccess(t *testing.T) {
 	}
 	list := func(items ...teardown.Item) []teardown.Item { return items }
 	one, two := volume("1", teardown.PlanDelete), volume("2", teardown.PlanDelete)
-	kept := volume("1", teardown.PlanKeep)
+	kept, ofClaim := volume("1", teardown.PlanKeep), volume("3", teardown.PlanKeep)
+	ofClaim.ClaimUID = "1"
 	for name, tc := range map[string]struct {
 		planned, recorded []teardown.Item
 		known             *alive.Alive
@@ -80,6 +81,7 @@ func TestRecordOfEarlierTeardownIsNoSuccess(t *testing.T) {
 		"nothing to delete":       {planned: list(kept), recorded: list(two)},
 		"an earlier one":          {planned: list(one), recorded: list(two), earlier: true},
 		"it was kept then":        {planned: list(one), recorded: list(kept), earlier: true},
+		"its volume was kept":     {planned: list(one), recorded: list(ofClaim)},
 		"Alive was there":         {planned: list(one), known: alive.New()},
 		"one of two is a new one": {planned: list(one, two), recorded: list(one), earlier: true},
 	} {

@@ -237,7 +237,7 @@ func keysOf(items []teardown.Item) map[string]bool {
 // merged returns the items of the record with what became of them. What is kept has the reason of the record: its mark
 // shows no other than that somebody preserved it.
 func merged(saved, current []teardown.Item) []teardown.Item {
-	all, here := slices.Clone(current), make(map[string]int, len(current))
+	all, here, others := slices.Clone(current), make(map[string]int, len(current)), namesOf(saved, current)
 	for i := range all {
 		here[keyOf(&all[i])] = i
 	}
@@ -247,7 +247,7 @@ func merged(saved, current []teardown.Item) []teardown.Item {
 		case is && item.Plan == teardown.PlanKeep && all[at].Plan == teardown.PlanKeep:
 			all[at].Reason = item.Reason
 			continue
-		case is:
+		case is, others.have(&item):
 			continue
 		case item.Fate != teardown.Unknown:
 			item.Fate = teardown.Gone

@@ -152,3 +152,39 @@ func TestKeptVolumeHasReasonOfThePlanAfterOthersAreGone(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// #10 #21 #34 The object of a plan may be gone while what it stood for is there, as another object.
+func TestDiskIsNamedByOneObject(t *testing.T) {
+	request, kept, gone := requestOf("data"), volumeOf("data"), volumeOf("data")
+	gone.Plan, gone.Fate = teardown.PlanDelete, teardown.Planned
+	lost := request
+	lost.Fate = teardown.Unknown
+	snapshot := func(kind, handle string) teardown.Item {
+		return teardown.Item{Kind: teardown.Snapshot, Object: teardown.Object{Kind: kind, Name: kind, UID: kind + handle},
+			ExternalID: handle, Driver: "ebs", Plan: teardown.PlanDelete, Fate: teardown.Planned}
+	}
+	object, content := snapshot("VolumeSnapshot", "snap-1"), snapshot("VolumeSnapshotContent", "snap-1")
+	for name, tc := range map[string]struct {
+		saved, current []teardown.Item
+		want           []string
+	}{
+		"volume is kept":             {[]teardown.Item{request, kept}, []teardown.Item{kept}, []string{"PersistentVolume kept"}},
+		"volume is not recorded":     {[]teardown.Item{request}, []teardown.Item{kept}, []string{"PersistentVolume kept"}},
+		"volume came late":           {[]teardown.Item{lost, kept}, []teardown.Item{kept}, []string{"PersistentVolume kept"}},
+		"volume is gone":             {[]teardown.Item{request, gone}, nil, []string{"PersistentVolume gone"}},
+		"volume of another claim":    {[]teardown.Item{request}, []teardown.Item{volumeOf("b")}, []string{"PersistentVolume kept", "PersistentVolumeClaim gone"}},
+		"snapshot remains":           {[]teardown.Item{object}, []teardown.Item{content}, []string{"VolumeSnapshotContent planned"}},
+		"snapshot is gone":           {[]teardown.Item{object, content}, nil, []string{"VolumeSnapshot gone"}},
+		"content was there alone":    {[]teardown.Item{content}, nil, []string{"VolumeSnapshotContent gone"}},
+		"snapshots without a handle": {[]teardown.Item{snapshot("VolumeSnapshot", "")}, []teardown.Item{snapshot("VolumeSnapshotContent", "")}, []string{"VolumeSnapshot gone", "VolumeSnapshotContent planned"}},
+	} {
+		var got []string
+		for _, item := range merged(tc.saved, tc.current) {
+			got = append(got, item.Object.Kind+" "+string(item.Fate))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}

@@ -121,3 +121,52 @@ func (r *recording) outcomesOf(items, lost []teardown.Item) []teardown.Item {
 	}
 	return changed
 }
+
+// names are under which objects a report has what others of its objects stood for, too: one is gone, the disk may not be.
+type names struct {
+	// claims have a volume, by their UID. contents are there, snapshots are in the record, by driver and handle.
+	claims, contents, snapshots map[string]bool
+}
+
+func namesOf(saved, current []teardown.Item) names {
+	found := names{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	for _, items := range [][]teardown.Item{saved, current} {
+		for i := range items {
+			if items[i].ClaimUID != "" {
+				found.claims[items[i].ClaimUID] = true
+			}
+		}
+	}
+	for i := range current {
+		if handle := handleOf(&current[i]); current[i].Object.Kind == "VolumeSnapshotContent" && handle != "" {
+			found.contents[handle] = true
+		}
+	}
+	for i := range saved {
+		if handle := handleOf(&saved[i]); saved[i].Object.Kind == "VolumeSnapshot" && handle != "" {
+			found.snapshots[handle] = true
+		}
+	}
+	return found
+}
+
+// have reports whether another item has what the item stood for: a claim its volume, a snapshot its content.
+func (n names) have(item *teardown.Item) bool {
+	switch item.Object.Kind {
+	case "PersistentVolumeClaim":
+		return n.claims[item.Object.UID]
+	case "VolumeSnapshot":
+		return n.contents[handleOf(item)]
+	case "VolumeSnapshotContent":
+		return n.snapshots[handleOf(item)]
+	}
+	return false
+}
+
+// handleOf returns driver and handle, "" without a handle.
+func handleOf(item *teardown.Item) string {
+	if item.ExternalID == "" {
+		return ""
+	}
+	return item.Driver + " " + item.ExternalID
+}
