@@ -213,8 +213,10 @@ func TestVolumeThatIsUnseenIsReadFirst(t *testing.T) { // 06, 21
 		"no answer":     {[]any{data("shop", requested)}, now.Add(2 * time.Minute), []string{"pvc-data"}},
 		"refused":       {[]any{data("shop", requested), refused}, now, []string{"pvc-data"}},
 		"unrequested":   {[]any{data("shop", pending)}, now, nil},
+		"journaled":     {[]any{data("shop", requested), ledBy("pod_1_exeunt"), emptyJournal()}, now, []string{"pvc-data"}},
 		"bound":         {[]any{data("shop"), disk("shop")}, now, nil},
 		"ephemeral":     {[]any{data("shop", requested, ephemeral), refused, user("shop", "x", scratch)}, now, []string{"pvc-data"}},
+		"bound by now":  {[]any{data("shop", ephemeral), user("shop", "x", scratch)}, now, []string{"disk"}},
 		"pod of others": {[]any{data("shop", requested), refused, user("shop", "data")}, now, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -99,7 +99,7 @@ func (i *Inventory) podSteps(v *view) (steps []Step) {
 			steps = append(steps, Step{
 				Action: Delete, Resource: v1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: p.namespace,
 				Name: p.name, UID: p.uid, ResourceVersion: p.version, Volumes: i.ephemeralVolumes(v, p),
-				Unseen: i.unseenOf(v, p), Reason: string(d.Reason), wave: v.waves.pods[name],
+				Unseen: i.unseenOf(p), Reason: string(d.Reason), wave: v.waves.pods[name],
 			})
 		}
 	}
@@ -120,26 +120,32 @@ func (i *Inventory) claimSteps(v *view) (steps []Step) {
 		if d.Action == claim.Confirm {
 			step.Volumes = []string{c.volume}
 		}
-		step.Unseen = i.unseen(v, c)
+		step.Unseen = i.unseen(c)
 		steps = append(steps, step)
 	}
 	return steps
 }
 
-// unseen returns the volume that may be made for a claim, and that no watch shows.
-func (i *Inventory) unseen(v *view, c *request) []string {
+// unseen returns the volume that may be made for a claim, or is, and that no watch shows. The watch of a journal, or of
+// events, may be ahead of that of volumes.
+func (i *Inventory) unseen(c *request) []string {
 	name := nameOfVolume(c.uid)
-	request, pending := v.requests[c.key]
-	if !pending || request == claim.Unrequested || i.volumes[name] != nil {
+	switch {
+	case c.phase == claim.Bound:
+		name = c.volume
+	case c.phase == claim.Lost, c.provisioner == "":
+		return nil
+	}
+	if name == "" || i.volumes[name] != nil {
 		return nil
 	}
 	return []string{name}
 }
 
 // unseenOf returns those of the ephemeral claims of a pod.
-func (i *Inventory) unseenOf(v *view, p *pod) (names []string) {
+func (i *Inventory) unseenOf(p *pod) (names []string) {
 	for _, c := range i.ephemerals(p) {
-		names = append(names, i.unseen(v, c)...)
+		names = append(names, i.unseen(c)...)
 	}
 	return names
 }
