@@ -234,8 +234,10 @@ func factsOfClaim(c *v1.PersistentVolumeClaim) *request {
 		facts.phase = claim.Lost
 	case v1.ClaimPending:
 	}
-	if owner := metav1.GetControllerOf(c); owner != nil && owner.Kind == "Pod" {
-		facts.owner = owner.UID
+	for _, owner := range c.OwnerReferences { // the garbage collector does not ask whether it controls the claim
+		if owner.Kind == "Pod" {
+			facts.owner = owner.UID
+		}
 	}
 	return facts
 }

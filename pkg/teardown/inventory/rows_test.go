@@ -230,6 +230,28 @@ func TestVolumeThatIsUnseenIsReadFirst(t *testing.T) { // 06, 21
 	}
 }
 
+// A driver of Spark owns the claims of its executors: the garbage collector deletes them after the driver.
+func TestPodGoesAfterReadsForClaimsThatItOwns(t *testing.T) { // 06, 14, 21
+	owned := func(controls bool) edit[v1.PersistentVolumeClaim] {
+		return func(c *v1.PersistentVolumeClaim) {
+			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "pod-of-x", UID: "pod-of-x", Controller: &controls}}
+		}
+	}
+	run(t, map[string]row{
+		"requested": {objects: []any{data("shop", requested, owned(true)), user("shop", "x")},
+			items: []string{"data delete GoesWithPod none"}, steps: []string{}, work: teardown.Awaited},
+		"kept, marked first": {objects: []any{data("shop", owned(true)), disk("shop", retain), user("shop", "x")},
+			items: []string{"disk keep PolicyRetain finalizer"}, steps: []string{"Mark PersistentVolume disk"}, work: teardown.Awaited},
+	})
+	for _, controls := range []bool{true, false} {
+		i := fill(inventory.Options{}, disk("shop"), data("shop", owned(controls)), user("shop", "x"))
+		steps := i.Steps(now)
+		if len(steps) != 1 || steps[0].Kind != "Pod" || !slices.Equal(steps[0].Volumes, []string{"disk"}) {
+			t.Errorf("controller %t: %+v, want the pod, after a read of disk", controls, steps)
+		}
+	}
+}
+
 func TestAnswerIsAwaitedForTwoMinutes(t *testing.T) { // 21
 	i := fill(inventory.Options{}, data("shop", requested))
 	if got := stepsOf(i, now); len(got) != 0 {

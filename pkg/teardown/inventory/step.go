@@ -40,7 +40,7 @@ type Step struct {
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// Volumes are the PersistentVolume of a claim, or those of the ephemeral claims of a pod. Each is read live, and must
+	// Volumes are the PersistentVolume of a claim, or those of the claims that a pod owns. Each is read live, and must
 	// be judged DeleteClaim by Live, before the object is deleted.
 	Volumes []string
 	// Unseen are PersistentVolumes that a provisioner may have made since, for a claim that is not bound. The object is
@@ -99,7 +99,7 @@ func (i *Inventory) podSteps(v *view) (steps []Step) {
 			steps = append(steps, Step{
 				Action: Delete, Resource: v1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespace: p.namespace,
 				Name: p.name, UID: p.uid, ResourceVersion: p.version, Volumes: i.ephemeralVolumes(v, p),
-				Unseen: i.unseenOf(p), Reason: string(d.Reason), wave: v.waves.pods[name],
+				Unseen: i.unseenOf(v, p), Reason: string(d.Reason), wave: v.waves.pods[name],
 			})
 		}
 	}
@@ -142,9 +142,9 @@ func (i *Inventory) unseen(c *request) []string {
 	return []string{name}
 }
 
-// unseenOf returns those of the ephemeral claims of a pod.
-func (i *Inventory) unseenOf(p *pod) (names []string) {
-	for _, c := range i.ephemerals(p) {
+// unseenOf returns those of the claims that a pod owns.
+func (i *Inventory) unseenOf(v *view, p *pod) (names []string) {
+	for _, c := range v.owned[p.uid] {
 		names = append(names, i.unseen(c)...)
 	}
 	return names

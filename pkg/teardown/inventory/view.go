@@ -21,8 +21,9 @@ type view struct {
 	bound map[key][]*volume
 	// attached are the names of VolumeAttachments, by volume.
 	attached map[string]string
-	// owners are the UIDs of pods with claims.
+	// owners are the UIDs of pods with claims, owned the claims that a pod owns: the garbage collector deletes these after it.
 	owners map[types.UID]bool
+	owned  map[types.UID][]*request
 	// contents are by the UID of their snapshot.
 	contents map[types.UID]*content
 	entries  map[types.UID]entry
@@ -60,6 +61,7 @@ func (i *Inventory) index(now time.Time) *view {
 	v := &view{
 		now: now, users: make(map[key][]*pod, len(i.pods)), bound: make(map[key][]*volume, len(i.volumes)),
 		owners:   make(map[types.UID]bool, len(i.pods)),
+		owned:    map[types.UID][]*request{},
 		contents: map[types.UID]*content{}, entries: i.entries(),
 		claimed: map[string]bool{}, below: map[string]bool{}, fates: make(map[string]fate.Decision, len(i.volumes)),
 		claims: make(map[key]claim.Decision, len(i.claims)), pods: make(map[key]claim.Decision, len(i.pods)),
@@ -80,8 +82,11 @@ func (i *Inventory) index(now time.Time) *view {
 			v.bound[f.claim] = append(v.bound[f.claim], f)
 		}
 	}
-	for c := range i.claims {
-		v.claimed[c.namespace] = true
+	for name, c := range i.claims {
+		v.claimed[name.namespace] = true
+		if c.owner != "" {
+			v.owned[c.owner] = append(v.owned[c.owner], c)
+		}
 	}
 	for _, c := range i.contents {
 		v.contents[c.snapshotUID] = c
@@ -253,26 +258,16 @@ func (i *Inventory) judgeClaims(v *view) {
 	}
 }
 
-// ephemerals returns the ephemeral claims of the pod.
-func (i *Inventory) ephemerals(p *pod) (found []*request) {
-	for _, name := range p.claims {
-		if c := i.claims[key{p.namespace, name}]; c != nil && c.owner == p.uid {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
-// requestsEphemeral reports whether an ephemeral claim of the pod awaits a volume.
+// requestsEphemeral reports whether a claim that the pod owns awaits a volume.
 func (i *Inventory) requestsEphemeral(v *view, p *pod) bool {
-	return slices.ContainsFunc(i.ephemerals(p), func(c *request) bool {
+	return slices.ContainsFunc(v.owned[p.uid], func(c *request) bool {
 		return c.phase == claim.Pending && (v.requests[c.key] == claim.Open || i.volumeOf(v, c) == claim.Deletable)
 	})
 }
 
 // ephemeralVolumes returns the volumes that the deletion of the pod deletes.
 func (i *Inventory) ephemeralVolumes(v *view, p *pod) (names []string) {
-	for _, c := range i.ephemerals(p) {
+	for _, c := range v.owned[p.uid] {
 		for _, f := range i.volumesOf(v, c) {
 			if v.fates[f.name].Action == fate.DeleteClaim {
 				names = append(names, f.name)
@@ -330,8 +325,11 @@ func (i *Inventory) volumesOf(v *view, c *request) []*volume {
 	return found
 }
 
-// usesUnmarked reports whether a kept volume of the pod is not marked yet.
+// usesUnmarked reports whether a kept volume of a claim that the pod uses or owns is not marked yet.
 func (i *Inventory) usesUnmarked(v *view, p *pod) bool {
+	if slices.ContainsFunc(v.owned[p.uid], func(c *request) bool { return i.volumeOf(v, c) == claim.Unmarked }) {
+		return true
+	}
 	for _, name := range p.claims {
 		if c := i.claims[key{p.namespace, name}]; c != nil && i.volumeOf(v, c) == claim.Unmarked {
 			return true

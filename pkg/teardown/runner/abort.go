@@ -258,8 +258,9 @@ func (r *Runner) stayingClaims(ctx context.Context) (map[types.UID]bool, error) 
 	}
 	stays := map[types.UID]bool{}
 	for i := range claims.Items {
-		owner := metav1.GetControllerOf(&claims.Items[i])
-		ofPod := owner != nil && owner.Kind == "Pod" && !runs[owner.UID]
+		ofPod := slices.ContainsFunc(claims.Items[i].OwnerReferences, func(owner metav1.OwnerReference) bool {
+			return owner.Kind == "Pod" && !runs[owner.UID]
+		})
 		stays[claims.Items[i].UID] = !ofPod && claims.Items[i].DeletionTimestamp == nil
 	}
 	return stays, nil

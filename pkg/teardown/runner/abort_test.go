@@ -97,7 +97,10 @@ func TestAbortSavesDisksOfDeletedClaims(t *testing.T) {
 	ending := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "ending", UID: "ending",
 		DeletionTimestamp: new(metav1.Now()), Finalizers: []string{"example.com/hold"}}}
 	running := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "running", UID: "running"}}
+	owned := ofPod("ending")
+	owned.Controller = nil
 	r := newTestRunner(t, deletedAlive(true), ending, running,
+		testClaim("owned", false, owned), testVolume("owned", v1.VolumeBound),
 		testClaim("deleted", true, nil), testVolume("deleted", v1.VolumeBound),
 		testClaim("used", false, nil), testVolume("used", v1.VolumeBound),
 		testClaim("scratch", false, ofPod("ending")), testVolume("scratch", v1.VolumeBound),
@@ -110,6 +113,7 @@ func TestAbortSavesDisksOfDeletedClaims(t *testing.T) {
 	}
 	for name, want := range map[string]v1.PersistentVolumeReclaimPolicy{
 		"deleted": v1.PersistentVolumeReclaimRetain, "scratch": v1.PersistentVolumeReclaimRetain,
+		"owned":  v1.PersistentVolumeReclaimRetain,
 		"orphan": v1.PersistentVolumeReclaimRetain, "vanished": v1.PersistentVolumeReclaimRetain, "used": v1.PersistentVolumeReclaimDelete,
 		"cache": v1.PersistentVolumeReclaimDelete, "released": v1.PersistentVolumeReclaimDelete} {
 		volume, err := r.Objects.CoreV1().PersistentVolumes().Get(t.Context(), name, metav1.GetOptions{})
