@@ -131,6 +131,17 @@ func TestKindIsAbsentOnlyByProof(t *testing.T) {
 	}
 }
 
+// A group may prefer a version that has some of its kinds only, after an upgrade in part. The plan names the objects of all.
+func TestKindOfAnotherVersionIsListed(t *testing.T) {
+	r, client := withKinds(t, custom("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", snapshots.GroupResource().String()))
+	serve(client)
+	preferred := &metav1.APIResourceList{GroupVersion: "snapshot.storage.k8s.io/v2", APIResources: []metav1.APIResource{{Name: "others"}}}
+	client.Resources = append([]*metav1.APIResourceList{preferred}, client.Resources...)
+	if kinds, err := r.custom(t.Context()); len(kinds) != 1 || err != nil {
+		t.Errorf("%d kinds, %v", len(kinds), err)
+	}
+}
+
 // A kind that is defined and not served keeps no command waiting after its deadline.
 func TestStoppedTeardownEndsWithoutLists(t *testing.T) {
 	c := newScene()

@@ -71,7 +71,7 @@ var servedElsewhere = []schema.GroupResource{
 	{Group: "apiregistration.k8s.io", Resource: "apiservices"},
 }
 
-// custom returns the kinds of servedElsewhere that the API server serves, in their preferred versions.
+// custom returns the kinds of servedElsewhere that the API server serves, each in one version.
 func (c *Config) custom(ctx context.Context) ([]source, error) {
 	groups, err := c.Objects.Discovery().ServerGroups()
 	if err != nil {
@@ -95,20 +95,27 @@ func (c *Config) custom(ctx context.Context) ([]source, error) {
 	return all, nil
 }
 
-// servedAs returns the resource in the preferred version of its group, and reports whether it is served. A 404 for a
-// version that the list of groups has is an error: it is of a proxy, or of an API server that has just started.
+// servedAs returns the resource in the version that its group prefers, else in another one, and reports whether it is
+// served. A 404 for a version that the list of groups has is an error: it is of a proxy, or of an API server that has just
+// started.
 func (c *Config) servedAs(wanted schema.GroupResource, groups []metav1.APIGroup) (schema.GroupVersionResource, bool, error) {
 	i := slices.IndexFunc(groups, func(group metav1.APIGroup) bool { return group.Name == wanted.Group })
 	if i < 0 {
 		return schema.GroupVersionResource{}, false, nil
 	}
-	resource := wanted.WithVersion(groups[i].PreferredVersion.Version)
-	found, err := c.Objects.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
-	if err != nil {
-		return resource, false, fmt.Errorf("ask the API server whether %s is served: %w", wanted, err)
+	others := slices.DeleteFunc(slices.Clone(groups[i].Versions),
+		func(v metav1.GroupVersionForDiscovery) bool { return v == groups[i].PreferredVersion })
+	for _, version := range slices.Concat([]metav1.GroupVersionForDiscovery{groups[i].PreferredVersion}, others) {
+		resource := wanted.WithVersion(version.Version)
+		found, err := c.Objects.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
+		if err != nil {
+			return resource, false, fmt.Errorf("ask the API server whether %s is served: %w", wanted, err)
+		}
+		if slices.ContainsFunc(found.APIResources, func(r metav1.APIResource) bool { return r.Name == wanted.Resource }) {
+			return resource, true, nil
+		}
 	}
-	return resource, slices.ContainsFunc(found.APIResources,
-		func(r metav1.APIResource) bool { return r.Name == wanted.Resource }), nil
+	return schema.GroupVersionResource{}, false, nil
 }
 
 // checkUndefined returns an error unless a kind that is not served has no CRD: an API server that has just started may not
