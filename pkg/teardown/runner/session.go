@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -141,6 +142,9 @@ func (s *session) wakeAt(at time.Time) {
 
 func (s *session) wakeAfter(wait time.Duration) { s.wakeAt(s.Clock.Now().Add(wait)) }
 
+// failing is how often a step fails in a row until a person is told: less often is no news.
+const failing = 3
+
 // backOff retries a failed round: after what the API server asks for, else with a backoff.
 func (s *session) backOff(ctx context.Context, err error) {
 	if err == nil {
@@ -154,6 +158,15 @@ func (s *session) backOff(ctx context.Context, err error) {
 	}
 	s.wakeAfter(wait)
 	klog.FromContext(ctx).Error(err, "A step of the teardown failed, and is repeated", "after", wait)
+	text := "a step of the teardown fails, and is repeated: " + err.Error()
+	if s.failures == failing {
+		s.event(v1.EventTypeWarning, "StepFails", cut(text))
+	}
+	if object, _, _ := s.view(); object != nil && s.Command && s.failures >= failing { // the command prints no log
+		now := followedProgress(&object.Status)
+		now.Leading, now.Message = true, text
+		s.Follow(now)
+	}
 }
 
 func (s *session) backoff(failures int) time.Duration {

@@ -17,6 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/alive"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/teardown"
+	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
 )
 
 // statusWrites is what this term knows of its writes of the status.
@@ -51,14 +52,26 @@ var texts = map[teardown.Reason]string{
 }
 
 // message says what the reason means here.
-func (s *session) messageOf(object *alive.Alive, decision teardown.Decision) string {
+func (s *session) messageOf(object *alive.Alive, decision teardown.Decision, v view) string {
 	switch {
+	case decision.Reason == teardown.Keeping:
+		return texts[decision.Reason] + s.refusedMark(v)
 	case decision.Reason == teardown.NotReady:
 		return s.ready.text()
 	case decision.Reason == teardown.IsProtected && decision.Phase == teardown.Stopped:
 		return texts[decision.Reason] + writerOf(object)
 	}
 	return texts[decision.Reason]
+}
+
+// refusedMark says why a kept volume cannot be marked, "" if nothing but a conflict is known: the teardown waits for it.
+func (s *session) refusedMark(v view) string {
+	for _, step := range v.steps {
+		if last := s.tries[step.UID]; step.Action == inventory.Mark && last.failures > 1 {
+			return ", which fails: " + last.err
+		}
+	}
+	return ""
 }
 
 // writerOf names who set spec.protected last, by the managed fields (#56).
@@ -157,7 +170,7 @@ func inPreparation(phase alive.Phase) bool {
 func (s *session) statusOf(object *alive.Alive, decision teardown.Decision, v view) alive.Status {
 	status := object.Status.DeepCopy()
 	status.Phase, status.Reason = alive.Phase(decision.Phase), string(decision.Reason)
-	status.Message = cut(s.messageOf(object, decision))
+	status.Message = cut(s.messageOf(object, decision, v))
 	if v.listed {
 		remains := remainingOf(v.items)
 		status.RemainingCount = int64(len(remains))

@@ -1,0 +1,88 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
+)
+
+// #67 A webhook refuses the label of a kept volume: nothing is deleted until the deadline, and the status says why.
+func TestRefusedMarkIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newScene()
+		c.seen, c.disk = []*v1.PersistentVolume{keptDisk()}, keptDisk()
+		r := newTestRunner(t, c.live, c.disk, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: clusterID}})
+		client, is := r.Objects.(*fake.Clientset)
+		if !is {
+			t.Fatal("no fake client")
+		}
+		client.PrependReactor("patch", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(v1.Resource("persistentvolumes"), "kept", errors.New("webhook labels.example.com"))
+		})
+		r.current, r.synced = c.watched, true
+		s := c.session(r)
+		for range 3 {
+			if _, err := s.round(t.Context(), t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			sleep(t.Context(), s.Waits.MaxRetry)
+		}
+		object, err := r.readAlive(t.Context())
+		if err != nil || object.Status.Reason != string(teardown.Keeping) || !strings.Contains(object.Status.Message, "labels.example.com") {
+			t.Errorf("the status says %s: %s, %v", object.Status.Reason, object.Status.Message, err)
+		}
+	})
+}
+
+// The command prints no log. An error that ends after a try or two is not worth a word.
+func TestStepThatFailsAgainIsShown(t *testing.T) {
+	for _, command := range []bool{true, false} {
+		r := newTestRunner(t, nil)
+		r.current, r.Command = deletedAlive(false), command
+		r.current.Status.Phase = alive.Preparing
+		events := record.NewFakeRecorder(10)
+		r.Recorder = events
+		var shown []Progress
+		r.Follow = func(p Progress) { shown = append(shown, p) }
+		s := newSession(r, nil, r.current, time.Time{})
+		fail := func(times int) {
+			for range times {
+				s.backOff(context.Background(), errors.New("quota of ConfigMaps"))
+			}
+		}
+		fail(failing - 1)
+		s.backOff(context.Background(), nil)
+		fail(failing - 1)
+		if len(shown)+len(events.Events) != 0 {
+			t.Errorf("command %t: %+v", command, shown)
+		}
+		fail(2)
+		if len(events.Events) != 1 || !strings.Contains(<-events.Events, "quota of ConfigMaps") {
+			t.Errorf("command %t: no event, or more than one", command)
+		}
+		if !command {
+			if len(shown) != 0 {
+				t.Errorf("alive-controller has a log, and its metrics show %+v", shown)
+			}
+			continue
+		}
+		if len(shown) != 2 || shown[0].Phase != teardown.Preparing || !shown[0].Leading ||
+			!strings.Contains(shown[0].Message, "quota of ConfigMaps") {
+			t.Errorf("%+v", shown)
+		}
+	}
+}
