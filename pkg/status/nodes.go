@@ -117,6 +117,11 @@ func (s *survey) findProgram(ctx context.Context, found *Nodes, all []corev1.Nod
 		return
 	case verdict == blocker.Stuck && reason == blocker.ControllerGone:
 		found.Program, what = "gone", "is gone"
+	case finding.State.Workload == blocker.WorkloadUnseen || finding.State.Lease == blocker.LeaseUnseen:
+		found.Program = "unseen"
+		found.Unseen = append(found.Unseen, fmt.Sprintf("whether node-terminator runs, without which none of %s with its finalizer "+
+			"can be deleted", terminal.Count(found.Protected, "node")))
+		return
 	default:
 		found.Program, what = "unseen", "was not seen at work"
 	}

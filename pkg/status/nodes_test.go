@@ -95,6 +95,26 @@ func TestNodesThatWereNotSeenLeaveVolumesAlone(t *testing.T) {
 	}
 }
 
+// Without the right to list Leases or workloads nothing says that the nodes cannot be deleted.
+func TestUnreadNodeTerminatorIsNoFinding(t *testing.T) {
+	objects := clustertest.Objects{"nodes": {terminated("a", "30m")}}
+	for _, hidden := range []string{"/leases", "/deployments"} {
+		report := Read(t.Context(), Options{Reader: clustertest.NewReader(t, func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, hidden) {
+				objects.ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+		})})
+		if report.Nodes == nil || report.Nodes.Program != "unseen" || len(report.Nodes.Findings) > 0 ||
+			!strings.HasPrefix(strings.Join(report.Nodes.Unseen, ""), "whether node-terminator runs") {
+			t.Errorf("without %s: %+v", hidden, report.Nodes)
+		}
+	}
+}
+
 func TestMissingRightsOfNodeTerminatorAreNamed(t *testing.T) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "node-terminator",
 		Labels: map[string]string{"app.kubernetes.io/name": deploy.NodeTerminatorAccount, deploy.PartOf: deploy.Project}}}

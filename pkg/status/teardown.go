@@ -141,7 +141,7 @@ func (t *tearing) findRunner(ctx context.Context) {
 	switch stop := t.observed.Stop(); {
 	case stop != "":
 		t.find("the teardown is stopped, and nothing new is deleted: %s\n%s", stop, why)
-	case reason != blocker.ControllerActs:
+	case reason != blocker.ControllerActs && finding.State.Lease != blocker.LeaseUnseen:
 		t.find("nobody was seen to carry the teardown out: the Lease %s/%s is not held\n%s", teardown.Namespace, teardown.LeaseName, why)
 	}
 }

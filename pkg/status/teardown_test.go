@@ -190,3 +190,11 @@ func TestTeardownThatWasNotSeenLeavesVolumesAlone(t *testing.T) {
 		}
 	}
 }
+
+// A runner whose Lease may not be read is not one that nobody has seen.
+func TestUnreadLeaseOfRunnerIsNoFinding(t *testing.T) {
+	got := readServing(t, tornDown(t, func(*alive.Alive, clustertest.Objects) {}), "leases").Teardown
+	if got == nil || len(got.Findings) > 0 || !strings.Contains(strings.Join(got.Unseen, ""), "no right to list leases") {
+		t.Errorf("%+v", got)
+	}
+}
