@@ -103,12 +103,16 @@ func readClassUsers(ctx context.Context, e chain.Explorer) *classUsers {
 	return cluster.Remember(e.Reader(), "users of attributes classes", func(r *cluster.Reader) *classUsers {
 		found := &classUsers{users: map[string][]namedClass{}}
 		ofClaims := classUser{"PersistentVolumeClaim", "pvc", "volumeAttributesClassName"}
+		modifies := classUser{"PersistentVolumeClaim", "pvc", "status.modifyVolumeStatus.targetVolumeAttributesClassName"}
 		claimsSeen := cluster.Each(ctx, r, cluster.PersistentVolumeClaims, cluster.Selection{},
 			func(page []corev1.PersistentVolumeClaim) {
 				for i := range page {
 					claim := &page[i]
 					found.add(claim.Spec.VolumeAttributesClassName, ofClaims, claim)
 					found.add(claim.Status.CurrentVolumeAttributesClassName, ofClaims, claim)
+					if modified := claim.Status.ModifyVolumeStatus; modified != nil {
+						found.add(&modified.TargetVolumeAttributesClassName, modifies, claim)
+					}
 				}
 			})
 		ofVolumes := classUser{"PersistentVolume", "pv", "spec.volumeAttributesClassName"}

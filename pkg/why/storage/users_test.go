@@ -36,6 +36,9 @@ func TestUsersOfClassesAreListedOnce(t *testing.T) {
 	changing := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "changing", UID: "c"}}
 	changing.Spec.VolumeAttributesClassName, changing.Status.CurrentVolumeAttributesClassName = new("silver"), new("bronze")
 	objects["persistentvolumeclaims"] = append(objects["persistentvolumeclaims"], changing)
+	modified := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "modified", UID: "m"}}
+	modified.Status.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: "target"}
+	objects["persistentvolumeclaims"] = append(objects["persistentvolumeclaims"], modified)
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", UID: "v"}}
 	volume.Spec.VolumeAttributesClassName = new("silver")
 	objects["persistentvolumes"] = []metav1.Object{volume}
@@ -44,7 +47,7 @@ func TestUsersOfClassesAreListedOnce(t *testing.T) {
 		requests.Add(1)
 		objects.ServeHTTP(w, r)
 	})}
-	for name, want := range map[string]int{"gold": maxUsers, "silver": 2, "bronze": 1, "unused": 0} {
+	for name, want := range map[string]int{"gold": maxUsers, "silver": 2, "bronze": 1, "target": 1, "unused": 0} {
 		class := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}}}
 		users, seen := usersOfClass(t.Context(), e, class)
 		if len(users) != want || !seen {
