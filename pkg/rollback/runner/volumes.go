@@ -12,6 +12,7 @@ import (
 
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/graceful/deadline"
 	"github.com/exeunt-io/exeunt/pkg/patch"
 	"github.com/exeunt-io/exeunt/pkg/reclaim"
 	"github.com/exeunt-io/exeunt/pkg/reclaim/external"
@@ -81,10 +82,11 @@ func hasOwn(object metav1.Object) bool {
 	return len(ownAnnotations(object)) > 0 || len(ownFinalizers(object)) > 0
 }
 
-// ownAnnotations returns the names of the annotations of Exeunt.
+// ownAnnotations returns the names of the annotations of Exeunt. That of a deadline is a copy of a custom resource's, and
+// has no effect here.
 func ownAnnotations(object metav1.Object) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(object.GetAnnotations())),
-		func(key string) bool { return !strings.HasPrefix(key, domain) })
+		func(key string) bool { return !strings.HasPrefix(key, domain) || key == deadline.Annotation })
 }
 
 // ownFinalizers returns the finalizers of Exeunt.

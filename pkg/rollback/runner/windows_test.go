@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -181,6 +182,20 @@ kubernetes_feature_enabled{name="CustomResourceGracefulDeletion",stage="BETA"} `
 				t.Errorf("%v, error %v\n%s", plan.Outcome(), err, plan.text(80))
 			}
 		})
+	}
+}
+
+// A program copies the annotations of a custom resource that is being deleted to the claims that it makes.
+func TestCopiedWindowIsNothingOfExeunt(t *testing.T) {
+	s := observed(t, nil)
+	volume, claim := &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}
+	for _, object := range []metav1.Object{volume, claim} {
+		object.SetAnnotations(map[string]string{deadline.Annotation: usual})
+	}
+	s.addVolume(t.Context(), volume)
+	s.addClaim(claim)
+	if len(s.own.items) > 0 || hasOwn(claim) {
+		t.Errorf("%v", s.own.items)
 	}
 }
 
