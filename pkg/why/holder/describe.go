@@ -95,9 +95,23 @@ func (s *sighting) standbyEvidence() blocker.Evidence {
 	if s.standby == nil {
 		return blocker.Evidence{}
 	}
-	return blocker.Evidence{Source: blocker.FromLease,
-		Text: fmt.Sprintf("Lease %s/%s: held by %q, which is no replica: %s acts once this Lease is deleted",
-			s.standby.Namespace, s.standby.Name, leaseHolder(*s.standby), s.controller.Name)}
+	text := fmt.Sprintf("Lease %s/%s: held by %q, which is no replica: %s acts once this Lease is deleted",
+		s.standby.Namespace, s.standby.Name, leaseHolder(*s.standby), s.controller.Name)
+	if s.standby.Name == cluster.NodeTerminatorLease {
+		text += ", or runs out at " + blocker.Time(leaseEnd(*s.standby))
+	}
+	return blocker.Evidence{Source: blocker.FromLease, Text: text}
+}
+
+// standbyStep returns the step that ends the standby. "exeunt rollback nodes" takes the Lease of node-terminator, so that
+// the program can be uninstalled.
+func (f Finder) standbyStep(s sighting) string {
+	when := "once the loops of kube-controller-manager are off"
+	if s.standby.Name == cluster.NodeTerminatorLease {
+		when = "if node-terminator is to stay and not to wait until the Lease runs out"
+	}
+	return cluster.Comments(when+", delete the Lease that keeps "+s.controller.Name+" on standby",
+		f.Commands.Kubectl(s.standby.Namespace, "delete", "lease", s.standby.Name))
 }
 
 // leaseEvidence says who holds the Lease, or held it last.
@@ -161,9 +175,7 @@ func (f Finder) next(s sighting) string {
 	case s.isSwitchedOff():
 		return cluster.Steps(s.onStep(s.off[0]))
 	case s.standsBy():
-		return cluster.Comments("once the loops of kube-controller-manager are off, delete the Lease that keeps "+
-			s.controller.Name+" on standby",
-			f.Commands.Kubectl(s.standby.Namespace, "delete", "lease", s.standby.Name))
+		return f.standbyStep(s)
 	case main == nil, s.state == blocker.WorkloadStopped && s.leadsElsewhere(main):
 		return f.nextWithoutProgram(s)
 	default:

@@ -17,6 +17,7 @@ import (
 	"github.com/exeunt-io/exeunt/deploy"
 	"github.com/exeunt-io/exeunt/pkg/blocker"
 	"github.com/exeunt-io/exeunt/pkg/finalizer"
+	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
 	"github.com/exeunt-io/exeunt/pkg/why/families"
 	"github.com/exeunt-io/exeunt/pkg/why/holder"
@@ -136,4 +137,17 @@ func judgeClaim(t *testing.T, objects clustertest.Objects) blocker.Blocker {
 	}
 	return holder.Finder{Reader: clustertest.NewReader(t, objects.ServeHTTP)}.Judge(t.Context(), claim,
 		string(finalizer.ClaimProtection), family, "")
+}
+
+// "exeunt rollback nodes" takes the Lease of node-terminator for minutes, whatever loops of others run.
+func TestStandbyLeaseOfNodeTerminatorRunsOut(t *testing.T) {
+	deployment := pvController(2)
+	deployment.Name, deployment.Spec.Template.Spec.Containers[0].Image = "node-terminator", "r/exeunt/node-terminator:v1"
+	objects := clustertest.Objects{"deployments": {deployment}, "leases": {heldLease("node-terminator", "standby")}}
+	controller := families.Named(termination.Finalizer)[0].Controller
+	got := holder.Finder{Reader: clustertest.NewReader(t, objects.ServeHTTP)}.Look(t.Context(), controller, "")
+	if said := fmt.Sprint(got.Evidence, got.Next); !got.StandsBy || strings.Contains(said, "loops") ||
+		!strings.Contains(got.Next, "kubectl delete lease node-terminator -n kube-system") || !strings.Contains(said, "runs out") {
+		t.Errorf("%+v", got)
+	}
 }
