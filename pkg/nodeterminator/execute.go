@@ -92,6 +92,12 @@ func (c *Controller) executeBeside(n *v1.Node, t *nodeTermination, o *observatio
 	if !o.state.Begun || !o.state.Protected || d.Action == node.Abandon {
 		return
 	}
+	if left := o.times.Stop.Sub(o.now); left > 0 && left <= sharpening {
+		go c.Clock.Sharpen(t.ctx, func(ctx context.Context) error {
+			_, err := t.lease.Read(ctx)
+			return err
+		})
+	}
 	if change := c.restoration(n, t, o); !change.Empty() {
 		c.background(t, &t.busy, func(ctx context.Context) error { return c.send(ctx, n, t, change) })
 	} else if write := c.describeClaim(n, o); write != nil {

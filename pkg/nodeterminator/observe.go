@@ -89,6 +89,9 @@ func (c *Controller) hasBegun(n *v1.Node, t *nodeTermination) bool {
 // those of two clocks.
 const clockTolerance = 10 * time.Second
 
+// sharpening is how long before E the clock begins to be sharpened: by P, when E is planned anew, that is done.
+const sharpening = time.Minute
+
 // readPause is the time after a live read of a Lease that failed.
 const readPause = time.Second
 
@@ -293,6 +296,7 @@ func (o *observation) next() time.Duration {
 	}
 	at(o.pods.Next)
 	at(o.times.Stop)
+	at(o.times.Stop.Add(-sharpening))
 	at(o.times.GraceEnds)
 	if l := o.evidence.lease; l.Synced {
 		consider(l.Duration - l.Unchanged)

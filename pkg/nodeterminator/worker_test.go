@@ -3,7 +3,6 @@ package nodeterminator
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -286,52 +285,6 @@ func TestDeadlineWithoutClaimsMovesNotLater(t *testing.T) {
 			}
 		}
 	})
-}
-
-// dated is a server whose answers have the time of a clock that is ahead of ours.
-type dated time.Duration
-
-func (d dated) RoundTrip(*http.Request) (*http.Response, error) {
-	date := time.Now().Add(time.Duration(d)).UTC().Format(http.TimeFormat)
-	return &http.Response{Header: http.Header{"Date": {date}}, Body: http.NoBody}, nil
-}
-
-// #08 The clock of this machine is five minutes off: Stop is called at E by the clock of the API server.
-func TestClockOfTheMachineDoesNotMatter(t *testing.T) {
-	for _, ahead := range []time.Duration{5 * time.Minute, -5 * time.Minute} {
-		at := time.Now()
-		inWorld(t, func(w *world) {
-			response, err := w.Clock.Wrap(dated(ahead)).RoundTrip(nil)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			_ = response.Body.Close()
-			requested := time.Now().Add(ahead)
-			n := withFirstAction(deletedNode("a", "30s", requested), requested)
-			n.Labels[v1.LabelNodeExcludeBalancers] = ""
-			n.Annotations = map[string]string{termination.InstanceAnnotation: n.Spec.ProviderID,
-				termination.ScaleDownDisabled:   "true",
-				termination.TimestampAnnotation: requested.Add(30 * time.Second).UTC().Format(time.RFC3339)}
-			if err := w.client.Tracker().Add(n); err != nil {
-				w.t.Fatal(err)
-			}
-			w.pods.result = drain.Result{Synced: true, Pods: node.Awaited}
-			go w.loop.Run(w.ctx, 1)
-			w.cached(n)
-			w.Notify("a")
-			<-time.After(28 * time.Second)
-			if slices.Contains(w.machines.called(), "stop mock://a") {
-				w.t.Errorf("the server is ahead by %v: the machine is stopped before E", ahead)
-			}
-			<-time.After(4 * time.Second)
-			if !slices.Contains(w.machines.called(), "stop mock://a") {
-				w.t.Errorf("the server is ahead by %v: the machine is not stopped at E", ahead)
-			}
-			if skew := w.Clock.Skew() + ahead; skew.Abs() > time.Second {
-				w.t.Errorf("the metric says %v, want %v", w.Clock.Skew(), -ahead)
-			}
-		}, leaseAt("a", at))
-	}
 }
 
 // A mutating webhook takes each restored label back: one write each second, not one after the other.

@@ -40,6 +40,9 @@ func BenchmarkStop(b *testing.B) {
 		return len(off) == b.N
 	})
 	p99 := quantile(0.99, late)
+	if late[0] < 0 {
+		b.Errorf("a machine was off %v before E", -late[0])
+	}
 	b.Logf("%d nodes: off from %v to %v after E", b.N, late[0], late[len(late)-1])
 	b.ReportMetric(late[0].Seconds(), "s-first")
 	b.ReportMetric(quantile(0.5, late).Seconds(), "s-p50")
