@@ -133,12 +133,16 @@ func (n *Node) countOld() {
 // is on its way, its answer says more.
 func (n *Node) settle(r *tracked) {
 	if r.forcing || r.cancel != nil {
+		if r.gone {
+			n.unanswered.Insert(r.pod.UID)
+		}
 		return
 	}
 	if r.doubted != nil && r.shows(*r.doubted) {
 		n.accept(r, *r.doubted)
 	}
 	if r.gone {
+		n.unanswered.Delete(r.pod.UID)
 		n.ended(r)
 	}
 }

@@ -78,12 +78,23 @@ func TestEndBeforeAnswerIsOurs(t *testing.T) {
 			return &answer{code: 201, status: &metav1.Status{Status: metav1.StatusSuccess}}
 		})
 		w.pod("app", 30)
-		w.at(1)
+		w.at(10)
 		w.expectCounts(termination.Counts{})
+		w.expectSettled(false) // a report would miss the pod
 		close(hold)
-		w.at(2)
+		w.at(11)
 		w.expectCounts(termination.Counts{Evicted: 1})
+		w.expectSettled(true)
 	})
+}
+
+func (w *world) expectSettled(want bool) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last.Settled != want {
+		w.t.Errorf("settled: %t, want %t", w.last.Settled, want)
+	}
 }
 
 func TestLostAnswerShowsInCondition(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -64,7 +65,7 @@ type Result struct {
 	// Synced: all pods of the node are known. Else everything else is empty.
 	Synced bool
 	Pods   node.Pods
-	// Settled: no new pod appeared for 5 s.
+	// Settled: no new pod appeared for 5 s, and no pod that is gone is still to be counted.
 	Settled bool
 	// Next is when the result changes by time alone, the zero time if it does not. Evictions that are tried again need no
 	// Reconcile.
@@ -160,7 +161,7 @@ func (d *Drainer) Node(name string, uid types.UID) *Node {
 	}
 	ctx, stop := context.WithCancel(d.ctx)
 	n := &Node{drainer: d, name: name, uid: uid, stop: stop, pods: map[types.UID]*tracked{}, cut: map[types.UID]int{},
-		seen: map[types.UID]bool{}}
+		seen: map[types.UID]bool{}, unanswered: sets.New[types.UID]()}
 	d.nodes[name] = n
 	if !d.closed {
 		d.running.Go(func() { n.watch(ctx) })

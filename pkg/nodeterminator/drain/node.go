@@ -35,10 +35,12 @@ type Node struct {
 
 	// counted: pods that end are counted, because the first action was written. early has pods that ended before the first
 	// Reconcile, and when.
-	counted  bool
-	early    []departure
-	counts   termination.Counts
-	cutShort []termination.CutShort
+	counted bool
+	early   []departure
+	// unanswered are pods that are gone, and whose last request has no answer yet: it says who ended them.
+	unanswered sets.Set[types.UID]
+	counts     termination.Counts
+	cutShort   []termination.CutShort
 	// cut has the place of each pod in cutShort.
 	cut map[types.UID]int
 	// restored: an earlier leader worked on the node. old are the pods that it left, seen are all that this process saw.

@@ -26,9 +26,10 @@ const (
 func (n *Node) result(all []judged) Result {
 	r := Result{Synced: true, Counts: n.counts, CutShort: n.named()}
 	settled := latest(latest(n.view.Begun, n.served(n.synced)), n.served(n.lastNew)).Add(settling)
-	r.Settled = !n.view.Now.Before(settled)
-	if !r.Settled {
+	if n.view.Now.Before(settled) {
 		r.Next = settled
+	} else {
+		r.Settled = n.unanswered.Len() == 0
 	}
 	for _, j := range all {
 		if !j.next.IsZero() && (r.Next.IsZero() || j.next.Before(r.Next)) {
