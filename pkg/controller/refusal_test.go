@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -148,6 +149,41 @@ func TestUndoneWriteIsRepeatedWithPauses(t *testing.T) {
 	if _, _ = writer.PatchVolume(t.Context(), volume, patch.For(volume).
 		Set("/metadata/labels", map[string]string{"c": "d"})); writes == before {
 		t.Error("another write waits")
+	}
+}
+
+// A volume that is recycled has each phase again and again, by several writers of one program.
+func TestPhasesOfARecycledVolumeHaveNoPauses(t *testing.T) {
+	client, versions, volume := fake.NewClientset(diskOf("1", "")), NewVersions(), diskOf("1", "")
+	claims, volumes := NewWriter(client, versions), NewWriter(client, versions)
+	for i := range 10 * unpausedRepeats {
+		phase, writer := v1.VolumeBound, claims
+		if i%2 == 1 {
+			phase, writer = v1.VolumeReleased, volumes
+		}
+		now, err := writer.PatchVolume(t.Context(), volume, patch.For(volume).Set("/status/phase", string(phase)))
+		if err != nil {
+			t.Fatalf("phase %s in round %d: %v", phase, i/2, err)
+		}
+		volume = now
+	}
+}
+
+// Another program undoes the write before this one writes something else.
+func TestUndoneWriteIsPausedAmongOthers(t *testing.T) {
+	client, versions := fake.NewClientset(diskOf("1", "")), NewVersions()
+	writer, paused := NewWriter(client, versions), false
+	for i := range 5 * unpausedRepeats {
+		volume := diskOf("1", "") // as it is after the other program
+		_, err := writer.PatchVolume(t.Context(), volume, patch.For(volume).Set("/metadata/finalizers", []string{"ours"}))
+		paused = paused || errors.Is(err, ErrTooManySteps)
+		other := patch.For(volume).Set("/metadata/labels", map[string]string{"write": strconv.Itoa(i)})
+		if _, err := writer.PatchVolume(t.Context(), volume, other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !paused {
+		t.Error("the finalizer is written without pauses")
 	}
 }
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"encoding/json"
 	"hash/maphash"
+	"maps"
 	"reflect"
 	"sync"
 	"time"
@@ -14,13 +15,16 @@ import (
 
 // Repeats delays writes whose effect does not last, since an admission webhook or another program undoes it each time.
 // The same write of one object is sent three times at once, and then after pauses that double from one second to five
-// minutes. A write that was not repeated for ten minutes is new. The zero value is ready, and safe for concurrent use.
+// minutes. A write that was not repeated for ten minutes is new, and so is one that lasted until this process changed the
+// object again. The zero value is ready, and safe for concurrent use; nil pauses no write.
 type Repeats struct {
 	mu   sync.Mutex
 	seed maphash.Seed
 	// recent and earlier are the writes of the last ten to twenty minutes; rotated is when recent was begun.
 	recent, earlier map[write]repeats
 	rotated         time.Time
+	// effects are those of the writes that were sent more than once, by object.
+	effects map[types.UID]map[write][]byte
 }
 
 const (
@@ -56,6 +60,9 @@ func (e *RevertedError) Is(target error) bool { return target == ErrTooManySteps
 
 // Check returns a [RevertedError] if the write has to wait. The effect is what the write changes.
 func (r *Repeats) Check(uid types.UID, effect []byte) error {
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.get(uid, effect)
@@ -74,12 +81,60 @@ func (r *Repeats) Check(uid types.UID, effect []byte) error {
 
 // Record counts a write that the API server has executed.
 func (r *Repeats) Record(uid types.UID, effect []byte) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.rotated) > repeatIsForgotten {
-		r.recent, r.earlier, r.rotated = map[write]repeats{}, r.recent, time.Now()
+		r.rotate()
 	}
-	r.recent[r.hash(uid, effect)] = repeats{count: r.get(uid, effect).count + 1, last: time.Now()}
+	key, count := r.hash(uid, effect), r.get(uid, effect).count+1
+	r.recent[key] = repeats{count: count, last: time.Now()}
+	if count > 1 {
+		if r.effects[uid] == nil {
+			r.effects[uid] = map[write][]byte{}
+		}
+		r.effects[uid][key] = effect
+	}
+}
+
+// rotate drops the writes of long ago. The caller holds the mutex.
+func (r *Repeats) rotate() {
+	r.recent, r.earlier, r.rotated = map[write]repeats{}, r.recent, time.Now()
+	effects := map[types.UID]map[write][]byte{}
+	for uid, known := range r.effects {
+		maps.DeleteFunc(known, func(key write, _ []byte) bool { return r.earlier[key].count < 2 })
+		if len(known) > 0 {
+			effects[uid] = known
+		}
+	}
+	r.effects = effects
+}
+
+// Replaced forgets the earlier writes that lasted until a write of this process changed the object from before to after:
+// no other program undid them. A volume that is recycled for one claim after the other becomes Bound, Released and
+// Available each time.
+func (r *Repeats) Replaced(before, after metav1.Object) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	known := maps.Clone(r.effects[after.GetUID()])
+	r.mu.Unlock()
+	for key, effect := range known {
+		if !lacks(before, effect) && lacks(after, effect) {
+			r.forget(after.GetUID(), key)
+		}
+	}
+}
+
+func (r *Repeats) forget(uid types.UID, key write) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.recent, key)
+	delete(r.earlier, key)
+	delete(r.effects[uid], key)
 }
 
 // get returns what is known of the write. The caller holds the mutex.
@@ -110,10 +165,12 @@ func (r *Repeats) hash(uid types.UID, effect []byte) write {
 // isUndone reports whether the API server has stored nothing of a write, since an admission webhook took the change back: no
 // event follows, so that nothing else repeats the write. The removal of the last finalizer has no new version either.
 func isUndone(answer, written metav1.Object, effect []byte) bool {
-	if answer.GetResourceVersion() != written.GetResourceVersion() {
-		return false
-	}
-	document, err := json.Marshal(answer)
+	return answer.GetResourceVersion() == written.GetResourceVersion() && lacks(answer, effect)
+}
+
+// lacks reports whether a write with the effect would change the object.
+func lacks(object metav1.Object, effect []byte) bool {
+	document, err := json.Marshal(object)
 	if err != nil {
 		return false
 	}
@@ -121,7 +178,7 @@ func isUndone(answer, written metav1.Object, effect []byte) bool {
 	if err != nil { // what the write removes is gone
 		return false
 	}
-	repeated := reflect.New(reflect.TypeOf(answer).Elem()).Interface() // an empty value is none
+	repeated := reflect.New(reflect.TypeOf(object).Elem()).Interface() // an empty value is none
 	if err := json.Unmarshal(changed, repeated); err != nil {
 		return false
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // sent sends a write as often as it may be sent for the time, and returns how often.
@@ -63,6 +65,15 @@ func TestMemoryOfWritesIsBounded(t *testing.T) {
 		}
 		if known := len(r.recent) + len(r.earlier); known > 25 {
 			t.Errorf("%d writes of 100 minutes are known", known)
+		}
+		for i := range 100 {
+			uid := types.UID(rune(i))
+			r.Record(uid, []byte("a"))
+			r.Record(uid, []byte("a"))
+			<-time.After(time.Minute)
+		}
+		if known := len(r.effects); known > 25 {
+			t.Errorf("the effects of %d writes of 100 minutes are known", known)
 		}
 	})
 }

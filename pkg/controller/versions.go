@@ -29,6 +29,7 @@ type Versions struct {
 	// requeues enqueue the objects of overdue writes. checking: the timer runs.
 	requeues []requeue
 	checking bool
+	repeats  Repeats
 }
 
 // ownWrite is the last own write of an object.

@@ -17,13 +17,22 @@ type Writer struct {
 	client   kubernetes.Interface
 	versions *Versions
 	claims   *UpdateFallback
-	repeats  Repeats
+	// repeats are those of all writers with these versions; nil for no pauses.
+	repeats *Repeats
 }
 
 // NewWriter returns a writer that records its writes in versions.
 func NewWriter(client kubernetes.Interface, versions *Versions) *Writer {
 	return &Writer{client: client, versions: versions, claims: NewUpdateFallback(client.CoreV1().RESTClient(),
-		v1.Resource("persistentvolumeclaims"))}
+		v1.Resource("persistentvolumeclaims")), repeats: &versions.repeats}
+}
+
+// Unpaused returns the writer for a field that another program is to set again after each write, so that equal writes
+// need no pauses.
+func (w *Writer) Unpaused() *Writer {
+	unpaused := *w
+	unpaused.repeats = nil
+	return &unpaused
 }
 
 // RequirePhase adds a test for the observed phase to the patch. An empty phase is absent
@@ -78,6 +87,7 @@ func send[T metav1.Object](w *Writer, object T, p *patch.Patch, request func() (
 	if isUndone(now, object, effect) {
 		return none, &RevertedError{}
 	}
+	w.repeats.Replaced(object, now)
 	w.wrote(now)
 	return now, nil
 }

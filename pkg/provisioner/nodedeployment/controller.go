@@ -74,8 +74,9 @@ type Controller struct {
 func New(config Config) (*Controller, error) {
 	config.MaxDelay = cmp.Or(config.MaxDelay, firstRetry) // without a pause the driver would be asked in a loop
 	versions := controller.NewVersions()
-	c := &Controller{Config: config, versions: versions, writer: controller.NewWriter(config.Client, versions),
-		attempts: map[string]int{}}
+	// The selected node is removed whenever this node turns out to be full.
+	writer := controller.NewWriter(config.Client, versions).Unpaused()
+	c := &Controller{Config: config, versions: versions, writer: writer, attempts: map[string]int{}}
 	c.loop = controller.NewLoop("nodedeployment",
 		controller.Backoff{Initial: min(max(config.BaseDelay, firstBackoff), config.MaxDelay), Max: config.MaxDelay},
 		c.Reconcile)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -280,12 +281,14 @@ func TestRemovedNodeIsSelectedAgain(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	go w.Run(ctx, 1)
-	unselected := claim()
-	unselected.ResourceVersion = "2"
-	if _, err := w.client.CoreV1().PersistentVolumeClaims("ns").Update(ctx, unselected, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
+	for version := range 10 { // each time the node turns out to be full
+		unselected := claim()
+		unselected.ResourceVersion = strconv.Itoa(version + 2)
+		if _, err := w.client.CoreV1().PersistentVolumeClaims("ns").Update(ctx, unselected, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.awaitSelection(ctx, t)
 	}
-	w.awaitSelection(ctx, t)
 }
 
 func (w *world) awaitSelection(ctx context.Context, t *testing.T) {

@@ -142,7 +142,9 @@ func New(config Config) (*Controller, error) {
 	if config.Timeouts == (Timeouts{}) {
 		config.Timeouts = DefaultTimeouts
 	}
-	writer := controller.NewWriter(config.Client, versions)
+	// It removes the selected node, and the scheduler selects the next one: with pauses a claim left each full node later,
+	// the tenth after minutes.
+	writer := controller.NewWriter(config.Client, versions).Unpaused()
 	c := &Controller{Config: config, versions: versions, writer: writer, memory: newMemory()}
 	c.journaled.Store(config.Journaled && config.Journal != nil)
 	c.loop = controller.NewLoop("claims", config.Backoff, c.Reconcile)

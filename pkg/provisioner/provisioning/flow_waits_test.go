@@ -3,6 +3,7 @@ package provisioning
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,27 @@ func TestRescheduledClaimWaitsForScheduler(t *testing.T) {
 	f.expect(0, 0, 1, 0)
 	if _, selected := f.syncClaim().Annotations[storage.AnnSelectedNode]; selected {
 		t.Error("the node is still selected")
+	}
+}
+
+// The scheduler selects one full node after the other.
+func TestClaimLeavesEachFullNodeAtOnce(t *testing.T) {
+	f := newFlow(t)
+	f.calls.spread = true
+	f.Nodes = liveNodes(func(_ context.Context, name string) (*v1.Node, error) {
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil
+	})
+	f.delayBinding()
+	for i := range 10 {
+		node := fmt.Sprint("full-", i)
+		f.editClaim(func(claim *v1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, storage.AnnSelectedNode, node)
+		})
+		f.injectFault(codes.ResourceExhausted, false, 1)
+		f.reconcile(false)
+		if selected := f.syncClaim().Annotations[storage.AnnSelectedNode]; selected != "" {
+			t.Fatalf("node %s is still selected; events:\n%s", selected, f.takeEvents())
+		}
 	}
 }
 

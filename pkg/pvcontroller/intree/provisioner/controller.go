@@ -50,7 +50,7 @@ type Controller struct {
 func New(config Config) *Controller {
 	c := &Controller{
 		Config:  config,
-		claims:  controller.NewWriter(config.Client, config.Versions),
+		claims:  controller.NewWriter(config.Client, config.Versions).Unpaused(), // the scheduler selects a node again
 		volumes: pvwriter.New(config.Client, config.Versions),
 	}
 	c.loop = controller.NewLoop("provisioning", controller.Backoff{Initial: time.Second, Max: 2 * time.Minute},
