@@ -67,10 +67,12 @@ func (e *explanation) run(ctx context.Context, words []string) error {
 	if e.all || e.allNamespaces {
 		return e.survey(limited, explorer)
 	}
-	refs, err := within(limited, 0, func() ([]cluster.Ref, error) { return e.resolve(explorer.Reader(), words, texts) })
-	switch {
+	found, err := within(limited, 0, func() (named, error) { return e.resolve(explorer.Reader(), words, texts) })
+	switch refs := found.refs; {
 	case err != nil:
 		return e.sentence(err)
+	case len(found.unserved) > 0 && (len(refs) == 0 || e.watch):
+		return errors.Join(found.unserved...)
 	case e.watch && len(refs) != 1:
 		return fmt.Errorf("--watch explains one object, not %d", len(refs))
 	case e.watch:
@@ -78,7 +80,7 @@ func (e *explanation) run(ctx context.Context, words []string) error {
 	case len(refs) == 1 && len(e.files) == 0:
 		return e.one(limited, explorer, refs[0])
 	}
-	return e.several(limited, explorer, refs)
+	return e.several(limited, explorer, found)
 }
 
 // connect reads the kubeconfig.
@@ -132,21 +134,33 @@ func (e *explanation) readFiles() ([]namedText, error) {
 	return all, nil
 }
 
+// named are the objects that were named.
+type named struct {
+	refs []cluster.Ref
+	// unserved says of which kinds of the files the API server serves none.
+	unserved []error
+}
+
 // resolve returns the objects of the command line and the files.
-func (e *explanation) resolve(reader *cluster.Reader, words []string, texts []namedText) ([]cluster.Ref, error) {
+func (e *explanation) resolve(reader *cluster.Reader, words []string, texts []namedText) (named, error) {
 	resolver := reference.NewResolver(reader, e.namespace, e.enforced)
 	refs, err := resolver.Words(words)
+	all := named{refs: refs}
 	if err != nil {
-		return nil, err
+		return named{}, err
 	}
 	for _, file := range texts {
 		found, err := resolver.Read(bytes.NewReader(file.text))
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", file.name, err)
+			err = fmt.Errorf("read %s: %w", file.name, err)
+			if !errors.As(err, new(*reference.UnservedError)) {
+				return named{}, err
+			}
+			all.unserved = append(all.unserved, err)
 		}
-		refs = append(refs, found...)
+		all.refs = append(all.refs, found...)
 	}
-	return refs, nil
+	return all, nil
 }
 
 // one explains one object.
@@ -167,14 +181,14 @@ func (e *explanation) one(ctx context.Context, explorer *why.Explorer, ref clust
 	return outcome(report.Verdict, late)
 }
 
-// several explains several objects. Objects that cannot be read are named in the error.
-func (e *explanation) several(ctx context.Context, explorer *why.Explorer, refs []cluster.Ref) error {
-	answers, err := within(ctx, grace, func() ([]why.Answer, error) { return explorer.Several(ctx, refs), nil })
+// several explains several objects. Those that cannot be read are named in the error.
+func (e *explanation) several(ctx context.Context, explorer *why.Explorer, all named) error {
+	answers, err := within(ctx, grace, func() ([]why.Answer, error) { return explorer.Several(ctx, all.refs), nil })
 	if err != nil {
 		return e.sentence(err)
 	}
 	var reports []blocker.Report
-	var errs []error
+	errs := all.unserved
 	namespaces := map[string]error{} // those of objects that do not exist
 	worst := blocker.Gone
 	for _, answer := range answers {

@@ -302,6 +302,35 @@ func TestPluginHasExamplesOfPlugin(t *testing.T) {
 	}
 }
 
+// The definition of a kind in a manifest may be gone: whatever else the manifest names is explained.
+func TestFileWithUnservedKindIsExplained(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch request.URL.Path {
+		case "/api/v1/namespaces/default":
+			_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"default"}}`)
+		case "/api/v1/namespaces/default/pods/p":
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"kind":"Status","status":"Failure","reason":"NotFound","code":404,"details":{"name":"p"}}`)
+		default:
+			_, _ = io.WriteString(w, resources[request.URL.Path])
+		}
+	}))
+	t.Cleanup(server.Close)
+	const widget, pod = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n", "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+	for text, want := range map[string]string{widget + pod: "gone: Pod default/p is gone, or never was\n", widget: ""} {
+		file := filepath.Join(t.TempDir(), "app.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := execute(t.Context(), "exeunt", "why", "--kubeconfig", writeKubeconfig(t, server.URL), "-f", file)
+		missing := `read ` + file + `: document 1: the API server serves no kind "Widget"; kubectl api-resources lists all`
+		if out != want || err == nil || err.Error() != missing || terminal.ExitStatus(err) != 1 {
+			t.Errorf("%q: output %q, want %q; error %v, want %s", text, out, want, err, missing)
+		}
+	}
+}
+
 func TestInterruptedWorkHasNoResult(t *testing.T) {
 	interrupted := terminal.SignalError{Signal: syscall.SIGINT}
 	for name, work := range map[string]func(context.CancelCauseFunc, context.Context) (string, error){

@@ -12,39 +12,59 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/exeunt-io/exeunt/pkg/why/cluster"
 )
 
+// UnservedError names the kinds of manifests that the API server does not serve.
+type UnservedError struct{ kinds []error }
+
+func (e *UnservedError) Error() string { return errors.Join(e.kinds...).Error() }
+
 // Read returns the objects that a file names: manifests in YAML or JSON, several documents,
-// lists, or lines KIND/NAME as "kubectl get -o name" prints them.
+// lists, or lines KIND/NAME as "kubectl get -o name" prints them. With an [UnservedError] it
+// returns the objects of the other kinds.
 func (r *Resolver) Read(in io.Reader) ([]cluster.Ref, error) {
 	var all []cluster.Ref
 	documents := yaml.NewYAMLReader(bufio.NewReader(in))
-	for number := 1; ; number++ {
+	f := &file{Resolver: r, missed: map[schema.GroupKind]bool{}}
+	for f.number = 1; ; f.number++ {
 		text, err := documents.Read()
 		if errors.Is(err, io.EOF) {
-			return all, nil
+			break
 		}
 		var found []cluster.Ref
 		if err == nil {
-			found, err = r.document(bytes.TrimSpace(text))
+			found, err = f.document(bytes.TrimSpace(text))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", number, err)
+			return nil, fmt.Errorf("document %d: %w", f.number, err)
 		}
 		all = append(all, found...)
 	}
+	if len(f.unserved) > 0 {
+		return all, &UnservedError{f.unserved}
+	}
+	return all, nil
+}
+
+// file is a file that is read.
+type file struct {
+	*Resolver
+	number   int // of the document
+	missed   map[schema.GroupKind]bool
+	unserved []error // for each kind that is missed
 }
 
 // document returns the objects of one document.
-func (r *Resolver) document(text []byte) ([]cluster.Ref, error) {
+func (f *file) document(text []byte) ([]cluster.Ref, error) {
 	if bytes.HasPrefix(text, []byte("{")) {
-		return r.stream(json.NewDecoder(bytes.NewReader(text)))
+		return f.stream(json.NewDecoder(bytes.NewReader(text)))
 	}
 	if words, areNames := names(text); areNames {
-		return r.each(words)
+		return f.each(words)
 	}
 	encoded, err := yaml.ToJSON(text)
 	if err != nil {
@@ -53,7 +73,7 @@ func (r *Resolver) document(text []byte) ([]cluster.Ref, error) {
 	if string(encoded) == "null" { // comments only
 		return nil, nil
 	}
-	return r.stream(json.NewDecoder(bytes.NewReader(encoded)))
+	return f.stream(json.NewDecoder(bytes.NewReader(encoded)))
 }
 
 // names returns the lines of the text, and true if all are of the form KIND/NAME.
@@ -74,7 +94,7 @@ func names(text []byte) ([]string, bool) {
 }
 
 // stream returns the objects of JSON documents that follow each other.
-func (r *Resolver) stream(documents *json.Decoder) ([]cluster.Ref, error) {
+func (f *file) stream(documents *json.Decoder) ([]cluster.Ref, error) {
 	var all []cluster.Ref
 	for {
 		var object map[string]any
@@ -87,7 +107,7 @@ func (r *Resolver) stream(documents *json.Decoder) ([]cluster.Ref, error) {
 		case err != nil:
 			return nil, fmt.Errorf("read JSON: %w", err)
 		}
-		found, err := r.manifest(object)
+		found, err := f.manifest(object)
 		if err != nil {
 			return nil, err
 		}
@@ -96,10 +116,10 @@ func (r *Resolver) stream(documents *json.Decoder) ([]cluster.Ref, error) {
 }
 
 // manifest returns the object, or the items of a list.
-func (r *Resolver) manifest(content map[string]any) ([]cluster.Ref, error) {
+func (f *file) manifest(content map[string]any) ([]cluster.Ref, error) {
 	object := &unstructured.Unstructured{Object: content}
 	if object.IsList() {
-		return r.items(object)
+		return f.items(object)
 	}
 	gvk := object.GroupVersionKind()
 	switch {
@@ -107,28 +127,37 @@ func (r *Resolver) manifest(content map[string]any) ([]cluster.Ref, error) {
 		return nil, errors.New("a manifest has no apiVersion or no kind")
 	case object.GetName() == "":
 		return nil, fmt.Errorf("a manifest of kind %s has no name", gvk.Kind)
-	case r.Enforced && object.GetNamespace() != "" && object.GetNamespace() != r.Namespace:
+	case f.Enforced && object.GetNamespace() != "" && object.GetNamespace() != f.Namespace:
 		return nil, fmt.Errorf("%s %s is in namespace %s, and --namespace is %s", gvk.Kind, object.GetName(),
-			object.GetNamespace(), r.Namespace)
+			object.GetNamespace(), f.Namespace)
 	}
-	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	mapping, err := f.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) { // an older version of the kind
-		mapping, err = r.mapper.RESTMapping(gvk.GroupKind())
+		mapping, err = f.mapper.RESTMapping(gvk.GroupKind())
 	}
 	if meta.IsNoMatchError(err) {
-		return nil, r.unknown(gvk.Kind)
+		f.miss(gvk.GroupKind())
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find kind %s: %w", gvk.Kind, err)
 	}
 	namespace := object.GetNamespace()
 	if namespace == "" {
-		namespace = r.Namespace
+		namespace = f.Namespace
 	}
-	return []cluster.Ref{r.ref(mapping, namespace, object.GetName())}, nil
+	return []cluster.Ref{f.ref(mapping, namespace, object.GetName())}, nil
 }
 
-func (r *Resolver) items(list *unstructured.Unstructured) ([]cluster.Ref, error) {
+// miss notes that the API server does not serve the kind.
+func (f *file) miss(kind schema.GroupKind) {
+	if !f.missed[kind] {
+		f.missed[kind] = true
+		f.unserved = append(f.unserved, fmt.Errorf("document %d: %w", f.number, f.unknown(kind.Kind)))
+	}
+}
+
+func (f *file) items(list *unstructured.Unstructured) ([]cluster.Ref, error) {
 	var all []cluster.Ref
 	err := list.EachListItem(func(item runtime.Object) error {
 		object := item.(*unstructured.Unstructured)
@@ -136,7 +165,7 @@ func (r *Resolver) items(list *unstructured.Unstructured) ([]cluster.Ref, error)
 			object.SetAPIVersion(list.GetAPIVersion())
 			object.SetKind(strings.TrimSuffix(list.GetKind(), "List"))
 		}
-		found, err := r.manifest(object.Object)
+		found, err := f.manifest(object.Object)
 		all = append(all, found...)
 		return err
 	})

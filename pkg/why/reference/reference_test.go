@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -126,6 +127,22 @@ func TestWrongFilesAreExplained(t *testing.T) {
 		resolver.Enforced = true
 		if got, err := resolver.Read(strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("Read(%q) = %v, %v, want the error %q", text, got, err, want)
+		}
+	}
+}
+
+// The definition of a kind may go before other objects of a manifest, which are still to be explained.
+func TestManifestsOfKindsThatAreGoneLeaveOthers(t *testing.T) {
+	const widget, pod = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
+	list := `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"}},` +
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}]}`
+	for name, text := range map[string]string{"documents": widget + "---\n" + pod + "---\n" + widget, "list": list} {
+		got, err := newResolver().Read(strings.NewReader(text))
+		var unserved *UnservedError
+		want := `document 1: the API server serves no kind "Widget"; kubectl api-resources lists all`
+		if diff := cmp.Diff([]string{"pods Pod here/p"}, describe(got)); diff != "" || !errors.As(err, &unserved) ||
+			err.Error() != want {
+			t.Errorf("%s: error %v, want %s\n%s", name, err, want, diff)
 		}
 	}
 }
