@@ -46,7 +46,9 @@ type volume struct {
 	size           int64
 	driver, handle string
 	// disks are its Handles: the first is its own, the others enclose it.
-	disks    []string
+	disks []string
+	// server is the address of the server of its data, "" for a disk.
+	server   string
 	claim    key
 	claimUID types.UID
 	phase    storage.Phase
@@ -69,6 +71,7 @@ func factsOfVolume(v *v1.PersistentVolume) *volume {
 		preserved: preserved, marked: preserved && storage.PolicyOf(policy) == storage.PolicyRetain,
 		held:   finalizer.Has(v.Finalizers, finalizer.External) || finalizer.Has(v.Finalizers, finalizer.InTree),
 		isCSI:  v.Spec.CSI != nil || v.Annotations[storage.AnnMigratedTo] != "",
+		server: once(serverOf(v)),
 		onNode: v.Spec.HostPath != nil || v.Spec.Local != nil || onOneHost(v.Spec.NodeAffinity),
 	}
 	if ref := v.Spec.ClaimRef; ref != nil {

@@ -71,6 +71,9 @@ type Inventory struct {
 	leases      map[key]lease
 	// backends are the namespaces of the services behind a webhook configuration or an APIService.
 	backends map[string][]string
+	// services are the addresses of each Service, serving the Services of each address.
+	services map[key][]string
+	serving  map[string][]key
 
 	participants []Participant
 	stuck        map[types.UID]bool
@@ -97,6 +100,7 @@ func New(options Options) *Inventory {
 		pods: map[key]*pod{}, namespaces: map[string]namespace{}, outsides: map[string]*outside{}, delayed: map[string]bool{},
 		contents: map[string]*content{}, attachments: map[string]attachment{}, failures: map[types.UID]*failures{},
 		driverNames: map[string]bool{}, words: map[word]int{}, podWords: map[key][]word{}, leases: map[key]lease{},
+		services: map[key][]string{}, serving: map[string][]key{},
 		backends: map[string][]string{}, infrastructure: map[string]bool{},
 		requested: map[types.UID]time.Time{}, unknown: map[types.UID]teardown.Item{},
 	}
@@ -130,6 +134,7 @@ func (i *Inventory) set(object any) {
 		i.namespaces[o.Name] = factsOfNamespace(o)
 	case *v1.Service:
 		i.setOutside("Service", keyOf(o), factsOfService(o))
+		i.setService(keyOf(o), addressesOf(o))
 	case *networkingv1.Ingress:
 		i.setOutside("Ingress", keyOf(o), factsOfIngress(o))
 	case *v1.Event:
@@ -165,6 +170,7 @@ func (i *Inventory) Remove(object any) {
 		delete(i.namespaces, o.Name)
 	case *v1.Service:
 		i.setOutside("Service", keyOf(o), nil)
+		i.setService(keyOf(o), nil)
 	case *networkingv1.Ingress:
 		i.setOutside("Ingress", keyOf(o), nil)
 	case *storagev1.VolumeAttachment:

@@ -110,8 +110,8 @@ func (i *Inventory) findBelow(v *view) {
 		changed = false
 		for name, f := range i.volumes {
 			v.fates[name] = fate.Decide(i.fateOf(v.below, f))
-			if v.fates[name].Kept() && i.hold(v, found.of(f.driver)) {
-				changed = true
+			if v.fates[name].Kept() {
+				changed = i.hold(v, found.of(f.driver)) || i.holdServer(v, f) || changed
 			}
 		}
 	}

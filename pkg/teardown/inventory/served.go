@@ -1,0 +1,103 @@
+package inventory
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// serverOf returns the address of the server of a volume, "" for another source: a pod of the cluster may be behind it.
+func serverOf(v *v1.PersistentVolume) string {
+	switch source := v.Spec.PersistentVolumeSource; {
+	case source.NFS != nil:
+		return addressOf(source.NFS.Server)
+	case source.ISCSI != nil:
+		return addressOf(source.ISCSI.TargetPortal)
+	case source.CSI != nil: // nfs.csi.k8s.io, smb.csi.k8s.io, iscsi.csi.k8s.io
+		for _, name := range []string{"server", "source", "targetPortal"} {
+			if text := source.CSI.VolumeAttributes[name]; text != "" {
+				host, _, _ := strings.Cut(strings.TrimPrefix(text, "//"), "/")
+				return addressOf(host)
+			}
+		}
+	}
+	return ""
+}
+
+// addressOf returns an IP address or a host name in one form, without its port.
+func addressOf(text string) string {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return address.String()
+	}
+	if address, err := netip.ParseAddrPort(text); err == nil {
+		return address.Addr().String()
+	}
+	host, _, _ := strings.Cut(text, ":")
+	return strings.TrimSuffix(strings.ToLower(host), ".")
+}
+
+// setService replaces the addresses of a Service, which are nil once it is gone.
+func (i *Inventory) setService(name key, addresses []string) {
+	for _, address := range i.services[name] {
+		rest := slices.DeleteFunc(i.serving[address], func(other key) bool { return other == name })
+		if i.serving[address] = rest; len(rest) == 0 {
+			delete(i.serving, address)
+		}
+	}
+	for _, address := range addresses {
+		i.serving[address] = append(i.serving[address], name)
+	}
+	if i.services[name] = addresses; addresses == nil {
+		delete(i.services, name)
+	}
+}
+
+// addressesOf returns the IP addresses and host names of a Service; its names in DNS follow from its name.
+func addressesOf(s *v1.Service) []string {
+	all := slices.Concat(s.Spec.ClusterIPs, s.Spec.ExternalIPs)
+	for _, ingress := range s.Status.LoadBalancer.Ingress {
+		all = append(all, ingress.IP, ingress.Hostname)
+	}
+	addresses := []string{}
+	for _, text := range all {
+		address := addressOf(text)
+		if address != "" && text != v1.ClusterIPNone && !slices.Contains(addresses, address) {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+// holdServer keeps the disks from which a pod serves the volume, and reports whether one is new. The pod ends after those
+// that write to the volume.
+func (i *Inventory) holdServer(v *view, f *volume) bool {
+	namespaces := i.servedFrom(f.server)
+	for namespace := range namespaces {
+		i.infrastructure[namespace] = true
+	}
+	return i.hold(v, namespaces)
+}
+
+// servedFrom returns the namespaces of the Services that have the address of a server.
+func (i *Inventory) servedFrom(server string) map[string]bool {
+	if server == "" {
+		return nil
+	}
+	namespaces := map[string]bool{}
+	for _, name := range i.serving[server] {
+		namespaces[name.namespace] = true
+	}
+	labels := strings.Split(server, ".") // [POD.]NAME.NAMESPACE[.svc[.DOMAIN]]
+	end := slices.Index(labels, "svc")
+	if end < 0 && len(labels) == 2 {
+		end = 2
+	}
+	if end >= 2 {
+		if _, is := i.services[key{labels[end-1], labels[end-2]}]; is {
+			namespaces[labels[end-1]] = true
+		}
+	}
+	return namespaces
+}

@@ -1,0 +1,88 @@
+package inventory_test
+
+import (
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
+)
+
+// nfsService returns a Service of the namespace storage.
+func nfsService() *v1.Service {
+	return service(func(s *v1.Service) {
+		s.Namespace, s.Name, s.Finalizers, s.Status = "storage", "nfs", nil, v1.ServiceStatus{}
+		s.Spec = v1.ServiceSpec{Type: v1.ServiceTypeClusterIP, ClusterIPs: []string{"10.0.0.5", "fd00::5"}}
+	})
+}
+
+func keptOf(source v1.PersistentVolumeSource) edit[v1.PersistentVolume] {
+	return func(v *v1.PersistentVolume) {
+		v.Spec.PersistentVolumeSource = source
+		retain(v)
+	}
+}
+
+func ofNFS(server string) edit[v1.PersistentVolume] {
+	return keptOf(v1.PersistentVolumeSource{NFS: &v1.NFSVolumeSource{Server: server, Path: "/"}})
+}
+
+func ofAttribute(name, value string) edit[v1.PersistentVolume] {
+	return keptOf(v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "nfs.csi.k8s.io", VolumeHandle: "h",
+		VolumeAttributes: map[string]string{name: value}}})
+}
+
+var served = map[string]struct {
+	source edit[v1.PersistentVolume]
+	kept   bool
+}{
+	"address":            {ofNFS("10.0.0.5"), true},
+	"second address":     {ofNFS("FD00:0::5"), true},
+	"name":               {ofNFS("nfs.storage.svc.cluster.local."), true},
+	"short name":         {ofNFS("nfs.storage"), true},
+	"name of a pod":      {ofNFS("nfs-0.nfs.storage.svc.cluster.local"), true},
+	"outside":            {ofNFS("192.0.2.9"), false},
+	"name outside":       {ofNFS("nfs.storage.example.com"), false},
+	"another Service":    {ofNFS("other.storage.svc"), false},
+	"CSI driver for NFS": {ofAttribute("server", "nfs.storage.svc.cluster.local"), true},
+	"CSI driver for SMB": {ofAttribute("source", "//nfs.storage.svc.cluster.local/share"), true},
+	"iSCSI": {keptOf(v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{TargetPortal: "10.0.0.5:3260"}}),
+		true},
+	"to be deleted": {func(v *v1.PersistentVolume) {
+		ofNFS("10.0.0.5")(v)
+		v.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimDelete
+	}, false},
+}
+
+// A pod serves the kept volume from a disk of its own. No CSI driver shows where.
+func TestDiskBelowKeptVolumeOfServiceIsKept(t *testing.T) { // 08
+	for name, tc := range served {
+		t.Run(name, func(t *testing.T) {
+			i := fill(inventory.Options{}, nfsService(), disk("storage", named("export")), data("storage", boundTo("export")),
+				disk("shop", tc.source), data("shop"))
+			if kept := slices.Contains(itemsOf(i, now), "export keep HoldsKeptVolumes finalizer"); kept != tc.kept {
+				t.Errorf("the disk of the server is kept: %t; items %q", kept, itemsOf(i, now))
+			}
+			if live := i.Live(disk("storage", named("export"))); live.Kept() != tc.kept {
+				t.Errorf("a live read: %v", live)
+			}
+			i.Remove(nfsService())
+			if items := itemsOf(i, now); !slices.Contains(items, "export delete PolicyDelete finalizer") {
+				t.Errorf("items %q without the Service", items)
+			}
+		})
+	}
+}
+
+// The last write of a kept volume is on the disk of its server: its pods end before the server does.
+func TestServerOfKeptVolumeEndsAfterItsPods(t *testing.T) { // 02, 08
+	i := fill(inventory.Options{}, nfsService(), disk("shop", ofNFS("10.0.0.5"), marked), data("shop"), user("shop", "data"),
+		disk("storage", named("export"), marked), data("storage", boundTo("export")), user("storage", "of-export"))
+	for _, want := range []string{"Delete Pod pod-of-data", "Delete Pod pod-of-of-export"} {
+		if got := stepsOf(i, now); !slices.Equal(got, []string{want}) {
+			t.Errorf("steps %q, want %q", got, want)
+		}
+		i.Remove(user("shop", "data"))
+	}
+}
