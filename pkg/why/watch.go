@@ -18,9 +18,11 @@ import (
 const (
 	// refresh is how often the object is explained again without a change of its own: holders,
 	// Leases and events change in many objects, some of which the user may not watch. A storage
-	// chain takes up to 20 requests: four in a second.
+	// chain takes up to 20 requests: four in a second. After an explanation that takes long, such as of
+	// a namespace, it is twice that time.
 	refresh = 5 * time.Second
-	// pause is the least time between two explanations of an object that changes all the time.
+	// pause is the least time between two explanations of an object that changes all the time, or the time
+	// that the last one took.
 	pause = time.Second
 	// recreation is how long a watch waits for an object of the same name. A StatefulSet
 	// creates its pod again within a second or two.
@@ -43,15 +45,16 @@ type Watcher struct {
 // Run returns the verdict of the last report. It ends with the context. changes tells that
 // the object was written.
 func (w Watcher) Run(ctx context.Context, changes <-chan struct{}) (blocker.Verdict, error) {
+	began := time.Now()
 	report, err := w.Explain(ctx)
 	if err != nil {
 		return blocker.Unknown, err
 	}
-	state := watchState{Watcher: w, changes: changes, object: report.Object, last: report}
+	state := watchState{Watcher: w, changes: changes, object: report.Object, last: report, took: time.Since(began)}
 	if err := w.Changed(report); err != nil {
 		return report.Verdict, err
 	}
-	for !state.ended() && wait(ctx, changes) {
+	for !state.ended() && wait(ctx, changes, state.took) {
 		if err := state.step(ctx); err != nil {
 			return state.last.Verdict, err
 		}
@@ -59,9 +62,10 @@ func (w Watcher) Run(ctx context.Context, changes <-chan struct{}) (blocker.Verd
 	return state.last.Verdict, nil
 }
 
-// wait waits for a change or the next refresh, and returns false if the context ends.
-func wait(ctx context.Context, changes <-chan struct{}) bool {
-	least, most := time.NewTimer(pause), time.NewTimer(refresh)
+// wait waits for a change or the next refresh, and returns false if the context ends. took is the time that the last
+// explanation took.
+func wait(ctx context.Context, changes <-chan struct{}, took time.Duration) bool {
+	least, most := time.NewTimer(max(pause, took)), time.NewTimer(max(refresh, 2*took))
 	defer least.Stop()
 	defer most.Stop()
 	select {
@@ -87,6 +91,7 @@ type watchState struct {
 	last    blocker.Report
 	failure string
 	done    bool
+	took    time.Duration // by the last explanation
 }
 
 // ended reports whether nothing is left to be waited for.
@@ -94,7 +99,9 @@ func (s *watchState) ended() bool { return s.done || s.last.Verdict == blocker.G
 
 // step explains the object again.
 func (s *watchState) step(ctx context.Context) error {
+	began := time.Now()
 	report, err := s.Explain(ctx)
+	s.took = time.Since(began)
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -133,7 +140,7 @@ func (s *watchState) gone(ctx context.Context, before blocker.Object) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, recreation)
 	defer cancel()
-	for wait(ctx, s.changes) {
+	for wait(ctx, s.changes, 0) {
 		report, err := s.Explain(ctx)
 		switch {
 		case err != nil || report.Object.UID == "":

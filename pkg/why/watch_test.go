@@ -97,6 +97,33 @@ func TestWatchPrintsOnlyChanges(t *testing.T) {
 	})
 }
 
+// A namespace, or an owner without one, takes hundreds of lists: the API server does more than answer them.
+func TestWatchRestsTwiceAsLongAsItReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{}
+		s.at = func(time.Duration) (blocker.Report, error) {
+			select {
+			case s.changes <- struct{}{}: // the object is written all the time
+			default:
+			}
+			time.Sleep(8 * time.Second)
+			return pod("1", blocker.ContentRemains, ""), nil
+		}
+		s.run(t)
+		if want := []time.Duration{0, 16 * time.Second, 32 * time.Second, 48 * time.Second}; !slices.Equal(s.asked, want) {
+			t.Errorf("explained at %v, want %v", s.asked, want)
+		}
+		s.asked, s.at = nil, func(time.Duration) (blocker.Report, error) {
+			time.Sleep(8 * time.Second)
+			return pod("1", blocker.ContentRemains, ""), nil
+		}
+		s.run(t)
+		if want := []time.Duration{0, 24 * time.Second, 48 * time.Second}; !slices.Equal(s.asked, want) {
+			t.Errorf("without a change explained at %v, want %v", s.asked, want)
+		}
+	})
+}
+
 func TestWatchReportsRecreatedObject(t *testing.T) {
 	for name, after := range map[string]func(time.Duration) blocker.Report{
 		"at once": func(time.Duration) blocker.Report { return pod("2", blocker.GracePeriod, "") },
