@@ -106,7 +106,7 @@ func TestWatchRestsTwiceAsLongAsItReads(t *testing.T) {
 			case s.changes <- struct{}{}: // the object is written all the time
 			default:
 			}
-			time.Sleep(8 * time.Second)
+			<-time.After(8 * time.Second)
 			return pod("1", blocker.ContentRemains, ""), nil
 		}
 		s.run(t)
@@ -114,7 +114,7 @@ func TestWatchRestsTwiceAsLongAsItReads(t *testing.T) {
 			t.Errorf("explained at %v, want %v", s.asked, want)
 		}
 		s.asked, s.at = nil, func(time.Duration) (blocker.Report, error) {
-			time.Sleep(8 * time.Second)
+			<-time.After(8 * time.Second)
 			return pod("1", blocker.ContentRemains, ""), nil
 		}
 		s.run(t)
