@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/exeunt-io/exeunt/test/cloudmock/machines"
 )
@@ -70,8 +72,8 @@ func (c *Cloud) file(name string) string { return filepath.Join(c.dir, "cloud."+
 // EventLog returns the file with the events.
 func (c *Cloud) EventLog() string { return c.file("events") }
 
-// SetFaults replaces all faults. They are in force a tenth of a second later.
-func (c *Cloud) SetFaults(faults ...machines.Fault) error {
+// SetFaults replaces all faults, and returns once they are in force.
+func (c *Cloud) SetFaults(ctx context.Context, faults ...machines.Fault) error {
 	text, err := json.Marshal(faults)
 	if err == nil {
 		err = os.WriteFile(c.file("new"), text, 0o600)
@@ -79,10 +81,24 @@ func (c *Cloud) SetFaults(faults ...machines.Fault) error {
 	if err == nil {
 		err = os.Rename(c.file("new"), c.file("faults"))
 	}
+	if err == nil {
+		err = c.awaitFaults(ctx, text)
+	}
 	if err != nil {
 		return fmt.Errorf("replace faults of the machines: %w", err)
 	}
 	return nil
+}
+
+// awaitFaults waits until the machines have the faults.
+func (c *Cloud) awaitFaults(ctx context.Context, text []byte) error {
+	for ctx.Err() == nil {
+		if taken, err := os.ReadFile(machines.FaultsTaken(c.file("faults"))); err == nil && bytes.Equal(taken, text) {
+			return nil
+		}
+		Pause(ctx, 10*time.Millisecond)
+	}
+	return ctx.Err()
 }
 
 // Events returns what has happened so far.

@@ -58,7 +58,7 @@ func (r *runner) runNodes(ctx context.Context, story Story) (results []Result, e
 	sides := r.newSides(story, cluster)
 	err = inOrder(
 		func() error { return eachSide(sides, func(s *nodeSide) error { return s.prepare(ctx) }) },
-		func() error { return killKubelets(sides, cloud) },
+		func() error { return killKubelets(ctx, sides, cloud) },
 		func() error { return eachSide(sides, func(s *nodeSide) error { return s.endNodes(ctx) }) },
 		func() error { return eachSide(sides, func(s *nodeSide) error { return s.tellReports(ctx) }) })
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *nodeSide) requestDeadline(ctx context.Context) error {
 }
 
 // killKubelets ends the kubelets of the nodes with a disk. Their machines and pods run on.
-func killKubelets(sides []*nodeSide, cloud *sandbox.Cloud) error {
+func killKubelets(ctx context.Context, sides []*nodeSide, cloud *sandbox.Cloud) error {
 	var faults []machines.Fault
 	for _, side := range sides {
 		i := slices.IndexFunc(side.ending.Pods, func(p nodeend.Pod) bool { return p.Name == side.namespace+"/db-0" })
@@ -183,7 +183,7 @@ func killKubelets(sides []*nodeSide, cloud *sandbox.Cloud) error {
 		side.ending.Silent = []string{node}
 		faults = append(faults, machines.Fault{Node: node, Kind: machines.KubeletDead})
 	}
-	return cloud.SetFaults(faults...)
+	return cloud.SetFaults(ctx, faults...)
 }
 
 // endNodes ends the nodes, and waits until the story is over.

@@ -64,6 +64,10 @@ func (f Fault) wait() time.Duration {
 // readInterval is how often the file of faults is read.
 const readInterval = 100 * time.Millisecond
 
+// FaultsTaken returns the file that has what was last taken from a file of faults: who waits for it knows that these
+// faults are in force.
+func FaultsTaken(faults string) string { return faults + ".taken" }
+
 // readFaults reads the file of faults until ctx ends. A file that cannot be parsed changes nothing.
 func (c *Cloud) readFaults(ctx context.Context) {
 	var last []byte
@@ -74,7 +78,9 @@ func (c *Cloud) readFaults(ctx context.Context) {
 		}
 		if err == nil && !bytes.Equal(text, last) {
 			last = text
-			err = c.setFaults(text)
+			if err = c.setFaults(text); err == nil {
+				err = writeTaken(FaultsTaken(c.config.Faults), text)
+			}
 		}
 		if err != nil {
 			c.warn(fmt.Errorf("read faults: %w", err))
@@ -85,6 +91,14 @@ func (c *Cloud) readFaults(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// writeTaken replaces the file at once: it is read meanwhile.
+func writeTaken(file string, text []byte) error {
+	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
 }
 
 // setFaults replaces the faults of all machines.

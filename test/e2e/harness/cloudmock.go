@@ -101,7 +101,7 @@ func (c *Cluster) startCloud(ctx context.Context, how Setup) error {
 	return err
 }
 
-// SetFaults replaces the faults of the test's nodes. They are in force a tenth of a second later.
+// SetFaults replaces the faults of the test's nodes, and returns once they are in force.
 func (c *CloudMock) SetFaults(faults ...machines.Fault) {
 	c.T.Helper()
 	c.mu.Lock()
@@ -112,7 +112,7 @@ func (c *CloudMock) SetFaults(faults ...machines.Fault) {
 	for _, fault := range faults {
 		c.faults[fault.Node] = append(c.faults[fault.Node], fault)
 	}
-	c.Must(c.Cloud.SetFaults(slices.Concat(slices.Collect(maps.Values(c.faults))...)...), "set faults")
+	c.Must(c.Cloud.SetFaults(c.Ctx, slices.Concat(slices.Collect(maps.Values(c.faults))...)...), "set faults")
 }
 
 // Events returns what has happened to the test's nodes, and to what matches: fields that are empty match everything.

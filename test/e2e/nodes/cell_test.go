@@ -154,7 +154,7 @@ func (c *cell) killKubelet(ctx context.Context) error {
 	c.mu.Lock()
 	c.ending.Silent = []string{c.node}
 	c.dead = append(c.dead, machines.Fault{Node: c.node, Kind: machines.KubeletDead})
-	err := c.Cloud.SetFaults(c.dead...)
+	err := c.Cloud.SetFaults(ctx, c.dead...)
 	c.mu.Unlock()
 	if err != nil {
 		return err

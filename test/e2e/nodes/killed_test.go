@@ -39,8 +39,8 @@ func (k *killer) kill(e *ending) {
 }
 
 // leastKills is fewer than a termination has writes, or reads: some of them come from another process than the planned
-// one. mostReads is how many reads of a Node, its Lease or its report are tested.
-const leastKills, mostReads = 12, 16
+// one. mostWrites and mostReads are how many writes, and reads of a Node, its Lease or its report, are tested.
+const leastKills, mostWrites, mostReads = 12, 24, 16
 
 // #70 TestLeaderEndsAfterEachWrite kills the program after the n-th write of a termination, for every n. Each node ends, and
 // each of its pods is in a count.
@@ -61,8 +61,8 @@ func endAfterEach(t *testing.T, reads bool, most, least int) {
 	}
 	all(ends, (*faultedEnd).prepare)
 	for i, end := range ends {
-		k.add(end, 0)
-		k.faults[end.name] = plannedFault{faultproxy.CutAfter, i}
+		k.add(end)
+		k.faults[end.name] = plannedFault{kind: faultproxy.CutAfter, n: i}
 	}
 	for _, end := range ends {
 		end.fault(machines.Fault{Node: end.name, Kind: machines.Partition})

@@ -151,6 +151,22 @@ func TestForcedDetachOfRunningMachineHasTwoWriters(t *testing.T) {
 	}
 }
 
+// A test that deletes a pod behind a partition must not depend on when the machines read their faults.
+func TestFaultsAreInForceAtOnce(t *testing.T) {
+	c := join(t, 1)
+	i := c.Instance(c.Nodes[0])
+	for range 5 {
+		c.SetFaults(machines.Fault{Node: c.Nodes[0], Kind: machines.Foreign})
+		if state, err := c.Instances().Get(c.Ctx, i); err != nil || state != instances.Foreign {
+			t.Errorf("with the fault: %s, %v", state, err)
+		}
+		c.SetFaults()
+		if state, err := c.Instances().Get(c.Ctx, i); err != nil || state != instances.Running {
+			t.Errorf("without: %s, %v", state, err)
+		}
+	}
+}
+
 func TestKubeletThatIsCutOffGoesOnLater(t *testing.T) {
 	c := join(t, 1)
 	c.deployment("web", 1)
