@@ -5,7 +5,7 @@
 //	facts.go      what is kept of volumes, claims and pods
 //	outside.go    what is kept of Services, Ingresses, Gateways and snapshots
 //	driver.go     in which namespaces CSI drivers run; infrastructure namespaces
-//	served.go     which Services are the servers of volumes
+//	served.go     which Services are the servers of volumes, where Ceph clusters are
 //	view.go       indexes and decisions over all objects at one time
 //	wave.go       the order of claims
 //	step.go       what may be done now, and what is left

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -132,14 +133,22 @@ type drivers struct {
 	all map[string]bool
 	// unnamed are the namespaces with pods of a CSI driver in which no driver is named.
 	unnamed map[string]bool
+	// clusters are the namespaces of the Ceph clusters of each driver.
+	clusters map[string]map[string]bool
 }
 
-// of returns the namespaces in which the driver runs, or may run.
+// of returns the namespaces in which the driver runs, or may run, and in which its storage runs.
 func (d *drivers) of(driver string) map[string]bool {
-	if found := d.namespaces[driver]; len(found) > 0 {
+	found := d.namespaces[driver]
+	if len(found) == 0 {
+		found = d.unnamed
+	}
+	if len(d.clusters[driver]) == 0 {
 		return found
 	}
-	return d.unnamed
+	all := maps.Clone(d.clusters[driver])
+	maps.Copy(all, found)
+	return all
 }
 
 // findDrivers finds where CSI drivers run: by what their pods name, and by the Leases of their sidecars.
@@ -147,7 +156,7 @@ func (i *Inventory) findDrivers() *drivers {
 	if i.found != nil {
 		return i.found
 	}
-	found := &drivers{map[string]map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	found := &drivers{map[string]map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]map[string]bool{}}
 	add := func(driver, namespace string) {
 		if found.namespaces[driver] == nil {
 			found.namespaces[driver] = map[string]bool{}
@@ -169,6 +178,12 @@ func (i *Inventory) findDrivers() *drivers {
 				add(driver, l.namespace)
 			}
 		}
+	}
+	for c := range i.clusters {
+		if found.clusters[c.text] == nil {
+			found.clusters[c.text] = map[string]bool{}
+		}
+		found.clusters[c.text][c.namespace], found.all[c.namespace] = true, true
 	}
 	i.found = found
 	return found

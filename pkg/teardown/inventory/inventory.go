@@ -66,9 +66,11 @@ type Inventory struct {
 	delayed map[string]bool
 	// driverNames are the registered drivers and those of volumes; words and leases say where they run.
 	driverNames map[string]bool
-	words       map[word]int
-	podWords    map[key][]word
-	leases      map[key]lease
+	// clusters are the namespaces of Ceph clusters, with the driver of their volumes.
+	clusters map[word]bool
+	words    map[word]int
+	podWords map[key][]word
+	leases   map[key]lease
 	// backends are the namespaces of the services behind a webhook configuration or an APIService.
 	backends map[string][]string
 	// services are the addresses of each Service, serving the Services of each address.
@@ -99,7 +101,7 @@ func New(options Options) *Inventory {
 		volumes: map[string]*volume{}, disks: map[string]int{}, referring: map[types.UID]int{}, claims: map[key]*request{},
 		pods: map[key]*pod{}, namespaces: map[string]namespace{}, outsides: map[string]*outside{}, delayed: map[string]bool{},
 		contents: map[string]*content{}, attachments: map[string]attachment{}, failures: map[types.UID]*failures{},
-		driverNames: map[string]bool{}, words: map[word]int{}, podWords: map[key][]word{}, leases: map[key]lease{},
+		driverNames: map[string]bool{}, clusters: map[word]bool{}, words: map[word]int{}, podWords: map[key][]word{}, leases: map[key]lease{},
 		services: map[key][]string{}, serving: map[string][]key{},
 		backends: map[string][]string{}, infrastructure: map[string]bool{},
 		requested: map[types.UID]time.Time{}, unknown: map[types.UID]teardown.Item{},
@@ -194,6 +196,7 @@ func (i *Inventory) setVolume(v *v1.PersistentVolume) {
 	i.volumes[facts.name] = facts
 	i.count(v.Name, 1)
 	i.addDriver(facts.driver)
+	i.addCluster(facts.driver, facts.handle)
 	if facts.claimed { // the answer has come late
 		delete(i.unknown, facts.claimUID)
 		delete(i.requested, facts.claimUID)
@@ -300,6 +303,7 @@ func (i *Inventory) setUnstructured(u *unstructured.Unstructured) {
 		facts := factsOfContent(u)
 		i.contents[u.GetName()] = facts
 		i.addDriver(facts.driver)
+		i.addCluster(facts.driver, facts.handle)
 	case "APIService":
 		i.backends["served "+u.GetName()] = []string{text(u, "spec", "service", "namespace")}
 	}

@@ -3,6 +3,7 @@ package inventory
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -36,6 +37,30 @@ func addressOf(text string) string {
 	}
 	host, _, _ := strings.Cut(text, ":")
 	return strings.TrimSuffix(strings.ToLower(host), ".")
+}
+
+// addCluster notes in which namespace the Ceph cluster of a volume or snapshot is. Rook runs the CSI driver where its
+// operator is, and makes the namespace of each cluster the ID of the cluster, which handles have.
+func (i *Inventory) addCluster(driver, handle string) {
+	if !strings.HasSuffix(driver, ".csi.ceph.com") {
+		return
+	}
+	if found := (word{cephCluster(handle), driver}); found.namespace != "" && !i.clusters[found] {
+		i.clusters[found], i.found = true, nil
+	}
+}
+
+// cephCluster returns the ID of the cluster in a handle: VERSION-LENGTH-ID-POOL-UUID, "" for another form.
+func cephCluster(handle string) string {
+	const before = len("0001-0009-")
+	if len(handle) < before || handle[4] != '-' || handle[9] != '-' {
+		return ""
+	}
+	length, err := strconv.ParseUint(handle[5:9], 16, 16)
+	if end := before + int(length); err == nil && end < len(handle) && handle[end] == '-' {
+		return once(handle[before:end])
+	}
+	return ""
 }
 
 // setService replaces the addresses of a Service, which are nil once it is gone.

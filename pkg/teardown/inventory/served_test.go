@@ -1,10 +1,12 @@
 package inventory_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
 )
@@ -84,5 +86,46 @@ func TestServerOfKeptVolumeEndsAfterItsPods(t *testing.T) { // 02, 08
 			t.Errorf("steps %q, want %q", got, want)
 		}
 		i.Remove(user("shop", "data"))
+	}
+}
+
+// Rook runs the CSI driver in the namespace of its operator, and each Ceph cluster in one of its own.
+func TestCephClusterIsWhereItsHandlesSay(t *testing.T) { // 08, 26
+	const driver = "rook.rbd.csi.ceph.com"
+	rbd := func(cluster string) edit[v1.PersistentVolume] {
+		return func(v *v1.PersistentVolume) {
+			v.Spec.CSI.Driver = driver
+			v.Spec.CSI.VolumeHandle = fmt.Sprintf("0001-%04x-%s-0000000000000002-8d0ba728-0e17-11eb-a680-ce6eecc894de", len(cluster), cluster)
+		}
+	}
+	snap := contentWith("Retain", func(u *unstructured.Unstructured) {
+		u.Object["spec"].(map[string]any)["driver"] = driver
+		u.Object["status"] = map[string]any{"snapshotHandle": "0001-0006-ceph-a-0000000000000002-8d0ba728-0e17-11eb-a680-ce6eecc894de"}
+	})
+	short := func(v *v1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "0001-0fff-ceph-a" }
+	for name, tc := range map[string]struct {
+		object any
+		kept   bool
+		steps  []string
+	}{
+		"kept volume":          {disk("shop", rbd("ceph-a"), marked), true, []string{"Mark PersistentVolume osd", "Delete Pod pod-of-data"}},
+		"kept snapshot":        {snap, true, []string{"Mark PersistentVolume osd", "Delete Pod pod-of-data"}},
+		"volume to be deleted": {disk("shop", rbd("ceph-a")), false, []string{"Delete Pod pod-of-data"}},
+		"of another cluster":   {disk("shop", rbd("ceph-b"), marked), false, []string{"Delete Pod pod-of-of-osd", "Delete Pod pod-of-data"}},
+		"of another driver": {disk("shop", rbd("ceph-a"), of("ebs"), marked), false,
+			[]string{"Delete Pod pod-of-of-osd", "Delete Pod pod-of-data"}},
+		"of an unknown form": {disk("shop", rbd("ceph-a"), short, marked), false,
+			[]string{"Delete Pod pod-of-of-osd", "Delete Pod pod-of-data"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := fill(inventory.Options{}, csi("operator", driver), csi("kube-system", "ebs"), data("shop"), user("shop", "data"),
+				disk("ceph-a", named("osd")), data("ceph-a", boundTo("osd")), user("ceph-a", "of-osd"), tc.object)
+			if kept := slices.Contains(itemsOf(i, now), "osd keep HoldsKeptVolumes finalizer"); kept != tc.kept {
+				t.Errorf("the disk of Ceph is kept: %t; items %q", kept, itemsOf(i, now))
+			}
+			if got := stepsOf(i, now); !slices.Equal(got, tc.steps) {
+				t.Errorf("steps %q, want %q", got, tc.steps)
+			}
+		})
 	}
 }

@@ -78,9 +78,12 @@ func (i *Inventory) waveOf(v *view, namespace, driver string) int {
 	if !v.infrastructure[namespace] {
 		return ordinary
 	}
-	for runs := range i.findDrivers().namespaces[driver] {
-		if v.claimed[runs] {
-			return onStorage
+	found := i.findDrivers()
+	for _, namespaces := range []map[string]bool{found.namespaces[driver], found.clusters[driver]} {
+		for runs := range namespaces {
+			if v.claimed[runs] {
+				return onStorage
+			}
 		}
 	}
 	return lowest
