@@ -93,7 +93,7 @@ func (c *Controller) executeBeside(n *v1.Node, t *nodeTermination, o *observatio
 		return
 	}
 	if left := o.times.Stop.Sub(o.now); left > 0 && left <= sharpening {
-		go c.Clock.Sharpen(t.ctx, func(ctx context.Context) error {
+		go c.Clock.Sharpen(c.ctx, func(ctx context.Context) error {
 			_, err := t.lease.Read(ctx)
 			return err
 		})

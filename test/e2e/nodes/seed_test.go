@@ -157,9 +157,6 @@ func replacementsReady(t *testing.T, e *ending) {
 	}
 }
 
-// dateError is how wrong the clock may be that the program learns of Date headers, which have whole seconds.
-const dateError = 500 * time.Millisecond
-
 // replacementsNeverReady has no node for replacements: the first pod goes at once, and two from L on, with their whole
 // grace period. T = 26 s, so P = 21 s and L = 13 s.
 func replacementsNeverReady(t *testing.T, e *ending) {
@@ -170,7 +167,7 @@ func replacementsNeverReady(t *testing.T, e *ending) {
 	terms := e.sigterms(s.pods)
 	for i, want := range []time.Duration{0, l, l} {
 		after := terms[i].Time.Sub(requested)
-		if after < want-dateError || after > want+3*time.Second { // requested is in whole seconds
+		if after < want || after > want+3*time.Second { // requested is in whole seconds
 			t.Errorf("pod %d got SIGTERM %v after the request, want %v", i+1, after, want)
 		}
 		kill := e.AwaitEvent(machines.Event{UID: terms[i].UID, Event: machines.Sigkill})

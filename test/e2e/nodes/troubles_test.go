@@ -69,9 +69,7 @@ func endWithAllTroubles(t *testing.T, e *ending, name string, kill func(node str
 	e.delete(name)
 	end := e.node(name).DeletionTimestamp.Add(14 * time.Second)
 	kill(name)
-	if late := e.power(name).Time.Sub(end); late < -dateError || late > 1500*time.Millisecond {
-		t.Errorf("the machine was stopped %v after E", late)
-	}
+	e.expectStop(name, end)
 	e.expectAllNamed(uid, pods)
 	explained, code := reported[blocker.Report](e, "why", "node/"+name)
 	if code != 3 || !waitsFor(explained, blocker.DetachFailed) || !waitsFor(explained, blocker.UnknownFinalizer) {
