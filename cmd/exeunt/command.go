@@ -64,7 +64,7 @@ func explainFlag(command *cobra.Command, err error) error {
 // exeunt.
 func commandsOf(config *genericclioptions.ConfigFlags, program string) cluster.Commands {
 	return cluster.Commands{Kubeconfig: *config.KubeConfig, Context: *config.Context, Cluster: *config.ClusterName,
-		Server: *config.APIServer, Program: program}
+		Server: *config.APIServer, User: *config.AuthInfoName, As: *config.Impersonate, Program: program}
 }
 
 // newVersionCommand returns "exeunt version".

@@ -26,8 +26,10 @@ func TestCommandsOfWholeClusterRefuseNamespace(t *testing.T) {
 func TestCommandsHaveTheFlagsOfTheConnection(t *testing.T) {
 	flags := genericclioptions.NewConfigFlags(true)
 	*flags.KubeConfig, *flags.Context, *flags.ClusterName, *flags.APIServer = "k", "c", "d", "e"
+	*flags.AuthInfoName, *flags.Impersonate = "u", "i"
 	if got, want := commandsOf(flags, "kubectl exeunt"),
-		(cluster.Commands{Kubeconfig: "k", Context: "c", Cluster: "d", Server: "e", Program: "kubectl exeunt"}); got != want {
+		(cluster.Commands{Kubeconfig: "k", Context: "c", Cluster: "d", Server: "e", User: "u", As: "i",
+			Program: "kubectl exeunt"}); got != want {
 		t.Errorf("commands have %+v, want %+v", got, want)
 	}
 }

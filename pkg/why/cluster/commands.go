@@ -6,10 +6,10 @@ import (
 )
 
 // Commands writes command lines that can be pasted into a POSIX shell: quoted, with the namespace
-// and with the flags of the connection, so that they reach the cluster that was read.
+// and with the flags of the connection, so that they reach the cluster that was read, as the same user.
 type Commands struct {
-	// Kubeconfig, Context, Cluster and Server are the values of the flags, "" for the default.
-	Kubeconfig, Context, Cluster, Server string
+	// Kubeconfig, Context, Cluster, Server, User and As are the values of the flags, "" for the default.
+	Kubeconfig, Context, Cluster, Server, User, As string
 	// Program is how the user calls exeunt, such as kubectl exeunt; "" is exeunt.
 	Program string
 }
@@ -67,7 +67,7 @@ func (c Commands) line(program, namespace string, words []string) string {
 		line = append(line, "-n", namespace)
 	}
 	for _, flag := range [][2]string{{"--kubeconfig", c.Kubeconfig}, {"--context", c.Context}, {"--cluster", c.Cluster},
-		{"--server", c.Server}} {
+		{"--server", c.Server}, {"--user", c.User}, {"--as", c.As}} {
 		if flag[1] != "" {
 			line = append(line, flag[0], flag[1])
 		}

@@ -30,8 +30,9 @@ func TestStepsArePasted(t *testing.T) {
 }
 
 func TestCommandsReachTheClusterThatWasRead(t *testing.T) {
-	commands := cluster.Commands{Kubeconfig: "my config", Context: "c", Cluster: "d", Server: "https://e:6443"}
-	const want = "kubectl delete pod db-0 -n shop --kubeconfig 'my config' --context c --cluster d --server https://e:6443"
+	commands := cluster.Commands{Kubeconfig: "my config", Context: "c", Cluster: "d", Server: "https://e:6443", User: "u",
+		As: "i j"}
+	const want = "kubectl delete pod db-0 -n shop --kubeconfig 'my config' --context c --cluster d --server https://e:6443 --user u --as 'i j'"
 	if got := commands.Kubectl("shop", "delete", "pod", "db-0"); got != want {
 		t.Errorf("the command is %s, want %s", got, want)
 	}
