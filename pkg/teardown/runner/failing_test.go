@@ -86,3 +86,46 @@ func TestStepThatFailsAgainIsShown(t *testing.T) {
 		}
 	}
 }
+
+// A webhook refuses the Lease: nobody leads, and the command waits without a session that could say so.
+func TestRefusedLeaseIsShown(t *testing.T) {
+	r := newTestRunner(t, nil)
+	r.current, r.Command = deletedAlive(false), true
+	client, is := r.Objects.(*fake.Clientset)
+	if !is {
+		t.Fatal("no fake client")
+	}
+	var refusal error
+	for _, verb := range []string{"create", "update"} {
+		client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, refusal
+		})
+	}
+	var shown []Progress
+	r.Follow = func(p Progress) { shown = append(shown, p) }
+	leases := r.newRenewals(client).CoordinationV1().Leases(Namespace)
+	write := func(err error) {
+		refusal = err
+		if len(shown)%2 == 0 {
+			_, _ = leases.Create(t.Context(), lease(1), metav1.CreateOptions{})
+		} else {
+			_, _ = leases.Update(t.Context(), lease(1), metav1.UpdateOptions{})
+		}
+	}
+	denied := errors.New("webhook leases.example.com")
+	for _, err := range []error{denied, denied, nil, denied, denied} {
+		write(err)
+	}
+	for range failing {
+		write(apierrors.NewConflict(v1.Resource("leases"), LeaseName, errors.New("another runner")))
+	}
+	if len(shown) != 0 {
+		t.Fatalf("%+v", shown)
+	}
+	for range failing + 1 {
+		write(denied)
+	}
+	if len(shown) != 2 || shown[0].Phase == teardown.NoPhase || !strings.Contains(shown[1].Message, "leases.example.com") {
+		t.Errorf("%+v", shown)
+	}
+}

@@ -2,10 +2,12 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -16,9 +18,13 @@ import (
 type renewals struct {
 	kubernetes.Interface
 
-	mu     sync.Mutex
-	last   time.Time
-	sealed bool
+	// tell is called with an error that comes again and again.
+	tell func(error)
+
+	mu       sync.Mutex
+	last     time.Time
+	sealed   bool
+	failures int
 }
 
 // before returns when another process last renewed the Lease, the zero time for never.
@@ -26,6 +32,10 @@ func (r *renewals) before() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
+}
+
+func (r *Runner) newRenewals(client kubernetes.Interface) *renewals {
+	return &renewals{Interface: client, tell: r.sayFailing}
 }
 
 func (r *renewals) see(lease *coordinationv1.Lease) {
@@ -45,10 +55,16 @@ func (r *renewals) see(lease *coordinationv1.Lease) {
 	}
 }
 
+// seal takes the answer to a write. After a conflict another process has the Lease.
 func (r *renewals) seal(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sealed = r.sealed || err == nil
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		r.failures = 0
+	} else if r.failures++; r.failures >= failing {
+		r.tell(fmt.Errorf("write the Lease: %w", err))
+	}
 }
 
 // CoordinationV1 implements [kubernetes.Interface].

@@ -111,6 +111,7 @@ func (r *Runner) Run(ctx context.Context) (*Outcome, error) {
 			return nil, err
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "The teardown is interrupted, and goes on")
+			r.sayFailing(err)
 			if !sleep(ctx, r.Waits.Check) {
 				return nil, context.Cause(ctx)
 			}
@@ -129,7 +130,7 @@ func (r *Runner) turn(ctx context.Context) (*Outcome, error) {
 	var led atomic.Bool
 	go r.accompany(competing, stop, permitted, &led)
 	go r.watchNamespace(competing, stop)
-	before := &renewals{Interface: r.Leases}
+	before := r.newRenewals(r.Leases)
 	var outcome *Outcome
 	var ended error
 	err = leader.Lead(competing, leader.Election{LeaderElectionConfiguration: r.election(), Watched: true,

@@ -158,14 +158,11 @@ func (s *session) backOff(ctx context.Context, err error) {
 	}
 	s.wakeAfter(wait)
 	klog.FromContext(ctx).Error(err, "A step of the teardown failed, and is repeated", "after", wait)
-	text := "a step of the teardown fails, and is repeated: " + err.Error()
 	if s.failures == failing {
-		s.event(v1.EventTypeWarning, "StepFails", cut(text))
+		s.event(v1.EventTypeWarning, "StepFails", cut(repeated+err.Error()))
 	}
-	if object, _, _ := s.view(); object != nil && s.Command && s.failures >= failing { // the command prints no log
-		now := followedProgress(&object.Status)
-		now.Leading, now.Message = true, text
-		s.Follow(now)
+	if s.failures >= failing {
+		s.sayFailing(err)
 	}
 }
 

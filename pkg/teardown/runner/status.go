@@ -259,6 +259,19 @@ func progressOf(status *alive.Status, leading bool, left map[string]int) Progres
 		Leading: leading, Left: left}
 }
 
+const repeated = "a step of the teardown fails, and is repeated: "
+
+// sayFailing shows an error to the person of a command, which prints no log.
+func (r *Runner) sayFailing(err error) {
+	object, _, _ := r.view()
+	if object == nil || !r.Command {
+		return
+	}
+	now := followedProgress(&object.Status)
+	now.Phase, now.Leading, now.Message = cmp.Or(now.Phase, teardown.Armed), true, repeated+err.Error()
+	r.Follow(now)
+}
+
 // reportIdle writes the phase of an Alive that is neither armed nor deleted. alive-controller creates a missing one.
 func (r *Runner) reportIdle(ctx context.Context, object *alive.Alive) error {
 	if object == nil {
