@@ -13,6 +13,7 @@ import (
 	"github.com/exeunt-io/exeunt/pkg/controller"
 	"github.com/exeunt-io/exeunt/pkg/provision"
 	"github.com/exeunt-io/exeunt/pkg/provisioner/backend"
+	"github.com/exeunt-io/exeunt/pkg/provisioner/journalstore"
 	"github.com/exeunt-io/exeunt/pkg/storage"
 )
 
@@ -22,7 +23,7 @@ func (c *Controller) create(ctx context.Context, o *observation, s provision.Sta
 		c.reportStart(o)
 	}
 	if !s.Journaled {
-		c.countBypass(o.record)
+		c.reportBypass(o)
 	}
 	c.recordCall(o, s)
 	call := backend.Call{Request: o.plan.request, Volume: o.plan.volume, Unwanted: s.Want == provision.Unwanted}
@@ -62,14 +63,15 @@ const (
 	bypassForbidden = "Forbidden"
 )
 
-// countBypass counts a call without a journal entry.
-func (c *Controller) countBypass(r claimRecord) {
-	switch {
-	case c.Bypassed == nil:
-	case r.request.bypass != "":
-		c.Bypassed(r.request.bypass)
-	case c.Journaled && c.Journal != nil:
-		c.Bypassed(bypassForbidden)
+// reportBypass counts a call without a journal entry, and reports one that is not reported yet.
+func (c *Controller) reportBypass(o *observation) {
+	reason := o.record.request.bypass
+	if reason == "" && c.Journaled && c.Journal != nil {
+		reason = bypassForbidden
+		c.reportUnlogged(o, journalstore.ErrForbidden)
+	}
+	if reason != "" && c.Bypassed != nil {
+		c.Bypassed(reason)
 	}
 }
 

@@ -90,7 +90,7 @@ func (c *Controller) bypassEntry(ctx context.Context, o *observation, s provisio
 			return c.notWritten(ctx, o, s, fmt.Errorf("the driver is not called before the journal entry says so: %w", err))
 		}
 	}
-	c.reportTooLarge(o, tooLarge)
+	c.reportUnlogged(o, tooLarge)
 	c.updateRecord(o, func(r *claimRecord) {
 		r.request.bypass, r.entry.announced = bypassTooLarge, r.entry.announced || announces
 	})
@@ -123,7 +123,7 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s prov
 	if errors.Is(err, journal.ErrTooLarge) {
 		// The entry of the request stays. After a crash the request finds the volume again, which is then recorded
 		// or left alone; its handle is in no entry, so nothing is deleted by a handle that has another disk since.
-		c.reportTooLarge(o, err)
+		c.reportUnlogged(o, err)
 		err = nil
 	}
 	if err != nil {
@@ -133,8 +133,8 @@ func (c *Controller) writeDiscarding(ctx context.Context, o *observation, s prov
 	return o.next(o.claim), nil
 }
 
-// reportTooLarge reports a request that is sent without a journal entry.
-func (c *Controller) reportTooLarge(o *observation, err error) {
+// reportUnlogged reports a request that is sent without a journal entry.
+func (c *Controller) reportUnlogged(o *observation, err error) {
 	c.Reporter.ReportAlways(o.claim, controller.WarningEvent(provisioningUnlogged, fmt.Sprintf(
 		"Volume %s is created without a journal entry and may be left behind if the provisioner ends during the call: %v",
 		o.name, err)))

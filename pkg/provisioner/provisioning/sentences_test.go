@@ -47,7 +47,7 @@ var eventSentences = map[string]struct {
 		`Warning ProvisioningCleanupFailed The driver has not answered whether it created volume pvc-uid for node "n1", and another node is selected; a volume in the storage of that node would be left alone`},
 	"PersistentVolume is gone": {func(f *flow, o *observation) { _ = f.reportVanished(f.Context(), o) },
 		"Warning VolumeVanished The claim was bound to volume pvc-uid, whose PersistentVolume no longer exists; the volume in the storage system may hold data and is left alone"},
-	"entry is too large": {func(f *flow, o *observation) { f.reportTooLarge(o, journal.ErrTooLarge) },
+	"entry is too large": {func(f *flow, o *observation) { f.reportUnlogged(o, journal.ErrTooLarge) },
 		"Warning ProvisioningWithoutJournal Volume pvc-uid is created without a journal entry and may be left behind if the provisioner ends during the call: the request is too large for the journal"},
 }
 
