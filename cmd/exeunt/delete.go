@@ -193,14 +193,14 @@ const mostWaits = 100
 // await waits until all objects are gone. What fails for one of them ends the wait: it is printed now, not when the
 // others are gone.
 func (f *deleteFlags) await(ctx context.Context, deleter *window.Deleter, deleted []window.Result) error {
+	waiting, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout,
+		waiting, cancel = context.WithTimeoutCause(waiting, f.timeout,
 			fmt.Errorf("given up after %s (--timeout)", f.timeout))
 		defer cancel()
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
 	errs, slots := make([]error, len(deleted)), make(chan struct{}, mostWaits)
 	var waits sync.WaitGroup
 	for i, result := range deleted {
@@ -210,12 +210,16 @@ func (f *deleteFlags) await(ctx context.Context, deleter *window.Deleter, delete
 		slots <- struct{}{}
 		waits.Go(func() {
 			defer func() { <-slots }()
-			if err := deleter.AwaitGone(ctx, result); err != nil && !errors.Is(err, errEnded) {
+			if err := deleter.AwaitGone(waiting, result); err != nil && !errors.Is(err, errEnded) {
 				errs[i] = fmt.Errorf("wait until %s is gone: %w", window.Name(result.Ref), err)
 				end(errEnded)
 			}
 		})
 	}
 	waits.Wait()
-	return errors.Join(errs...)
+	err, signaled := errors.Join(errs...), terminal.SignalError{}
+	if err != nil && errors.As(context.Cause(ctx), &signaled) {
+		return fmt.Errorf("%w: what is deleted ends without this command", signaled)
+	}
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -191,5 +192,27 @@ func TestFewObjectsAreWatchedAtOnce(t *testing.T) {
 	watched.Range(func(any, any) bool { count++; return true })
 	if count == 0 || count > mostWaits || err == nil || strings.Count(err.Error(), "given up after 1s (--timeout)") != len(names) {
 		t.Errorf("%d watches, error %v", count, err)
+	}
+}
+
+// Ctrl-C ends the wait, and no deletion.
+func TestInterruptedWaitSaysThatDeletionGoesOn(t *testing.T) {
+	machines := machinesOf(t, "a", "b")
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if !request.URL.Query().Has("watch") {
+			machines(w, request)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = http.NewResponseController(w).Flush()
+		interrupt(terminal.SignalError{Signal: syscall.SIGINT})
+		<-request.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	_, err := execute(ctx, "exeunt", "delete", "machine", "a", "b", "-n", "default", "--kubeconfig", writeKubeconfig(t, server.URL))
+	if want := `ended by signal "interrupt": what is deleted ends without this command`; err == nil || err.Error() != want ||
+		terminal.ExitStatus(err) != 128+int(syscall.SIGINT) {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -5,6 +5,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 
@@ -20,6 +22,10 @@ func main() {
 	ctx, stop := terminal.SignalContext(context.Background())
 	err := newCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}).ExecuteContext(ctx)
 	stop()
+	var signaled terminal.SignalError
+	if errors.As(err, &signaled) && err.Error() == signaled.Error() { // nothing else failed
+		err = fmt.Errorf("%w, all started programs are stopped", err)
+	}
 	terminal.PrintError(os.Stderr, "sandbox", err)
 	os.Exit(terminal.ExitStatus(err))
 }

@@ -69,7 +69,7 @@ func IsClosedOutput(err error) bool {
 type SignalError struct{ Signal syscall.Signal }
 
 func (e SignalError) Error() string {
-	return fmt.Sprintf("ended by signal %q, all started programs are stopped", e.Signal)
+	return fmt.Sprintf("ended by signal %q", e.Signal)
 }
 
 // SignalContext returns a context that ends with a SignalError as its cause, on Ctrl-C,
