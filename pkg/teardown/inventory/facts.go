@@ -135,7 +135,7 @@ func Handles(v *v1.PersistentVolume) []string {
 	case source.Local != nil:
 		return disk.Enclosing("directory", disk.Local(v))
 	case source.AWSElasticBlockStore != nil: // aws://ZONE/vol-ID, and vol-ID for the CSI driver
-		return []string{"ebs.csi.aws.com:" + path.Base(source.AWSElasticBlockStore.VolumeID)}
+		return []string{ebsDriver + ":" + path.Base(source.AWSElasticBlockStore.VolumeID)}
 	case source.GCEPersistentDisk != nil:
 		return []string{gceDriver + ":" + source.GCEPersistentDisk.PDName}
 	case source.AzureDisk != nil:
@@ -143,7 +143,7 @@ func Handles(v *v1.PersistentVolume) []string {
 	case source.Cinder != nil:
 		return []string{"cinder.csi.openstack.org:" + source.Cinder.VolumeID}
 	case source.CSI != nil:
-		return []string{source.CSI.Driver + ":" + csiHandle(source.CSI.Driver, source.CSI.VolumeHandle)}
+		return []string{familyOf(source.CSI.Driver) + ":" + csiHandle(source.CSI.Driver, source.CSI.VolumeHandle)}
 	case source.AzureFile != nil:
 		return []string{fileDriver + ":" + strings.ToLower(source.AzureFile.ShareName)}
 	case source.PortworxVolume != nil:
@@ -175,10 +175,25 @@ func otherHandles(source *v1.PersistentVolumeSource) (handles []string) {
 }
 
 const (
+	ebsDriver   = "ebs.csi.aws.com"
 	gceDriver   = "pd.csi.storage.gke.io"
 	azureDriver = "disk.csi.azure.com"
 	fileDriver  = "file.csi.azure.com"
 )
+
+// familyOf returns the driver that names the same disks alike: EKS Auto Mode has a driver of its own, to which volumes are
+// moved, and the driver of Ceph has the name of its operator in front.
+func familyOf(driver string) string {
+	if driver == "ebs.csi.eks.amazonaws.com" {
+		return ebsDriver
+	}
+	for _, name := range []string{"rbd.csi.ceph.com", "cephfs.csi.ceph.com"} {
+		if strings.HasSuffix(driver, "."+name) {
+			return name
+		}
+	}
+	return driver
+}
 
 // csiHandle returns the handle as an in-tree volume of the same disk names it. A disk that two volumes seem to share is
 // kept, so a name that fits too often loses nothing.
