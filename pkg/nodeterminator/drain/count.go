@@ -134,7 +134,7 @@ func (n *Node) countOld() {
 func (n *Node) settle(r *tracked) {
 	if r.forcing || r.cancel != nil {
 		if r.gone {
-			n.unanswered.Insert(r.pod.UID)
+			n.unanswered[r.pod.UID] = r
 		}
 		return
 	}
@@ -142,7 +142,7 @@ func (n *Node) settle(r *tracked) {
 		n.accept(r, *r.doubted)
 	}
 	if r.gone {
-		n.unanswered.Delete(r.pod.UID)
+		delete(n.unanswered, r.pod.UID)
 		n.ended(r)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -161,7 +160,7 @@ func (d *Drainer) Node(name string, uid types.UID) *Node {
 	}
 	ctx, stop := context.WithCancel(d.ctx)
 	n := &Node{drainer: d, name: name, uid: uid, stop: stop, pods: map[types.UID]*tracked{}, cut: map[types.UID]int{},
-		seen: map[types.UID]bool{}, unanswered: sets.New[types.UID]()}
+		seen: map[types.UID]bool{}, unanswered: map[types.UID]*tracked{}}
 	d.nodes[name] = n
 	if !d.closed {
 		d.running.Go(func() { n.watch(ctx) })

@@ -38,7 +38,7 @@ type Node struct {
 	counted bool
 	early   []departure
 	// unanswered are pods that are gone, and whose last request has no answer yet: it says who ended them.
-	unanswered sets.Set[types.UID]
+	unanswered map[types.UID]*tracked
 	counts     termination.Counts
 	cutShort   []termination.CutShort
 	// cut has the place of each pod in cutShort.

@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ func (n *Node) result(all []judged) Result {
 	if n.view.Now.Before(settled) {
 		r.Next = settled
 	} else {
-		r.Settled = n.unanswered.Len() == 0
+		r.Settled = len(n.unanswered) == 0
 	}
 	for _, j := range all {
 		if !j.next.IsZero() && (r.Next.IsZero() || j.next.Before(r.Next)) {
@@ -44,7 +45,16 @@ func (n *Node) result(all []judged) Result {
 			r.Awaited = append(r.Awaited, j.pod)
 		}
 	}
+	n.addUnanswered(&r)
 	return r
+}
+
+// addUnanswered names the pods whose end is not counted yet: a leader that follows knows them by the report alone.
+func (n *Node) addUnanswered(r *Result) {
+	for _, id := range slices.Sorted(maps.Keys(n.unanswered)) {
+		r.Counts.Left++
+		r.Left = append(r.Left, termination.Left{Pod: nameOf(n.unanswered[id].pod), UID: string(id), Reason: string(pod.Terminating)})
+	}
 }
 
 // named returns the pods that were cut short, as far as a report lists them.
