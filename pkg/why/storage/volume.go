@@ -48,6 +48,9 @@ func explainVolume(ctx context.Context, e chain.Explorer, object *unstructured.U
 	c.stage = volume.StageOf(c.observe(ctx))
 	switch c.stage {
 	case volume.Kept:
+		if s.typed.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+			return nil // scrubbed and made Available, or Failed: no deletion
+		}
 		return []blocker.Blocker{c.retained()}
 	case volume.Claimed:
 		return append(c.claimed(ctx), c.others(ctx)...)

@@ -157,3 +157,19 @@ func TestStartOfProvisionerIsSaidToDeleteData(t *testing.T) {
 		t.Errorf("the blockers are %+v, want the next step %q first", found, want)
 	}
 }
+
+// A volume that is to be scrubbed and used again is not kept on purpose.
+func TestVolumeOfOtherPolicyIsNotCalledRetained(t *testing.T) {
+	for policy, want := range map[corev1.PersistentVolumeReclaimPolicy]int{
+		corev1.PersistentVolumeReclaimRetain: 1, corev1.PersistentVolumeReclaimRecycle: 0} {
+		v := newVolume(corev1.VolumeFailed, "data")
+		v.DeletionTimestamp, v.Spec.PersistentVolumeReclaimPolicy = nil, policy
+		object, err := toUnstructured("v1", "PersistentVolume", v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := explainVolume(t.Context(), withClaims(t, "", ""), object); len(found) != want {
+			t.Errorf("%s: %+v", policy, found)
+		}
+	}
+}
