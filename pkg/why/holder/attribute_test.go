@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/why/cluster/clustertest"
+	"github.com/exeunt-io/exeunt/pkg/why/families"
 )
 
 // crowd is a cluster with one Deployment and many large pods, in pages.
@@ -116,4 +117,19 @@ func TestPodWithoutWorkloadIsSuspected(t *testing.T) {
 		}
 	}
 	t.Errorf("the evidence is %+v, want %q", slices.Clone(b.Evidence), want)
+}
+
+// Of the pods in kube-system, most of which run on each node, those of a controller are kept.
+func TestControlPlaneKeepsNoOtherPods(t *testing.T) {
+	controls := true
+	c := &crowd{pods: 3200, owner: metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "proxy", Controller: &controls}}
+	reader := clustertest.NewReader(t, c.ServeHTTP)
+	before := heapInUse()
+	for _, name := range []string{"kubernetes.io/pv-protection", "foregroundDeletion"} {
+		Finder{Reader: reader}.LookAll(t.Context(), families.Named(name)[0].Controllers(), "")
+	}
+	if kept := heapInUse() - before; kept > 8<<20 {
+		t.Errorf("%d MiB are kept of %d pods", kept>>20, c.pods)
+	}
+	runtime.KeepAlive(reader)
 }

@@ -92,13 +92,14 @@ func (f Finder) candidates(ctx context.Context, s *sighting, leases []coordinati
 	return f.narrow(ctx, s, fitting, leases)
 }
 
-// pods returns the pods of all namespaces that run a controller, or all of the namespace that a control plane has.
+// pods returns the pods that run a controller, of all namespaces, or of the one that a control plane has.
 func (f Finder) pods(ctx context.Context, controller families.Controller) ([]corev1.Pod, bool) {
-	if !controller.ControlPlane {
-		p := &programs{families.Recognizable(), map[string]bool{}}
-		return cluster.Search(ctx, f.Reader, cluster.Pods, cluster.Selection{}, "programs", p.runs)
+	var selection cluster.Selection
+	if controller.ControlPlane {
+		selection.Namespace = metav1.NamespaceSystem
 	}
-	return cluster.List(ctx, f.Reader, cluster.Pods, cluster.Selection{Namespace: metav1.NamespaceSystem})
+	p := &programs{families.Recognizable(), map[string]bool{}}
+	return cluster.Search(ctx, f.Reader, cluster.Pods, selection, "programs", p.runs)
 }
 
 // fittingPrograms returns the workloads that have containers of the controller.
