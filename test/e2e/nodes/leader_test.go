@@ -35,11 +35,10 @@ func TestLeaderKilled(t *testing.T) {
 		uids[name] = e.node(name).UID
 		e.delete(name)
 	}
-	for range 3 {
+	for off := range 3 {
 		kill()
-		left := len(e.Events(machines.Event{Event: machines.PowerOff}))
 		e.Until("one more machine is off", func() bool {
-			return len(e.Events(machines.Event{Event: machines.PowerOff})) > left
+			return len(e.Events(machines.Event{Event: machines.PowerOff})) > off
 		})
 	}
 	kill()
