@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,4 +129,29 @@ func TestRefusedLeaseIsShown(t *testing.T) {
 	if len(shown) != 2 || shown[0].Phase == teardown.NoPhase || !strings.Contains(shown[1].Message, "leases.example.com") {
 		t.Errorf("%+v", shown)
 	}
+}
+
+// Nobody leads, so that nobody writes that the permission has ended.
+func TestExpiredPermissionEndsTheWaitForTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTestRunner(t, nil)
+		armed := deletedAlive(false)
+		armed.DeletionTimestamp, armed.Spec.ConfirmedAt = nil, new(metav1.Now())
+		armed.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
+		r.current, r.synced = armed, true
+		if !r.permits(armed) {
+			t.Fatal("nothing is permitted")
+		}
+		ctx, stop := context.WithCancelCause(t.Context())
+		defer stop(nil)
+		go r.accompany(ctx, stop, armed, new(atomic.Bool))
+		began := time.Now()
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Hour):
+		}
+		if took := time.Since(began); !errors.Is(context.Cause(ctx), errNotPermitted) || took > 2*time.Minute {
+			t.Errorf("after %s: %v", took, context.Cause(ctx))
+		}
+	})
 }

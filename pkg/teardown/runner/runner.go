@@ -287,7 +287,11 @@ func (r *Runner) accompany(ctx context.Context, stop context.CancelCauseFunc, be
 				return
 			}
 		}
-		if !await(ctx, changed, 0) {
+		limit := time.Duration(0)
+		if object != nil && r.permits(object) { // its end is no event
+			limit = object.TimeLeft(r.Clock.Now()) + time.Second
+		}
+		if !await(ctx, changed, limit) {
 			return
 		}
 	}
