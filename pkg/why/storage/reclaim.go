@@ -211,7 +211,12 @@ func (r *reclaimed) observeNode(ctx context.Context) {
 	if len(running) == 0 || central {
 		return
 	}
-	nodes, seen := cluster.List(ctx, r.Reader(), cluster.Nodes, cluster.Selection{})
+	nodes, seen := cluster.Search(ctx, r.Reader(), cluster.Nodes, cluster.Selection{}, "labels of nodes",
+		func(n *corev1.Node) bool {
+			*n = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels},
+				Status: corev1.NodeStatus{Conditions: n.Status.Conditions}}
+			return true
+		})
 	r.state.Node = volume.NodeOf(r.typed.Spec.NodeAffinity, nodes, seen && !guessed)
 }
 

@@ -2,7 +2,10 @@ package storage
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"runtime"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,4 +82,43 @@ func TestVolumeOfGoneNodeIsNotDeleted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A cluster has thousands of nodes, each with the names of its images.
+func TestOfNodesTheirLabelsAreKept(t *testing.T) {
+	const count = 2000
+	list := corev1.NodeList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
+	for i := range count {
+		list.Items = append(list.Items, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i),
+			Labels: map[string]string{"host": fmt.Sprint(i)}}, Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Images:     []corev1.ContainerImage{{Names: []string{strings.Repeat("x", 10<<10)}}}}})
+	}
+	text, err := json.Marshal(&list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := explorer{reader: clustertest.NewReader(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(text)
+	})}
+	heap := func() int {
+		runtime.GC()
+		runtime.GC() // what a pool has had is kept for one
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		return int(memory.HeapAlloc)
+	}
+	before := heap()
+	v := newVolume(corev1.VolumeReleased, "data")
+	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "host", Operator: corev1.NodeSelectorOpIn, Values: []string{"1999"}}}}}}}
+	r := &reclaimed{volumeChain: &volumeChain{subject: subject[corev1.PersistentVolume]{e, nil, v}},
+		finding: holder.Finding{Containers: []holder.Container{{Serves: true, Args: []string{"--node-deployment"}}}}}
+	r.observeNode(t.Context())
+	if kept := heap() - before; r.state.Node != volume.Yes || kept > 4<<20 {
+		t.Errorf("the node is seen: %v; %d MiB are kept of %d nodes", r.state.Node, kept>>20, count)
+	}
+	runtime.KeepAlive(e.reader)
+	runtime.KeepAlive(text)
 }
