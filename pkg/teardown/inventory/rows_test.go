@@ -218,6 +218,7 @@ func TestVolumeThatIsUnseenIsReadFirst(t *testing.T) { // 06, 21
 		"ephemeral":     {[]any{data("shop", requested, ephemeral), refused, user("shop", "x", scratch)}, now, []string{"pvc-data"}},
 		"bound by now":  {[]any{data("shop", ephemeral), user("shop", "x", scratch)}, now, []string{"disk"}},
 		"pod of others": {[]any{data("shop", requested), refused, user("shop", "data")}, now, nil},
+		"named":         {[]any{data("shop", func(c *v1.PersistentVolumeClaim) { c.Status.Phase = v1.ClaimPending })}, now, []string{"disk"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := fill(inventory.Options{}, tc.objects...)

@@ -131,12 +131,14 @@ func (i *Inventory) claimSteps(v *view) (steps []Step) {
 func (i *Inventory) unseen(c *request) []string {
 	name := nameOfVolume(c.uid)
 	switch {
-	case c.phase == claim.Bound:
+	case c.phase == claim.Lost:
+		return nil
+	case c.volume != "": // also of a claim that is not bound yet
 		name = c.volume
-	case c.phase == claim.Lost, c.provisioner == "":
+	case c.phase == claim.Bound, c.provisioner == "":
 		return nil
 	}
-	if name == "" || i.volumes[name] != nil {
+	if i.volumes[name] != nil {
 		return nil
 	}
 	return []string{name}
