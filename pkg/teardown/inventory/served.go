@@ -29,7 +29,7 @@ func serverOf(v *v1.PersistentVolume) string {
 
 // addressOf returns an IP address or a host name in one form, without its port.
 func addressOf(text string) string {
-	if address, err := netip.ParseAddr(text); err == nil {
+	if address, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
 		return address.String()
 	}
 	if address, err := netip.ParseAddrPort(text); err == nil {

@@ -41,6 +41,7 @@ var served = map[string]struct {
 }{
 	"address":            {ofNFS("10.0.0.5"), true},
 	"second address":     {ofNFS("FD00:0::5"), true},
+	"in brackets":        {ofNFS("[fd00::5]"), true},
 	"name":               {ofNFS("nfs.storage.svc.cluster.local."), true},
 	"short name":         {ofNFS("nfs.storage"), true},
 	"name of a pod":      {ofNFS("nfs-0.nfs.storage.svc.cluster.local"), true},
