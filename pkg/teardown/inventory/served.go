@@ -105,6 +105,18 @@ func (i *Inventory) holdServer(v *view, f *volume) bool {
 	return i.hold(v, namespaces)
 }
 
+// isServed reports whether a pod may serve the volume of the claim from a disk of the cluster.
+func (i *Inventory) isServed(v *view, c *request) bool {
+	for _, f := range i.volumesOf(v, c) {
+		for namespace := range i.servedFrom(f.server) {
+			if v.claimed[namespace] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // servedFrom returns the namespaces of the Services that have the address of a server.
 func (i *Inventory) servedFrom(server string) map[string]bool {
 	if server == "" {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
@@ -78,15 +79,17 @@ func TestDiskBelowKeptVolumeOfServiceIsKept(t *testing.T) { // 08
 	}
 }
 
-// The last write of a kept volume is on the disk of its server: its pods end before the server does.
+// The last write of a kept volume is on the disk of its server: its pods end before the server does, in whichever namespace.
 func TestServerOfKeptVolumeEndsAfterItsPods(t *testing.T) { // 02, 08
-	i := fill(inventory.Options{}, nfsService(), disk("shop", ofNFS("10.0.0.5"), marked), data("shop"), user("shop", "data"),
-		disk("storage", named("export"), marked), data("storage", boundTo("export")), user("storage", "of-export"))
-	for _, want := range []string{"Delete Pod pod-of-data", "Delete Pod pod-of-of-export"} {
-		if got := stepsOf(i, now); !slices.Equal(got, []string{want}) {
-			t.Errorf("steps %q, want %q", got, want)
+	for _, writer := range []string{"shop", "storage", metav1.NamespaceSystem} {
+		i := fill(inventory.Options{}, nfsService(), disk(writer, ofNFS("10.0.0.5"), marked), data(writer), user(writer, "data"),
+			disk("storage", named("export"), marked), data("storage", boundTo("export")), user("storage", "of-export"))
+		for _, want := range []string{"Delete Pod pod-of-data", "Delete Pod pod-of-of-export"} {
+			if got := stepsOf(i, now); !slices.Equal(got, []string{want}) {
+				t.Errorf("writer in %s: steps %q, want %q", writer, got, want)
+			}
+			i.Remove(user(writer, "data"))
 		}
-		i.Remove(user("shop", "data"))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 const (
 	// ordinary: namespaces that nothing else depends on.
 	ordinary = 1
-	// onStorage: in infrastructure namespaces, volumes of CSI drivers that run in a namespace with claims.
+	// onStorage: in infrastructure namespaces, volumes of CSI drivers or servers that run in a namespace with claims.
 	onStorage = 2
 	// lowest: the rest of the infrastructure.
 	lowest = 3
@@ -54,6 +54,9 @@ func (i *Inventory) newWaves(v *view) *waves {
 	}
 	for name, c := range i.claims {
 		w.claims[name] = i.waveOf(v, c.namespace, i.driverOf(v, c))
+		if w.claims[name] == lowest && i.isServed(v, c) {
+			w.claims[name] = onStorage
+		}
 	}
 	for name, p := range i.pods {
 		for _, c := range p.claims {
