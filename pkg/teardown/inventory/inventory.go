@@ -196,7 +196,7 @@ func (i *Inventory) setVolume(v *v1.PersistentVolume) {
 	i.volumes[facts.name] = facts
 	i.count(v.Name, 1)
 	i.addDriver(facts.driver)
-	i.addCluster(facts.driver, facts.handle)
+	i.addCluster(facts.driver, facts.handle, secretsOf(v.Spec.CSI)...)
 	if facts.claimed { // the answer has come late
 		delete(i.unknown, facts.claimUID)
 		delete(i.requested, facts.claimUID)

@@ -39,15 +39,38 @@ func addressOf(text string) string {
 	return strings.TrimSuffix(strings.ToLower(host), ".")
 }
 
+// cephDrivers ends the names of the CSI drivers of Ceph.
+const cephDrivers = ".csi.ceph.com"
+
 // addCluster notes in which namespace the Ceph cluster of a volume or snapshot is. Rook runs the CSI driver where its
 // operator is, and makes the namespace of each cluster the ID of the cluster, which handles have.
-func (i *Inventory) addCluster(driver, handle string) {
-	if !strings.HasSuffix(driver, ".csi.ceph.com") {
+func (i *Inventory) addCluster(driver, handle string, others ...string) {
+	if !strings.HasSuffix(driver, cephDrivers) {
 		return
 	}
-	if found := (word{cephCluster(handle), driver}); found.namespace != "" && !i.clusters[found] {
-		i.clusters[found], i.found = true, nil
+	for _, namespace := range append(others, cephCluster(handle)) {
+		if found := (word{namespace, driver}); namespace != "" && !i.clusters[found] {
+			i.clusters[found], i.found = true, nil
+		}
 	}
+}
+
+// secretsOf returns the namespaces of the secrets of a volume of Rook: those of the Ceph cluster. The handle of a static
+// volume has no ID of a cluster, and that of a RADOS namespace or a subvolume group has a hash.
+func secretsOf(source *v1.CSIPersistentVolumeSource) (namespaces []string) {
+	if source == nil {
+		return nil
+	}
+	if kind, is := strings.CutSuffix(source.Driver, cephDrivers); !is || !strings.Contains(kind, ".") {
+		return nil // without the name of an operator in front: the cluster is elsewhere
+	}
+	for _, secret := range []*v1.SecretReference{source.NodeStageSecretRef, source.NodePublishSecretRef,
+		source.ControllerExpandSecretRef} {
+		if secret != nil {
+			namespaces = append(namespaces, once(secret.Namespace))
+		}
+	}
+	return namespaces
 }
 
 // cephCluster returns the ID of the cluster in a handle: VERSION-LENGTH-ID-POOL-UUID, "" for another form.

@@ -94,7 +94,7 @@ func TestServerOfKeptVolumeEndsAfterItsPods(t *testing.T) { // 02, 08
 }
 
 // Rook runs the CSI driver in the namespace of its operator, and each Ceph cluster in one of its own.
-func TestCephClusterIsWhereItsHandlesSay(t *testing.T) { // 08, 26
+func TestCephClusterIsWhereItsVolumesSay(t *testing.T) { // 08, 26
 	const driver = "rook.rbd.csi.ceph.com"
 	rbd := func(cluster string) edit[v1.PersistentVolume] {
 		return func(v *v1.PersistentVolume) {
@@ -107,19 +107,24 @@ func TestCephClusterIsWhereItsHandlesSay(t *testing.T) { // 08, 26
 		u.Object["status"] = map[string]any{"snapshotHandle": "0001-0006-ceph-a-0000000000000002-8d0ba728-0e17-11eb-a680-ce6eecc894de"}
 	})
 	short := func(v *v1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "0001-0fff-ceph-a" }
+	secret := func(v *v1.PersistentVolume) {
+		v.Spec.CSI.NodeStageSecretRef = &v1.SecretReference{Namespace: "ceph-a", Name: "rook-csi-rbd-node"}
+	}
+	marks, ends := []string{"Mark PersistentVolume osd", "Delete Pod pod-of-data"}, []string{"Delete Pod pod-of-of-osd", "Delete Pod pod-of-data"}
 	for name, tc := range map[string]struct {
 		object any
 		kept   bool
 		steps  []string
 	}{
-		"kept volume":          {disk("shop", rbd("ceph-a"), marked), true, []string{"Mark PersistentVolume osd", "Delete Pod pod-of-data"}},
-		"kept snapshot":        {snap, true, []string{"Mark PersistentVolume osd", "Delete Pod pod-of-data"}},
+		"kept volume":          {disk("shop", rbd("ceph-a"), marked), true, marks},
+		"kept snapshot":        {snap, true, marks},
+		"RADOS namespace":      {disk("shop", rbd("80fc4f4bacc064be641633e6ed25ba7e"), secret, marked), true, marks},
+		"static":               {disk("shop", rbd("ceph-a"), short, secret, marked), true, marks},
 		"volume to be deleted": {disk("shop", rbd("ceph-a")), false, []string{"Delete Pod pod-of-data"}},
-		"of another cluster":   {disk("shop", rbd("ceph-b"), marked), false, []string{"Delete Pod pod-of-of-osd", "Delete Pod pod-of-data"}},
-		"of another driver": {disk("shop", rbd("ceph-a"), of("ebs"), marked), false,
-			[]string{"Delete Pod pod-of-of-osd", "Delete Pod pod-of-data"}},
-		"of an unknown form": {disk("shop", rbd("ceph-a"), short, marked), false,
-			[]string{"Delete Pod pod-of-of-osd", "Delete Pod pod-of-data"}},
+		"of another cluster":   {disk("shop", rbd("ceph-b"), marked), false, ends},
+		"of another driver":    {disk("shop", rbd("ceph-a"), of("ebs"), marked), false, ends},
+		"of an unknown form":   {disk("shop", rbd("ceph-a"), short, marked), false, ends},
+		"without an operator":  {disk("shop", rbd("prod"), of("rbd.csi.ceph.com"), secret, marked), false, ends},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := fill(inventory.Options{}, csi("operator", driver), csi("kube-system", "ebs"), data("shop"), user("shop", "data"),
