@@ -64,7 +64,8 @@ func explainFlag(command *cobra.Command, err error) error {
 // exeunt.
 func commandsOf(config *genericclioptions.ConfigFlags, program string) cluster.Commands {
 	return cluster.Commands{Kubeconfig: *config.KubeConfig, Context: *config.Context, Cluster: *config.ClusterName,
-		Server: *config.APIServer, User: *config.AuthInfoName, As: *config.Impersonate, Program: program}
+		Server: *config.APIServer, User: *config.AuthInfoName, As: *config.Impersonate, AsUID: *config.ImpersonateUID,
+		AsGroups: *config.ImpersonateGroup, AsExtra: *config.ImpersonateUserExtra, Program: program}
 }
 
 // newVersionCommand returns "exeunt version".

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -26,11 +27,12 @@ func TestCommandsOfWholeClusterRefuseNamespace(t *testing.T) {
 func TestCommandsHaveTheFlagsOfTheConnection(t *testing.T) {
 	flags := genericclioptions.NewConfigFlags(true)
 	*flags.KubeConfig, *flags.Context, *flags.ClusterName, *flags.APIServer = "k", "c", "d", "e"
-	*flags.AuthInfoName, *flags.Impersonate = "u", "i"
-	if got, want := commandsOf(flags, "kubectl exeunt"),
-		(cluster.Commands{Kubeconfig: "k", Context: "c", Cluster: "d", Server: "e", User: "u", As: "i",
-			Program: "kubectl exeunt"}); got != want {
-		t.Errorf("commands have %+v, want %+v", got, want)
+	*flags.AuthInfoName, *flags.Impersonate, *flags.ImpersonateUID = "u", "i", "1"
+	*flags.ImpersonateGroup, *flags.ImpersonateUserExtra = []string{"g", "h"}, []string{"a=b"}
+	want := cluster.Commands{Kubeconfig: "k", Context: "c", Cluster: "d", Server: "e", User: "u", As: "i", AsUID: "1",
+		AsGroups: []string{"g", "h"}, AsExtra: []string{"a=b"}, Program: "kubectl exeunt"}
+	if diff := cmp.Diff(want, commandsOf(flags, "kubectl exeunt")); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 // Commands writes command lines that can be pasted into a POSIX shell: quoted, with the namespace
 // and with the flags of the connection, so that they reach the cluster that was read, as the same user.
 type Commands struct {
-	// Kubeconfig, Context, Cluster, Server, User and As are the values of the flags, "" for the default.
-	Kubeconfig, Context, Cluster, Server, User, As string
+	// Kubeconfig, Context, Cluster, Server, User, As and AsUID are the values of the flags, "" for the default.
+	Kubeconfig, Context, Cluster, Server, User, As, AsUID string
+	// AsGroups and AsExtra are those of flags that can be repeated: without its groups, a user has other rights.
+	AsGroups, AsExtra []string
 	// Program is how the user calls exeunt, such as kubectl exeunt; "" is exeunt.
 	Program string
 }
@@ -67,10 +69,16 @@ func (c Commands) line(program, namespace string, words []string) string {
 		line = append(line, "-n", namespace)
 	}
 	for _, flag := range [][2]string{{"--kubeconfig", c.Kubeconfig}, {"--context", c.Context}, {"--cluster", c.Cluster},
-		{"--server", c.Server}, {"--user", c.User}, {"--as", c.As}} {
+		{"--server", c.Server}, {"--user", c.User}, {"--as", c.As}, {"--as-uid", c.AsUID}} {
 		if flag[1] != "" {
 			line = append(line, flag[0], flag[1])
 		}
+	}
+	for _, group := range c.AsGroups {
+		line = append(line, "--as-group", group)
+	}
+	for _, extra := range c.AsExtra {
+		line = append(line, "--as-user-extra", extra)
 	}
 	for i, word := range line {
 		line[i] = Quote(word)

@@ -31,8 +31,9 @@ func TestStepsArePasted(t *testing.T) {
 
 func TestCommandsReachTheClusterThatWasRead(t *testing.T) {
 	commands := cluster.Commands{Kubeconfig: "my config", Context: "c", Cluster: "d", Server: "https://e:6443", User: "u",
-		As: "i j"}
-	const want = "kubectl delete pod db-0 -n shop --kubeconfig 'my config' --context c --cluster d --server https://e:6443 --user u --as 'i j'"
+		As: "i j", AsUID: "1", AsGroups: []string{"g", "h i"}, AsExtra: []string{"a=b"}}
+	const want = "kubectl delete pod db-0 -n shop --kubeconfig 'my config' --context c --cluster d --server https://e:6443 --user u " +
+		"--as 'i j' --as-uid 1 --as-group g --as-group 'h i' --as-user-extra a=b"
 	if got := commands.Kubectl("shop", "delete", "pod", "db-0"); got != want {
 		t.Errorf("the command is %s, want %s", got, want)
 	}
