@@ -36,19 +36,19 @@ type auditFlags struct {
 }
 
 const auditExamples = `  # Compare the volumes of a driver with the current cluster:
-  exeunt audit --csi-address /run/csi/socket
+  %[1]s audit --csi-address /run/csi/socket
 
   # Two clusters use the storage system:
-  exeunt audit --csi-address /run/csi/socket --kubeconfig a.kubeconfig --kubeconfig b.kubeconfig
+  %[1]s audit --csi-address /run/csi/socket --kubeconfig a.kubeconfig --kubeconfig b.kubeconfig
 
   # The driver cannot list its volumes, so a file does:
-  exeunt audit --volumes disks.json --driver ebs.csi.aws.com
+  %[1]s audit --volumes disks.json --driver ebs.csi.aws.com
 
   # Print a PersistentVolume for an orphan, and create it:
-  exeunt audit --csi-address /run/csi/socket --adopt vol-1 | kubectl create -f -`
+  %[1]s audit --csi-address /run/csi/socket --adopt vol-1 | kubectl create -f -`
 
-// newAuditCommand returns "exeunt audit".
-func newAuditCommand(streams genericiooptions.IOStreams) *cobra.Command {
+// newAuditCommand returns "exeunt audit". program is how the user calls the command.
+func newAuditCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
 	flags := auditFlags{config: genericclioptions.NewConfigFlags(true)}
 	flags.config.Namespace = nil // the command reads the whole cluster
 	command := &cobra.Command{
@@ -59,7 +59,7 @@ func newAuditCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"may need it. A ghost is a PersistentVolume without a volume; shared is a handle that several\n" +
 			"PersistentVolumes have. audit deletes nothing: that no PersistentVolume exists is no proof\n" +
 			"that nobody wants the volume. Name every cluster that uses the storage system.",
-		Example: auditExamples,
+		Example: fmt.Sprintf(auditExamples, program),
 		RunE: func(command *cobra.Command, further []string) error {
 			if err := flags.check(command, further); err != nil {
 				return err

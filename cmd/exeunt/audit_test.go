@@ -31,7 +31,7 @@ func TestAuditThatReadsNothingSaysSo(t *testing.T) {
 	}
 	for format, fails := range map[string]bool{"": false, "json": false, "name": true} { // a list of names cannot say so
 		streams, _, out, _ := genericiooptions.NewTestIOStreams()
-		command := newAuditCommand(streams)
+		command := newAuditCommand(streams, "exeunt")
 		command.SetArgs([]string{"--volumes=" + volumes, "--driver=csi.example.com",
 			"--kubeconfig=" + writeKubeconfig(t, server.URL), "--settle=0s", "--output=" + format})
 		if err := command.ExecuteContext(t.Context()); (err != nil) != fails {

@@ -40,7 +40,7 @@ func newCommand(program string, streams genericiooptions.IOStreams) *cobra.Comma
 		newDeleteCommand(streams, called),
 		newForecastCommand(streams, called),
 		newStatusCommand(streams, called),
-		newAuditCommand(streams),
+		newAuditCommand(streams, called),
 		newJournalCommand(streams),
 		newRollbackCommand(streams, called),
 		newTeardownCommand(streams, called),

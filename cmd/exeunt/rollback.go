@@ -47,15 +47,15 @@ Exit codes: 0 nothing is left, 1 error, 2 something is left or a name in --unser
 is near to one that is there, 4 you have to decide first.`
 
 const rollbackExample = `  # what is left to do?
-  exeunt rollback
+  %[1]s rollback
   # carry out what can be done now
-  exeunt rollback --confirm
+  %[1]s rollback --confirm
   # the provisioner of this driver ran without leader election, and has been replaced
-  exeunt rollback --confirm --stopped csi.example.com
+  %[1]s rollback --confirm --stopped csi.example.com
   # the driver is uninstalled for good: its volumes may go, their disks stay
-  exeunt rollback --confirm --unserved csi.example.com
+  %[1]s rollback --confirm --unserved csi.example.com
   # kube-apiserver was replaced by upstream's, and the other programs of Exeunt stay
-  exeunt rollback --confirm --deadlines-only`
+  %[1]s rollback --confirm --deadlines-only`
 
 // newRollbackCommand returns "exeunt rollback". program is how the user calls the command.
 func newRollbackCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
@@ -65,7 +65,7 @@ func newRollbackCommand(streams genericiooptions.IOStreams, program string) *cob
 		Use:     "rollback",
 		Short:   "Return to upstream's programs, and leave nothing of Exeunt behind",
 		Long:    rollbackLong,
-		Example: rollbackExample,
+		Example: fmt.Sprintf(rollbackExample, program),
 		Args:    terminal.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return flags.run(command, streams)
@@ -101,11 +101,11 @@ or it would add each finalizer again: uninstall it within them.
 Exit codes: 0 nothing is left, 1 error, 2 something is left.`
 
 const rollbackNodesExample = `  # which nodes have the finalizer?
-  exeunt rollback nodes
+  %[1]s rollback nodes
   # take it off those that are not being deleted
-  exeunt rollback nodes --confirm`
+  %[1]s rollback nodes --confirm`
 
-// newRollbackNodesCommand returns "exeunt rollback nodes".
+// newRollbackNodesCommand returns "exeunt rollback nodes". program is how the user calls the command.
 func newRollbackNodesCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
 	flags := rollbackFlags{program: program, config: genericclioptions.NewConfigFlags(true)}
 	flags.config.Namespace = nil // nodes have none
@@ -114,7 +114,7 @@ func newRollbackNodesCommand(streams genericiooptions.IOStreams, program string)
 		Use:     "nodes",
 		Short:   "Take the finalizer of node-terminator off all nodes that are not being deleted",
 		Long:    rollbackNodesLong,
-		Example: rollbackNodesExample,
+		Example: fmt.Sprintf(rollbackNodesExample, program),
 		Args:    terminal.NoArguments,
 		RunE:    func(command *cobra.Command, _ []string) error { return flags.run(command, streams) },
 	}

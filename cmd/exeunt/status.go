@@ -45,9 +45,9 @@ Exit codes: 0 nothing was found that leaks or waits, 1 error, 2 something leaks,
 switched off or could not be read.`
 
 const statusExample = `  # is the protection on?
-  exeunt status
+  %[1]s status
   # what does a switch to Exeunt delete, and which rights are missing?
-  exeunt status --before-switch --service-account storage/csi-hostpath`
+  %[1]s status --before-switch --service-account storage/csi-hostpath`
 
 // newStatusCommand returns "exeunt status". program is how the user calls the command.
 func newStatusCommand(streams genericiooptions.IOStreams, program string) *cobra.Command {
@@ -57,7 +57,7 @@ func newStatusCommand(streams genericiooptions.IOStreams, program string) *cobra
 		Use:     "status",
 		Short:   "Show whether volumes are protected against a leak",
 		Long:    statusLong,
-		Example: statusExample,
+		Example: fmt.Sprintf(statusExample, program),
 		Args:    terminal.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return flags.run(command.Context(), streams)

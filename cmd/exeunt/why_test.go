@@ -292,6 +292,12 @@ func TestWordsAreCompleted(t *testing.T) {
 }
 
 func TestPluginHasExamplesOfPlugin(t *testing.T) {
+	for _, name := range []string{"why", "explain", "delete", "forecast", "status", "audit", "rollback", "rollback nodes", "teardown"} {
+		out, err := execute(t.Context(), pluginName, append(strings.Fields(name), "--help")...)
+		if err != nil || !strings.Contains(out, "\n  kubectl exeunt "+name) || strings.Contains(out, "\n  exeunt ") {
+			t.Errorf("help of %s: %q, %v", name, out, err)
+		}
+	}
 	out, err := execute(context.Background(), "kubectl-exeunt", "why", "--help")
 	if err != nil || !strings.Contains(out, "  kubectl exeunt why pv/pvc-1234") ||
 		!strings.Contains(out, "kubectl exeunt why (KIND/NAME") {
