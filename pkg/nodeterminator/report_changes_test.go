@@ -79,3 +79,27 @@ func TestEndDuringWriteIsWritten(t *testing.T) {
 		}
 	})
 }
+
+// A rolling update stops the leader. The next one counts on from what is stored: a pod that ended meanwhile it never saw.
+func TestLeaderThatStopsWritesItsReports(t *testing.T) {
+	for name, later := range map[string]time.Duration{"the write is planned": 0, "the write is in flight": 4200 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			client, patched := fake.NewClientset(), atomic.Int64{}
+			client.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+				<-time.After(500 * time.Millisecond)
+				patched.Add(1)
+				return false, nil, nil
+			})
+			r := newReports(client, "exeunt-system", isThere)
+			stop := r.start(t.Context())
+			r.offer(reportOf(termination.PhaseDraining, 1))
+			<-time.After(time.Second)
+			r.offer(reportOf(termination.PhaseDraining, 2))
+			<-time.After(later) // the write begins 5 s after the first one
+			stop()
+			if got := patched.Load(); got != 1 {
+				t.Errorf("%s: %d writes after the first one", name, got)
+			}
+		})
+	}
+}

@@ -75,13 +75,15 @@ func newReports(client kubernetes.Interface, namespace string, exists func(termi
 		pending: map[types.UID]*pendingReport{}, stored: map[types.UID]*time.Timer{}, deleting: make(chan struct{}, 1)}
 }
 
-// start begins to write, and lists the reports of earlier processes once. Stop waits for writes in flight.
+// start begins to write, and lists the reports of earlier processes once. Stop writes what has changed: the next leader
+// counts on from what is stored.
 func (r *reports) start(ctx context.Context) (stop func()) {
 	r.mu.Lock()
 	r.ctx = context.WithoutCancel(ctx)
 	r.mu.Unlock()
 	r.writing.Go(func() { r.list(ctx) })
 	return func() {
+		r.flush()
 		done := make(chan struct{})
 		go func() {
 			r.writing.Wait()
@@ -95,6 +97,17 @@ func (r *reports) start(ctx context.Context) (stop func()) {
 		defer r.mu.Unlock()
 		for _, timer := range r.stored {
 			timer.Stop()
+		}
+	}
+}
+
+// flush begins all writes that are planned.
+func (r *reports) flush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pending {
+		if p.changes != p.written && !p.writing {
+			r.plan(p, time.Now())
 		}
 	}
 }
@@ -204,12 +217,12 @@ func (r *reports) plan(p *pendingReport, at time.Time) {
 		p.timer.Stop()
 	}
 	uid := types.UID(p.report.UID)
-	write := func() { r.write(uid) }
+	write := func() { r.writing.Go(func() { r.write(uid) }) }
 	if wait := time.Until(at); wait > 0 {
 		p.timer = time.AfterFunc(wait, write)
 		return
 	}
-	r.writing.Go(write)
+	write()
 }
 
 // write writes the report as it is now. Only one write of a report is in flight.
