@@ -17,7 +17,7 @@ import (
 func TestUpgradeAndUninstallAmidTerminations(t *testing.T) {
 	t.Parallel()
 	const period = 40 * time.Second
-	// The Lease is that of an installation: with a shorter one a busy machine ends the last leader, and nobody begins it again.
+	// The Lease is that of an installation: a busy machine must not end the last leader, which nobody begins again.
 	e := startEnding(t, 22, "--leader-elect=true", "--instances=socket", "--instances-socket=SOCKET")
 	idle := e.take("15m")
 	e.seen(idle)
