@@ -152,9 +152,13 @@ func byPods(finding holder.Finding, leader *coordinationv1.Lease) Provisioner {
 	for _, container := range finding.Containers {
 		programs = append(programs, volume.Program{Image: container.Image, Args: container.Args})
 	}
+	gate := volume.FeatureOfAll(programs)
+	if finding.Containers[0].Guessed && gate == volume.FeatureOff { // the program may be that of another driver
+		gate = volume.FeatureUnknown
+	}
 	found := Provisioner{
 		SeenBy: "pods", Where: finding.Containers[0].Workload, Version: tagOf(programs[0].Image),
-		Gate: volume.FeatureOfAll(programs).String(), State: finding.State.Workload.String(),
+		Gate: gate.String(), State: finding.State.Workload.String(),
 	}
 	switch {
 	case leader != nil && finding.State.Lease == blocker.LeaseHeld:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -246,6 +247,29 @@ func TestFindingNamesItsOwnVolumes(t *testing.T) {
 	for i, want := range []string{"open-volume", "late-volume"} {
 		if finding := s.report.Findings[i]; !strings.Contains(finding, "such as "+want+": ") {
 			t.Errorf("%q, want only %s", finding, want)
+		}
+	}
+}
+
+// The only csi-provisioner of a cluster with two drivers is that of one of them, and nothing says of which.
+func TestGateOfGuessedProvisionerIsNoFinding(t *testing.T) {
+	driver := func(name string) metav1.Object {
+		return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	for drivers, want := range map[int]int{1: 1, 2: 0} {
+		objects := clustertest.Objects{
+			"csidrivers":  []metav1.Object{driver("a.example.com"), driver("b.example.com")}[:drivers],
+			"deployments": {deployed("storage", "controller", 1, corev1.Container{Image: "r/csi-provisioner:v4.0.0"})},
+		}
+		report := Read(t.Context(), Options{Reader: clustertest.NewReader(t, objects.ServeHTTP)})
+		found := 0
+		for _, finding := range report.Findings {
+			if strings.Contains(finding, "does not serve the finalizer") {
+				found++
+			}
+		}
+		if found != want {
+			t.Errorf("of %d drivers: %q", drivers, report.Findings)
 		}
 	}
 }
