@@ -63,7 +63,8 @@ const (
 	bypassForbidden = "Forbidden"
 )
 
-// reportBypass counts a call without a journal entry, and reports one that is not reported yet.
+// reportBypass counts a call without a journal entry, and reports one that is not reported yet: with the right to create
+// Leases alone, a Lease of this term says that the journal is complete.
 func (c *Controller) reportBypass(o *observation) {
 	reason := o.record.request.bypass
 	if reason == "" && c.Journaled && c.Journal != nil {
