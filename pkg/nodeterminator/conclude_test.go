@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 )
 
@@ -137,6 +138,26 @@ func TestReleasedNodeGetsItsReport(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		if got := storedOf(w); got.Phase != termination.PhaseEnded || got.Counts.Evicted != 9 {
+			w.t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A pod is gone, and the answer to its last request comes after the node was released: the report names no pod as left.
+func TestLastReportHasCountsOfRelease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		n := withFirstAction(deletedNode("a", "30m", time.Now()), time.Now())
+		if err := w.client.Tracker().Add(n); err != nil {
+			w.t.Fatal(err)
+		}
+		w.pods.result.Counts.Left, w.pods.result.Left = 1, []termination.Left{{Pod: "shop/app", UID: "app"}}
+		w.pods.last = drain.Result{Synced: true, Counts: termination.Counts{Unknown: 1}}
+		one := w.begun(n)
+		if err := errors.Join(w.Reconcile(w.t.Context(), "a"), w.release(w.t.Context(), n, one)); err != nil {
+			w.t.Error(err)
+		}
+		<-time.After(time.Minute)
+		if got := storedOf(w); got.Counts != (termination.Counts{Unknown: 1}) || len(got.Left) > 0 {
 			w.t.Errorf("%+v", got)
 		}
 	})

@@ -32,6 +32,8 @@ type Pods interface {
 	// Restore counts what an earlier leader did. It returns the counts that it added, and all pods that were cut short.
 	Restore(report termination.Report) (termination.Counts, []termination.CutShort)
 	Reconcile(ctx context.Context, view drain.View) (drain.Result, error)
+	// Last returns the result of a node that is released now.
+	Last() drain.Result
 	// Look returns which pods cannot be evicted now, of a node that is not being terminated.
 	Look(now time.Time) drain.Sight
 }

@@ -374,6 +374,7 @@ func (c *Controller) release(ctx context.Context, n *v1.Node, t *nodeTermination
 	if t != nil {
 		t.released, t.report.Phase = true, termination.PhaseEnded
 		t.stop() // finalizers of others may keep the Node
+		t.count(t.pods.Last())
 		c.Drainer.Forget(t.name)
 		t.summarize()
 		c.offer(t)

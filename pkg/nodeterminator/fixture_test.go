@@ -31,7 +31,9 @@ import (
 type scriptedPods struct {
 	mu     sync.Mutex
 	result drain.Result
-	views  []drain.View
+	// last is the result once the node is released.
+	last  drain.Result
+	views []drain.View
 	// earlier is the report that was restored.
 	earlier termination.Report
 	// restored is how often that was.
@@ -61,6 +63,12 @@ func (p *scriptedPods) Reconcile(_ context.Context, view drain.View) (drain.Resu
 	defer p.mu.Unlock()
 	p.views = append(p.views, view)
 	return p.result, nil
+}
+
+func (p *scriptedPods) Last() drain.Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
 }
 
 func (p *scriptedPods) Pods(string, types.UID) Pods { return p }

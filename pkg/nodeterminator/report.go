@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/exeunt-io/exeunt/pkg/nodeterminator/drain"
 	"github.com/exeunt-io/exeunt/pkg/termination"
 	"github.com/exeunt-io/exeunt/pkg/termination/node"
 )
@@ -42,12 +43,17 @@ func (t *nodeTermination) update(n *v1.Node, o *observation, d node.Decision) {
 	if o.state.Proof == node.Given && d.Reason == node.AwaitingVolumeDetachment {
 		r.Phase = termination.PhaseCleaning
 	}
-	if o.pods.Synced {
-		r.Counts, r.CutShort, r.Left = o.pods.Counts, o.pods.CutShort, o.pods.Left
-	}
+	t.count(o.pods)
 	r.Volumes = o.attached.report(o.stranded)
 	if overdue := o.now.Sub(o.times.Stop); o.state.Ended && o.state.Proof != node.Given {
 		r.OverdueSeconds = int64(overdue / time.Second)
+	}
+}
+
+// count takes over what became of the pods, once all are known.
+func (t *nodeTermination) count(pods drain.Result) {
+	if pods.Synced {
+		t.report.Counts, t.report.CutShort, t.report.Left = pods.Counts, pods.CutShort, pods.Left
 	}
 }
 

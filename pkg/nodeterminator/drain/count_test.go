@@ -88,6 +88,37 @@ func TestEndBeforeAnswerIsOurs(t *testing.T) {
 	})
 }
 
+// A machine that is off, and a node at E, wait for no answer: the last report must not name a pod that is gone.
+func TestLastResultHasNoPodThatIsGone(t *testing.T) {
+	inWorld(t, 1000, func(w *world) {
+		hold := make(chan struct{})
+		w.script(func(r sentRequest) *answer {
+			w.end(r.name)
+			<-hold
+			return &answer{code: 201, status: &metav1.Status{Status: metav1.StatusSuccess}}
+		})
+		w.pod("app", 30)
+		w.pod("other", 30, protected)
+		w.at(10)
+		last := w.node.Last()
+		if want := (termination.Counts{Unknown: 1, Left: 1}); last.Counts != want || len(last.Left) != 1 {
+			t.Errorf("%+v with %+v, want %+v", last.Counts, last.Left, want)
+		}
+		close(hold)
+		w.at(11)
+	})
+}
+
+func TestLastResultOfUncountedPodsIsEmpty(t *testing.T) {
+	inWorld(t, 1000, func(w *world) {
+		w.pod("app", 30)
+		w.at(1)
+		if last := w.node.Last(); last.Synced {
+			t.Errorf("%+v", last)
+		}
+	}, func(w *world) { w.view.Begun = time.Time{} })
+}
+
 func (w *world) expectSettled(want bool) {
 	w.t.Helper()
 	w.mu.Lock()

@@ -49,6 +49,19 @@ func (n *Node) result(all []judged) Result {
 	return r
 }
 
+// Last returns the result of a node that is released now, which waits for no answer any more: pods whose end is not counted
+// yet are unknown. It is empty, and not synced, if no pod was counted.
+func (n *Node) Last() Result {
+	n.drainer.mu.Lock()
+	defer n.drainer.mu.Unlock()
+	if !n.counted {
+		return Result{}
+	}
+	n.counts.Unknown += len(n.unanswered)
+	clear(n.unanswered)
+	return n.result(n.judge())
+}
+
 // addUnanswered names the pods whose end is not counted yet: a leader that follows knows them by the report alone.
 func (n *Node) addUnanswered(r *Result) {
 	for _, id := range slices.Sorted(maps.Keys(n.unanswered)) {
