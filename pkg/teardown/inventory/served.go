@@ -18,10 +18,20 @@ func serverOf(v *v1.PersistentVolume) string {
 		return addressOf(source.ISCSI.TargetPortal)
 	case source.CSI != nil: // nfs.csi.k8s.io, smb.csi.k8s.io, iscsi.csi.k8s.io
 		for _, name := range []string{"server", "source", "targetPortal"} {
-			if text := source.CSI.VolumeAttributes[name]; text != "" {
+			if text := attribute(source.CSI, name); text != "" {
 				host, _, _ := strings.Cut(strings.TrimPrefix(text, "//"), "/")
 				return addressOf(host)
 			}
+		}
+	}
+	return ""
+}
+
+// attribute returns an attribute of the volume. Its class may write it in capitals, and the drivers take that.
+func attribute(source *v1.CSIPersistentVolumeSource, name string) string {
+	for key, text := range source.VolumeAttributes {
+		if strings.EqualFold(key, name) {
+			return text
 		}
 	}
 	return ""

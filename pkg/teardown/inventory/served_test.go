@@ -50,6 +50,7 @@ var served = map[string]struct {
 	"name outside":       {ofNFS("nfs.storage.example.com"), false},
 	"another Service":    {ofNFS("other.storage.svc"), false},
 	"CSI driver for NFS": {ofAttribute("server", "nfs.storage.svc.cluster.local"), true},
+	"class in capitals":  {ofAttribute("Server", "nfs.storage.svc.cluster.local"), true},
 	"CSI driver for SMB": {ofAttribute("source", "//nfs.storage.svc.cluster.local/share"), true},
 	"iSCSI": {keptOf(v1.PersistentVolumeSource{ISCSI: &v1.ISCSIPersistentVolumeSource{TargetPortal: "10.0.0.5:3260"}}),
 		true},
