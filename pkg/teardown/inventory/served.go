@@ -128,10 +128,22 @@ func addressesOf(s *v1.Service) []string {
 	return addresses
 }
 
-// holdServer keeps the disks from which a pod serves the volume, and reports whether one is new. The pod ends after those
-// that write to the volume.
-func (i *Inventory) holdServer(v *view, f *volume) bool {
-	namespaces := i.servedFrom(f.server)
+// place returns where a snapshot is, nowhere without a content. A snapshot over NFS is on the server in its handle.
+func (c *content) place() place {
+	if c == nil {
+		return place{}
+	}
+	server := ""
+	if c.driver == "nfs.csi.k8s.io" {
+		server, _, _ = strings.Cut(c.handle, "#")
+	}
+	return place{c.driver, addressOf(server)}
+}
+
+// holdServer keeps the disks from which a pod serves what is kept, and reports whether one is new. The pod ends after those
+// that write to it.
+func (i *Inventory) holdServer(v *view, server string) bool {
+	namespaces := i.servedFrom(server)
 	for namespace := range namespaces {
 		i.infrastructure[namespace] = true
 	}

@@ -80,6 +80,22 @@ func TestDiskBelowKeptVolumeOfServiceIsKept(t *testing.T) { // 08
 	}
 }
 
+// A snapshot of csi-driver-nfs is an archive on the server of its volume, which its handle names.
+func TestDiskBelowKeptSnapshotOfServerIsKept(t *testing.T) { // 08, 34
+	for policy, want := range map[string]string{"Retain": "export keep HoldsKeptVolumes finalizer",
+		"Delete": "export delete PolicyDelete finalizer"} {
+		of := func(u *unstructured.Unstructured) {
+			u.Object["spec"].(map[string]any)["driver"] = "nfs.csi.k8s.io"
+			u.Object["status"] = map[string]any{"snapshotHandle": "nfs.storage.svc.cluster.local#share#snapshot-1#pvc-1"}
+		}
+		i := fill(inventory.Options{}, nfsService(), disk("storage", named("export")), data("storage", boundTo("export")),
+			contentWith(policy, of))
+		if items := itemsOf(i, now); !slices.Contains(items, want) {
+			t.Errorf("%s: items %q, want %q", policy, items, want)
+		}
+	}
+}
+
 // The last write of a kept volume is on the disk of its server: its pods end before the server does, in whichever namespace.
 func TestServerOfKeptVolumeEndsAfterItsPods(t *testing.T) { // 02, 08
 	for _, writer := range []string{"shop", "storage", metav1.NamespaceSystem} {

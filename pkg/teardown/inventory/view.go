@@ -99,19 +99,20 @@ func (i *Inventory) index(now time.Time) *view {
 // kept as well (#08).
 func (i *Inventory) findBelow(v *view) {
 	found := i.findDrivers()
-	for driver := range i.snapshotDrivers(v) {
-		namespaces := found.of(driver)
-		if driver == "" { // its content is not there yet: any driver may have it
+	for at := range i.keptSnapshots(v) {
+		namespaces := found.of(at.driver)
+		if at.driver == "" { // its content is not there yet: any driver may have it
 			namespaces = found.all
 		}
 		i.hold(v, namespaces)
+		i.holdServer(v, at.server)
 	}
 	for changed := true; changed; {
 		changed = false
 		for name, f := range i.volumes {
 			v.fates[name] = fate.Decide(i.fateOf(v.below, f))
 			if v.fates[name].Kept() {
-				changed = i.hold(v, found.of(f.driver)) || i.holdServer(v, f) || changed
+				changed = i.hold(v, found.of(f.driver)) || i.holdServer(v, f.server) || changed
 			}
 		}
 	}
@@ -127,25 +128,23 @@ func (i *Inventory) hold(v *view, namespaces map[string]bool) (changed bool) {
 	return changed
 }
 
-// snapshotDrivers returns the drivers of snapshots that stay.
-func (i *Inventory) snapshotDrivers(v *view) map[string]bool {
-	drivers := map[string]bool{}
+// place is where a snapshot is: with a driver, and on a server if its handle names one.
+type place struct{ driver, server string }
+
+// keptSnapshots returns where snapshots are that stay.
+func (i *Inventory) keptSnapshots(v *view) map[place]bool {
+	places := map[place]bool{}
 	for _, c := range i.contents {
 		if !c.deletable { // also after its snapshot has gone
-			drivers[c.driver] = true
+			places[c.place()] = true
 		}
 	}
 	for id, o := range i.outsides {
-		if o.state.Kind != balancer.Snapshot || v.outsides[id].Action != balancer.Leave {
-			continue
+		if o.state.Kind == balancer.Snapshot && v.outsides[id].Action == balancer.Leave {
+			places[i.contentFor(v, o).place()] = true
 		}
-		driver := ""
-		if c := i.contentFor(v, o); c != nil {
-			driver = c.driver
-		}
-		drivers[driver] = true
 	}
-	return drivers
+	return places
 }
 
 // fateOf returns what the decision about a volume rests on.
