@@ -97,17 +97,20 @@ func (s *sighting) standbyEvidence() blocker.Evidence {
 	}
 	text := fmt.Sprintf("Lease %s/%s: held by %q, which is no replica: %s acts once this Lease is deleted",
 		s.standby.Namespace, s.standby.Name, leaseHolder(*s.standby), s.controller.Name)
-	if s.standby.Name == cluster.NodeTerminatorLease {
+	if s.standbyEnds() {
 		text += ", or runs out at " + blocker.Time(leaseEnd(*s.standby))
 	}
 	return blocker.Evidence{Source: blocker.FromLease, Text: text}
 }
 
-// standbyStep returns the step that ends the standby. "exeunt rollback nodes" takes the Lease of node-terminator, so that
-// the program can be uninstalled.
+// standbyEnds reports whether the standby Lease runs out: "exeunt rollback nodes" takes that of node-terminator for minutes,
+// so that the program can be uninstalled.
+func (s *sighting) standbyEnds() bool { return s.standby.Name == cluster.NodeTerminatorLease }
+
+// standbyStep returns the step that ends the standby.
 func (f Finder) standbyStep(s sighting) string {
 	when := "once the loops of kube-controller-manager are off"
-	if s.standby.Name == cluster.NodeTerminatorLease {
+	if s.standbyEnds() {
 		when = "if node-terminator is to stay and not to wait until the Lease runs out"
 	}
 	return cluster.Comments(when+", delete the Lease that keeps "+s.controller.Name+" on standby",

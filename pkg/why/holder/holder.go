@@ -38,7 +38,7 @@ type Finding struct {
 	Evidence []blocker.Evidence
 	// Next is the next step for the user.
 	Next string
-	// StandsBy: replicas run, and wait for a Lease that only a user deletes.
+	// StandsBy: replicas run, and wait until a user deletes a Lease, or that of node-terminator runs out.
 	StandsBy bool
 	// Containers are the containers that run the controller, with images and arguments.
 	Containers []Container
@@ -82,7 +82,7 @@ func (f Finder) look(ctx context.Context, controller families.Controller, driver
 		finding.State = blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseAbsent}
 	case len(s.off) > 0 && !s.isAlive(): // the Lease may be held by a program that has the loop switched off
 		finding.State = blocker.ControllerState{Workload: s.state}
-	case s.standby != nil:
+	case s.standby != nil && !(s.standsBy() && s.standbyEnds() && leaseEnd(*s.standby).After(s.now)):
 		finding.State = besideStandby(s.state, s.leaseState)
 	}
 	return finding

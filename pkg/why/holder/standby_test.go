@@ -150,4 +150,12 @@ func TestStandbyLeaseOfNodeTerminatorRunsOut(t *testing.T) {
 		!strings.Contains(got.Next, "kubectl delete lease node-terminator -n kube-system") || !strings.Contains(said, "runs out") {
 		t.Errorf("%+v", got)
 	}
+	if reason, verdict := blocker.JudgeController(got.State); reason != blocker.ControllerActs || verdict != blocker.Waiting {
+		t.Errorf("%v, %v, want that it acts", reason, verdict)
+	}
+	deployment.Spec.Replicas, deployment.Status.ReadyReplicas = ptr.To[int32](0), 0
+	got = holder.Finder{Reader: clustertest.NewReader(t, objects.ServeHTTP)}.Look(t.Context(), controller, "")
+	if reason, _ := blocker.JudgeController(got.State); reason != blocker.ControllerGone {
+		t.Errorf("stopped: %v", reason)
+	}
 }
