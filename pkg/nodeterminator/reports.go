@@ -168,7 +168,7 @@ func (r *reports) get(ctx context.Context, name string) (*v1.ConfigMap, bool, er
 	return answer.Get(ctx, name, r.client.Get)
 }
 
-// offer writes the report if its phase, its reason or a count has changed, at most once in 5 s.
+// offer writes the report if its phase, its reason or a number has changed, at most once in 5 s.
 func (r *reports) offer(report termination.Report) {
 	text := summaryOf(report)
 	r.mu.Lock()
@@ -199,7 +199,8 @@ func (r *reports) of(uid types.UID) *pendingReport {
 
 // summaryOf is what a change of makes a report be written.
 func summaryOf(report termination.Report) string {
-	return fmt.Sprint(report.Phase, report.Reason, report.Counts, len(report.Left), len(report.Volumes), report.Deadline)
+	return fmt.Sprint(report.Phase, report.Reason, report.Counts, len(report.CutShort), len(report.Left), len(report.Volumes),
+		report.Deadline)
 }
 
 // changed has a change written. A write in flight plans the next one when it ends. The caller holds the mutex.

@@ -164,6 +164,23 @@ func TestReportIsWrittenOnceInFiveSeconds(t *testing.T) {
 	})
 }
 
+// #12 #70 A leader that follows knows by the report alone which budget a pod was deleted against.
+func TestPodThatIsCutShortIsWrittenBeforeItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		r := newReports(client, "exeunt-system", isThere)
+		report := reportOf(termination.PhaseDraining, 1)
+		r.offer(report)
+		<-time.After(time.Minute)
+		report.CutShort = []termination.CutShort{{Pod: "shop/app", UID: "app", Reason: "BudgetBlocks", Budget: "web"}}
+		r.offer(report)
+		<-time.After(time.Minute)
+		if got := stored(t, client); len(got.CutShort) != 1 || got.CutShort[0].Budget != "web" {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 func TestUnchangedReportIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
