@@ -82,7 +82,8 @@ func (f Finder) look(ctx context.Context, controller families.Controller, driver
 		finding.State = blocker.ControllerState{Workload: blocker.WorkloadStopped, Lease: blocker.LeaseAbsent}
 	case len(s.off) > 0 && !s.isAlive(): // the Lease may be held by a program that has the loop switched off
 		finding.State = blocker.ControllerState{Workload: s.state}
-	case s.standby != nil && !(s.standsBy() && s.standbyEnds() && leaseEnd(*s.standby).After(s.now)):
+	case s.standsBy() && s.standbyEnds() && leaseEnd(*s.standby).After(s.now): // replicas lead again soon
+	case s.standby != nil:
 		finding.State = besideStandby(s.state, s.leaseState)
 	}
 	return finding
