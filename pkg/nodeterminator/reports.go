@@ -48,6 +48,8 @@ type reports struct {
 	// pending are the reports of nodes that this process terminates, until the last one is written.
 	pending map[types.UID]*pendingReport
 	writing sync.WaitGroup
+	// stopped: this process leads no more.
+	stopped bool
 	// stored are the reports that exist, with the timer after which each may be deleted.
 	stored map[types.UID]*time.Timer
 	// deleting is taken by the one deletion that runs.
@@ -101,7 +103,7 @@ func (r *reports) start(ctx context.Context) (stop func()) {
 	}
 }
 
-// flush begins all writes that are planned.
+// flush begins all writes that are planned, and none later.
 func (r *reports) flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,6 +112,7 @@ func (r *reports) flush() {
 			r.plan(p, time.Now())
 		}
 	}
+	r.stopped = true
 }
 
 func reportName(uid types.UID) string { return "node-termination-" + string(uid) }
@@ -218,12 +221,22 @@ func (r *reports) plan(p *pendingReport, at time.Time) {
 		p.timer.Stop()
 	}
 	uid := types.UID(p.report.UID)
-	write := func() { r.writing.Go(func() { r.write(uid) }) }
 	if wait := time.Until(at); wait > 0 {
-		p.timer = time.AfterFunc(wait, write)
+		p.timer = time.AfterFunc(wait, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.writeSoon(uid)
+		})
 		return
 	}
-	write()
+	r.writeSoon(uid)
+}
+
+// writeSoon writes the report in the background. The caller holds the mutex: no write begins while stop waits for all.
+func (r *reports) writeSoon(uid types.UID) {
+	if !r.stopped {
+		r.writing.Go(func() { r.write(uid) })
+	}
 }
 
 // write writes the report as it is now. Only one write of a report is in flight.
