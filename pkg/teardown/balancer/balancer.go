@@ -55,6 +55,8 @@ type State struct {
 	Addressed bool
 	// LeadsToAPI: its address is that of the API server that we use.
 	LeadsToAPI bool
+	// Serving: volumes of a server behind it are used, or are to be deleted.
+	Serving bool
 	// Content is that of a VolumeSnapshot.
 	Content Content
 }
@@ -101,6 +103,8 @@ const (
 	Internal Reason = "Internal"
 	// NoFinalizer: nothing shows that its controller made a load balancer of its own.
 	NoFinalizer Reason = "NoFinalizer"
+	// ServesVolumes: without it no pod could write to its volume, and no CSI driver delete one.
+	ServesVolumes Reason = "ServesVolumes"
 	// ServesBalancer: its controller deletes the load balancer.
 	ServesBalancer Reason = "ServesBalancer"
 )
@@ -125,7 +129,7 @@ func Decide(s State) Decision {
 	case Snapshot:
 		return decideSnapshot(s)
 	case ServiceLB:
-		return Decision{Delete, ServesBalancer}
+		return decideService(s)
 	case ServiceOther:
 		return decideOther(s)
 	default:
@@ -144,6 +148,13 @@ func decideSnapshot(s State) Decision {
 	default:
 		return Decision{Delete, PolicyDelete}
 	}
+}
+
+func decideService(s State) Decision {
+	if s.Serving {
+		return Decision{Wait, ServesVolumes}
+	}
+	return Decision{Delete, ServesBalancer}
 }
 
 // decideOther awaits the load balancer of a Service whose type was changed.

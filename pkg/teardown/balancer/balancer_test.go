@@ -22,6 +22,8 @@ func TestDecide(t *testing.T) {
 		"#30 a Service with the finalizer":       {State{Kind: ServiceLB, Held: true, Addressed: true}, Decision{Delete, ServesBalancer}},
 		"#31 a Service with an address only":     {State{Kind: ServiceLB, Addressed: true}, Decision{Delete, ServesBalancer}},
 		"#31 a Service without either":           {State{Kind: ServiceLB}, Decision{Delete, ServesBalancer}},
+		"#02 a Service of volumes":               {State{Kind: ServiceLB, Held: true, Serving: true}, Decision{Wait, ServesVolumes}},
+		"#02 a Service of volumes, deleted":      {State{Kind: ServiceLB, Serving: true, Deleting: true}, Decision{Wait, Terminating}},
 		"#30 an Ingress with a finalizer":        {State{Kind: Route, Held: true}, Decision{Delete, ServesBalancer}},
 		"#32 an Ingress without a finalizer":     {State{Kind: Route, Addressed: true}, Decision{Leave, NoFinalizer}},
 		"#32 label":                              {State{Kind: ServiceLB, Held: true, Preserved: true}, Decision{Leave, Preserved}},
@@ -54,14 +56,15 @@ func TestDecide(t *testing.T) {
 
 // states calls yield for every state.
 func states(yield func(State)) {
-	if fields := reflect.TypeFor[State]().NumField(); fields != 2+5 {
+	if fields := reflect.TypeFor[State]().NumField(); fields != 2+6 {
 		panic("a field of State is not enumerated")
 	}
 	for kind := range Snapshot + 1 {
 		for content := range ContentOfGroup + 1 {
-			for bits := range 1 << 5 {
+			for bits := range 1 << 6 {
 				has := func(bit int) bool { return bits>>bit&1 == 1 }
-				yield(State{Kind: kind, Preserved: has(0), Deleting: has(1), Held: has(2), Addressed: has(3), LeadsToAPI: has(4), Content: content})
+				yield(State{Kind: kind, Preserved: has(0), Deleting: has(1), Held: has(2), Addressed: has(3), LeadsToAPI: has(4),
+					Serving: has(5), Content: content})
 			}
 		}
 	}
@@ -71,7 +74,7 @@ func TestKeptObjectIsNeverDeleted(t *testing.T) {
 	states(func(s State) {
 		kept := s.Preserved || s.Kind != Snapshot && s.LeadsToAPI || s.Kind == ServiceOther || s.Kind == Route && !s.Held ||
 			s.Kind == Snapshot && s.Content != ContentDelete && s.Content != NoContent
-		if d := Decide(s); d.Action == Delete && (kept || s.Deleting) {
+		if d := Decide(s); d.Action == Delete && (kept || s.Deleting || s.Kind == ServiceLB && s.Serving) {
 			t.Errorf("Decide(%+v) = %v", s, d)
 		}
 	})

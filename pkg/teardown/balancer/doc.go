@@ -12,6 +12,7 @@
 //	34     VolumeSnapshot                content Delete, or none yet    Delete, PolicyDelete
 //	32     Service of another type       finalizer                      Wait, TypeChanged
 //	       Service of another type       no finalizer                   Leave, Internal
+//	02     Service of type LoadBalancer  serves volumes                 Wait, ServesVolumes
 //	30,31  Service of type LoadBalancer  any                            Delete, ServesBalancer
 //	32     Ingress, Gateway              no finalizer                   Leave, NoFinalizer
 //	30     Ingress, Gateway              finalizer                      Delete, ServesBalancer

@@ -162,24 +162,40 @@ func (i *Inventory) isServed(v *view, c *request) bool {
 	return false
 }
 
+// findServing finds the Services through which pods use volumes, or a CSI driver is to delete some.
+func (i *Inventory) findServing(v *view) {
+	for _, f := range i.volumes {
+		used := f.deletable || f.claimed && len(v.users[f.claim]) > 0
+		if f.server != "" && used && !i.stuckVolume(v, f) {
+			for _, service := range i.servicesAt(f.server) {
+				v.serving[service] = true
+			}
+		}
+	}
+}
+
 // servedFrom returns the namespaces of the Services that have the address of a server.
 func (i *Inventory) servedFrom(server string) map[string]bool {
-	if server == "" {
-		return nil
-	}
 	namespaces := map[string]bool{}
-	for _, name := range i.serving[server] {
-		namespaces[name.namespace] = true
+	for _, service := range i.servicesAt(server) {
+		namespaces[service.namespace] = true
 	}
+	return namespaces
+}
+
+// servicesAt returns the Services that have the address of a server.
+func (i *Inventory) servicesAt(server string) []key {
+	found := slices.Clone(i.serving[server])
 	labels := strings.Split(server, ".") // [POD.]NAME.NAMESPACE[.svc[.DOMAIN]]
 	end := slices.Index(labels, "svc")
 	if end < 0 && len(labels) == 2 {
 		end = 2
 	}
 	if end >= 2 {
-		if _, is := i.services[key{labels[end-1], labels[end-2]}]; is {
-			namespaces[labels[end-1]] = true
+		named := key{labels[end-1], labels[end-2]}
+		if _, is := i.services[named]; is {
+			found = append(found, named)
 		}
 	}
-	return namespaces
+	return found
 }

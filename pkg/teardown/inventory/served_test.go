@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/exeunt-io/exeunt/pkg/teardown/inventory"
 )
@@ -106,6 +107,34 @@ func TestServerOfKeptVolumeEndsAfterItsPods(t *testing.T) { // 02, 08
 				t.Errorf("writer in %s: steps %q, want %q", writer, got, want)
 			}
 			i.Remove(user(writer, "data"))
+		}
+	}
+}
+
+// Without the load balancer of its server no pod writes to a volume to its end, and no CSI driver deletes one.
+func TestBalancerOfServerEndsAfterItsVolumes(t *testing.T) { // 01, 02, 30
+	balancer := with(nfsService(), []edit[v1.Service]{func(s *v1.Service) {
+		s.Spec.Type, s.Status = v1.ServiceTypeLoadBalancer, service().Status
+	}})
+	kept := disk("shop", ofNFS("192.0.2.1"), marked)
+	used := fill(inventory.Options{}, balancer, kept, data("shop"), user("shop", "data"))
+	deleted := fill(inventory.Options{}, balancer, disk("shop", ofAttribute("server", "192.0.2.1"), func(v *v1.PersistentVolume) {
+		v.Spec.PersistentVolumeReclaimPolicy = v1.PersistentVolumeReclaimDelete
+	}), data("shop"))
+	for want, i := range map[string]*inventory.Inventory{"Delete Pod pod-of-data": used, "Delete PersistentVolumeClaim data": deleted} {
+		if got := stepsOf(i, now); !slices.Equal(got, []string{want}) {
+			t.Errorf("steps %q, want %q", got, want)
+		}
+	}
+	used.Remove(user("shop", "data"))
+	deleted.Remove(data("shop"))
+	deleted.Remove(disk("shop"))
+	unused := fill(inventory.Options{}, balancer, disk("shop", marked), data("shop"))
+	stuck := fill(inventory.Options{}, balancer, kept, data("shop"), user("shop", "data"))
+	stuck.SetStuck(map[types.UID]bool{"pod-of-data": true})
+	for _, i := range []*inventory.Inventory{used, deleted, unused, stuck} {
+		if got := stepsOf(i, now); len(got) == 0 || got[0] != "Delete Service nfs" {
+			t.Errorf("steps %q", got)
 		}
 	}
 }

@@ -29,6 +29,8 @@ type view struct {
 	entries  map[types.UID]entry
 	// claimed are the namespaces with claims, below those with disks that hold kept volumes or snapshots.
 	claimed, below map[string]bool
+	// serving are the Services that volumes need.
+	serving map[key]bool
 	// infrastructure are the namespaces that go last.
 	infrastructure map[string]bool
 
@@ -60,8 +62,8 @@ func (i *Inventory) at(now time.Time) *view {
 func (i *Inventory) index(now time.Time) *view {
 	v := &view{
 		now: now, users: make(map[key][]*pod, len(i.pods)), bound: make(map[key][]*volume, len(i.volumes)),
-		owners:   make(map[types.UID]bool, len(i.pods)),
-		owned:    map[types.UID][]*request{},
+		owners: make(map[types.UID]bool, len(i.pods)),
+		owned:  map[types.UID][]*request{}, serving: map[key]bool{},
 		contents: map[types.UID]*content{}, entries: i.entries(),
 		claimed: map[string]bool{}, below: map[string]bool{}, fates: make(map[string]fate.Decision, len(i.volumes)),
 		claims: make(map[key]claim.Decision, len(i.claims)), pods: make(map[key]claim.Decision, len(i.pods)),
@@ -204,6 +206,7 @@ func (i *Inventory) Live(volume *v1.PersistentVolume) fate.Decision {
 
 // judgeOutsides decides about Services, Ingresses, Gateways and snapshots.
 func (i *Inventory) judgeOutsides(v *view) {
+	i.findServing(v)
 	for id, o := range i.outsides {
 		v.outsides[id] = balancer.Decide(i.outsideOf(v, o))
 	}
@@ -214,6 +217,7 @@ func (i *Inventory) outsideOf(v *view, o *outside) balancer.State {
 	s, n := o.state, i.namespaces[o.namespace]
 	s.Preserved, s.Deleting = s.Preserved || n.preserved, s.Deleting || n.deleting
 	s.LeadsToAPI = slices.ContainsFunc(o.addresses, func(a string) bool { return i.options.APIServer[a] })
+	s.Serving = s.Kind == balancer.ServiceLB && v.serving[key{o.namespace, o.name}]
 	if s.Kind == balancer.Snapshot {
 		s.Content = i.contentOf(v, o)
 	}
