@@ -80,6 +80,31 @@ func TestEndDuringWriteIsWritten(t *testing.T) {
 	})
 }
 
+// A rolling update stops the leader while a write is in flight, and its node has changed, or ended, since that began.
+func TestLeaderThatStopsWritesWhatChangedDuringWrite(t *testing.T) {
+	for phase, change := range map[termination.Phase]func(*reports, termination.Report){
+		termination.PhaseDraining: (*reports).offer, termination.PhaseEnded: (*reports).finish} {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset()
+			client.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+				<-time.After(400 * time.Millisecond)
+				return false, nil, nil
+			})
+			r := newReports(client, "exeunt-system", isThere)
+			stop := r.start(t.Context())
+			r.offer(reportOf(termination.PhaseDraining, 1))
+			<-time.After(time.Minute)
+			r.offer(reportOf(termination.PhaseDraining, 2))
+			<-time.After(200 * time.Millisecond)
+			change(r, reportOf(phase, 3))
+			stop()
+			if got := stored(t, client); got.Phase != phase || got.Counts.Evicted != 3 {
+				t.Errorf("%s: %+v", phase, got)
+			}
+		})
+	}
+}
+
 // A rolling update stops the leader. The next one counts on from what is stored: a pod that ended meanwhile it never saw.
 func TestLeaderThatStopsWritesItsReports(t *testing.T) {
 	for name, later := range map[string]time.Duration{"the write is planned": 0, "the write is in flight": 4200 * time.Millisecond} {

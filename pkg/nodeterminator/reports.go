@@ -264,6 +264,8 @@ func (r *reports) write(uid types.UID) {
 // whose last report was written. The caller holds the mutex.
 func (r *reports) wrote(p *pendingReport, change int, err error) {
 	switch {
+	case p.changes != change && r.stopped: // stop waits for this write, and for what the write begins
+		r.writing.Go(func() { r.write(types.UID(p.report.UID)) })
 	case p.changes != change && p.last:
 		r.plan(p, p.at)
 	case p.changes != change:
