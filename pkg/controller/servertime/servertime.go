@@ -46,6 +46,14 @@ func (c *Clock) Now() time.Time {
 	return c.local(now).Add(least)
 }
 
+// Latest returns the time of the API server, or one that is up to a second later, but no earlier one: what is permitted
+// until a time must have ended by then.
+func (c *Clock) Latest() time.Time {
+	now := time.Now()
+	_, most := c.ahead(now)
+	return c.local(now).Add(most)
+}
+
 // Skew returns how far the wall clock of this machine is ahead of the API server.
 func (c *Clock) Skew() time.Duration {
 	now := time.Now()

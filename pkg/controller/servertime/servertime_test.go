@@ -45,11 +45,14 @@ func TestAnswersSetTheClock(t *testing.T) {
 	}
 }
 
-// expectLate wants Now to be late by this time at most, and never ahead.
+// expectLate wants Now to be late by this time at most, and never ahead, and Latest to be early by no more.
 func expectLate(t *testing.T, c *Clock, s *server, most time.Duration) {
 	t.Helper()
 	if late := time.Now().Add(s.ahead).Sub(c.Now()); late < 0 || late > most {
 		t.Errorf("the clock is %v late, want 0 to %v", late, most)
+	}
+	if early := c.Latest().Sub(time.Now().Add(s.ahead)); early < 0 || early > most {
+		t.Errorf("the latest time is %v early, want 0 to %v", early, most)
 	}
 }
 

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -152,6 +153,33 @@ func TestExpiredPermissionEndsTheWaitForTheLease(t *testing.T) {
 		}
 		if took := time.Since(began); !errors.Is(context.Cause(ctx), errNotPermitted) || took > 2*time.Minute {
 			t.Errorf("after %s: %v", took, context.Cause(ctx))
+		}
+	})
+}
+
+type answered struct{}
+
+func (answered) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}, Body: http.NoBody}, nil
+}
+
+// #52 Answers of the API server have whole seconds. Nothing is deleted after the end of the permission.
+func TestPermissionEndsByTheLatestTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, object := newTestRunner(t, nil), deletedAlive(true)
+		object.Spec.ConfirmedAt, object.Spec.Timeout = new(metav1.Now()), &metav1.Duration{Duration: time.Minute}
+		<-time.After(900 * time.Millisecond)
+		response, err := r.Clock.Wrap(answered{}).RoundTrip(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if !r.permits(object) {
+			t.Error("the permission has ended at once")
+		}
+		<-time.After(time.Until(object.Deadline()))
+		if r.permits(object) {
+			t.Error("the permission lasts longer")
 		}
 	})
 }

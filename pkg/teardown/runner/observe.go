@@ -86,7 +86,7 @@ func (r *Runner) wordOf(object *alive.Alive) teardown.Word {
 		return teardown.NoWord
 	case spec.Confirm != r.Cluster:
 		return teardown.OtherWord
-	case object.TimeLeft(now) <= 0:
+	case object.TimeLeft(r.Clock.Latest()) <= 0: // nothing may be deleted after the end
 		return teardown.ExpiredWord
 	}
 	return teardown.ValidWord
