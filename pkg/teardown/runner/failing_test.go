@@ -157,6 +157,26 @@ func TestExpiredPermissionEndsTheWaitForTheLease(t *testing.T) {
 	})
 }
 
+// The runner of before was killed after the deletion of Alive, and a webhook refuses the Lease since.
+func TestExpiredTeardownWithoutLeaderEndsTheCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, object := newTestRunner(t, nil), deletedAlive(true)
+		object.Spec.ConfirmedAt, object.Spec.Timeout = new(metav1.Now()), &metav1.Duration{Duration: time.Minute}
+		r.current, r.synced, r.Command, r.Waits = object, true, true, DefaultWaits()
+		ctx, stop := context.WithCancelCause(t.Context())
+		defer stop(nil)
+		go r.accompany(ctx, stop, object, new(atomic.Bool))
+		<-time.After(5 * time.Minute)
+		if ctx.Err() != nil {
+			t.Errorf("a leader that is slow: %v", context.Cause(ctx))
+		}
+		<-time.After(time.Hour)
+		if !errors.Is(context.Cause(ctx), ErrUnsaid) {
+			t.Errorf("%v", context.Cause(ctx))
+		}
+	})
+}
+
 type answered struct{}
 
 func (answered) RoundTrip(*http.Request) (*http.Response, error) {

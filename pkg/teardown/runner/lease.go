@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,6 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/exeunt-io/exeunt/pkg/alive"
+	"github.com/exeunt-io/exeunt/pkg/teardown"
 )
 
 // renewals is a client of Leases that remembers when the Lease was last renewed before this process wrote it. After a
@@ -36,6 +41,30 @@ func (r *renewals) before() time.Time {
 
 func (r *Runner) newRenewals(client kubernetes.Interface) *renewals {
 	return &renewals{Interface: client, tell: r.sayFailing}
+}
+
+// ErrUnsaid: the permission has ended, and no runner has written that the teardown has stopped.
+var ErrUnsaid = errors.New("the permission has ended, so nothing more is deleted, but no runner says so: see Lease " +
+	LeaseName + " in namespace " + Namespace)
+
+// overSince returns since when this process sees a permission that has ended, the zero time for another one. A leader
+// writes within seconds that the teardown has stopped.
+func (r *Runner) overSince(object *alive.Alive, before time.Time) time.Time {
+	if !r.Command || r.unpermitted(object) != teardown.Expired {
+		return time.Time{}
+	}
+	return cmp.Or(before, time.Now())
+}
+
+// untilOver returns when to look again at an Alive that does not change: the end of a permission is no event.
+func (r *Runner) untilOver(object *alive.Alive) time.Duration {
+	switch {
+	case object == nil:
+		return 0
+	case r.permits(object):
+		return object.TimeLeft(r.Clock.Now()) + time.Second
+	}
+	return r.Waits.Pause
 }
 
 func (r *renewals) see(lease *coordinationv1.Lease) {

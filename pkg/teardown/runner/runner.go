@@ -107,7 +107,7 @@ func (r *Runner) Run(ctx context.Context) (*Outcome, error) {
 			return outcome, err
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.Is(err, ErrNamespaceGone) && r.Command:
+		case (errors.Is(err, ErrNamespaceGone) || errors.Is(err, ErrUnsaid)) && r.Command:
 			return nil, err
 		case err != nil:
 			klog.FromContext(ctx).Error(err, "The teardown is interrupted, and goes on")
@@ -150,8 +150,8 @@ func (r *Runner) turn(ctx context.Context) (*Outcome, error) {
 		return r.endOf(ctx, permitted, end)
 	case errors.Is(context.Cause(competing), errNotPermitted):
 		return nil, nil
-	case errors.Is(context.Cause(competing), ErrNamespaceGone):
-		return nil, ErrNamespaceGone
+	case errors.Is(context.Cause(competing), ErrNamespaceGone), errors.Is(context.Cause(competing), ErrUnsaid):
+		return nil, context.Cause(competing)
 	}
 	return nil, err
 }
@@ -265,6 +265,7 @@ func (r *Runner) missingRights(ctx context.Context) ([]string, error) {
 // accompany ends the competition for the Lease once Alive is neither armed nor deleted. While another runner leads, it
 // follows what that one does.
 func (r *Runner) accompany(ctx context.Context, stop context.CancelCauseFunc, before *alive.Alive, led *atomic.Bool) {
+	var over time.Time
 	for {
 		object, _, changed := r.view()
 		gone := object == nil || object.UID != before.UID
@@ -286,12 +287,13 @@ func (r *Runner) accompany(ctx context.Context, stop context.CancelCauseFunc, be
 				stop(&followed{object})
 				return
 			}
+			over = r.overSince(object, over)
+			if !over.IsZero() && time.Since(over) >= r.Waits.Pause {
+				stop(ErrUnsaid)
+				return
+			}
 		}
-		limit := time.Duration(0)
-		if object != nil && r.permits(object) { // its end is no event
-			limit = object.TimeLeft(r.Clock.Now()) + time.Second
-		}
-		if !await(ctx, changed, limit) {
+		if !await(ctx, changed, r.untilOver(object)) {
 			return
 		}
 	}
