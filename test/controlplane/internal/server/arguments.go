@@ -75,7 +75,7 @@ func arguments(config Config) ([]string, error) {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + signingKey,
 		"--service-account-signing-key-file=" + signingKey,
-		"--service-cluster-ip-range=10.0.0.0/24",
+		"--service-cluster-ip-range=10.0.0.0/16",
 		"--tls-cert-file=" + pki + "apiserver.crt",
 		"--tls-private-key-file=" + pki + "apiserver.key",
 		// A loopback address may not stand in an Endpoints object.
