@@ -60,7 +60,7 @@ func startEndingWith(t testing.TB, setup harness.Setup, nodes int, flags ...stri
 	}
 	mock := harness.OwnCloud(t, setup, nodes, harness.Within(limit))
 	e := &ending{cloud: cloud{mock}, taken: &atomic.Int32{}, faults: &faults{}}
-	for _, file := range []string{"rbac.yaml", "serving-rbac.yaml", "nodeclaim/crd.yaml"} { // the program runs beside the cluster
+	for _, file := range []string{"rbac.yaml", "serving-rbac.yaml", "priority.yaml", "nodeclaim/crd.yaml"} { // the program runs beside the cluster
 		text, err := deploy.NodeTerminator.ReadFile("node-terminator/" + file)
 		e.Must(err, "read manifest")
 		e.Must(sandbox.ApplyYAML(e.Ctx, e.Plane.RESTConfig(), text), "apply manifest")
