@@ -90,7 +90,7 @@ func TestReportIsKeptAfterLastChange(t *testing.T) {
 				r := newReports(client, "exeunt-system", exists)
 				stop := r.start(t.Context())
 				r.offer(reportOf(termination.PhaseDraining, 1))
-				<-time.After(80 * time.Hour)
+				<-time.After(80*time.Hour + 30*time.Minute) // the fake client ignores the version of a deletion, tried each hour
 				there = false
 				r.finish(reportOf(termination.PhaseEnded, 1))
 				<-time.After(time.Hour)
