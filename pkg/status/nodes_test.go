@@ -75,19 +75,25 @@ func TestClusterWithoutOurNodesHasNone(t *testing.T) {
 	}
 }
 
+// readWithout returns the report of a user who may not read paths that end so.
+func readWithout(t *testing.T, objects clustertest.Objects, hidden string) Report {
+	t.Helper()
+	return Read(t.Context(), Options{Reader: clustertest.NewReader(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, hidden) {
+			objects.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+	})})
+}
+
 // What a user may not read of nodes says nothing about volumes.
 func TestNodesThatWereNotSeenLeaveVolumesAlone(t *testing.T) {
 	objects := clustertest.Objects{"nodes": {terminated("a", "30m")}, "leases": {leaderLease("kube-system", "node-terminator", "x", 0)}}
 	for _, hidden := range []string{"/api/v1/nodes", "configmaps"} {
-		report := Read(t.Context(), Options{Reader: clustertest.NewReader(t, func(w http.ResponseWriter, r *http.Request) {
-			if !strings.HasSuffix(r.URL.Path, hidden) {
-				objects.ServeHTTP(w, r)
-				return
-			}
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
-		})})
+		report := readWithout(t, objects, hidden)
 		if report.Nodes == nil || len(report.Nodes.Unseen) != 1 || !strings.HasPrefix(report.Nodes.Unseen[0], "no right to list ") ||
 			strings.Contains(strings.Join(report.Incomplete, ""), "no right") {
 			t.Errorf("%s: %+v, %q", hidden, report.Nodes, report.Incomplete)
@@ -99,15 +105,7 @@ func TestNodesThatWereNotSeenLeaveVolumesAlone(t *testing.T) {
 func TestUnreadNodeTerminatorIsNoFinding(t *testing.T) {
 	objects := clustertest.Objects{"nodes": {terminated("a", "30m")}}
 	for _, hidden := range []string{"/leases", "/deployments"} {
-		report := Read(t.Context(), Options{Reader: clustertest.NewReader(t, func(w http.ResponseWriter, r *http.Request) {
-			if !strings.HasSuffix(r.URL.Path, hidden) {
-				objects.ServeHTTP(w, r)
-				return
-			}
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
-		})})
+		report := readWithout(t, objects, hidden)
 		if report.Nodes == nil || report.Nodes.Program != "unseen" || len(report.Nodes.Findings) > 0 ||
 			!strings.HasPrefix(strings.Join(report.Nodes.Unseen, ""), "whether node-terminator runs") {
 			t.Errorf("without %s: %+v", hidden, report.Nodes)

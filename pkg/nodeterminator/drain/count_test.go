@@ -68,15 +68,21 @@ func TestPodsBeforeFirstActionAreNotCounted(t *testing.T) {
 	}, func(w *world) { w.view.Begun = time.Time{} })
 }
 
+// endBeforeAnswers has each request end its pod, and answered once the channel is closed.
+func (w *world) endBeforeAnswers() (hold chan struct{}) {
+	hold = make(chan struct{})
+	w.script(func(r sentRequest) *answer {
+		w.end(r.name)
+		<-hold
+		return &answer{code: 201, status: &metav1.Status{Status: metav1.StatusSuccess}}
+	})
+	return hold
+}
+
 // The end of a pod may be seen before the answer to the request that ended it.
 func TestEndBeforeAnswerIsOurs(t *testing.T) {
 	inWorld(t, 1000, func(w *world) {
-		hold := make(chan struct{})
-		w.script(func(r sentRequest) *answer {
-			w.end(r.name)
-			<-hold
-			return &answer{code: 201, status: &metav1.Status{Status: metav1.StatusSuccess}}
-		})
+		hold := w.endBeforeAnswers()
 		w.pod("app", 30)
 		w.at(10)
 		w.expectCounts(termination.Counts{Left: 1}) // the next leader must know of it
@@ -91,12 +97,7 @@ func TestEndBeforeAnswerIsOurs(t *testing.T) {
 // A machine that is off, and a node at E, wait for no answer: the last report must not name a pod that is gone.
 func TestLastResultHasNoPodThatIsGone(t *testing.T) {
 	inWorld(t, 1000, func(w *world) {
-		hold := make(chan struct{})
-		w.script(func(r sentRequest) *answer {
-			w.end(r.name)
-			<-hold
-			return &answer{code: 201, status: &metav1.Status{Status: metav1.StatusSuccess}}
-		})
+		hold := w.endBeforeAnswers()
 		w.pod("app", 30)
 		w.pod("other", 30, protected)
 		w.at(10)
