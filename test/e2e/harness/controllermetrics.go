@@ -22,5 +22,8 @@ func (s *Session) ControllerMetrics(port int) string {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	s.Must(err, "read metrics of the controller")
+	if response.StatusCode != http.StatusOK {
+		s.T.Fatalf("%s: %s", response.Status, body)
+	}
 	return string(body)
 }

@@ -1,10 +1,7 @@
 package nodes
 
 import (
-	"crypto/tls"
 	"fmt"
-	"io"
-	"net/http"
 	"testing"
 
 	"github.com/exeunt-io/exeunt/test/e2e/harness"
@@ -20,7 +17,7 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 	e.protectByBudget(e.pod(name, "stuck", stuck, grace(60), e.withDisk("data"))) // is cut short, and its machine stopped
 	e.delete(name)
 	e.awaitGone(name)
-	served := e.metrics(port)
+	served := e.ControllerMetrics(port)
 	checked := 0
 	for _, query := range harness.MonitoringQueries(t) {
 		if query.OfNodeTerminator() {
@@ -31,23 +28,4 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 	if checked < 8 {
 		t.Errorf("%d queries are about node-terminator", checked)
 	}
-}
-
-// metrics returns the metrics of node-terminator.
-func (e *ending) metrics(port int) string {
-	e.T.Helper()
-	request, err := http.NewRequestWithContext(e.Ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", port), nil)
-	e.Must(err, "make request")
-	// The program creates its certificate at start, so clients cannot verify it.
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	e.Must(err, "read metrics")
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	e.Must(err, "read metrics")
-	if response.StatusCode != http.StatusOK {
-		e.T.Fatalf("%s: %s", response.Status, body)
-	}
-	return string(body)
 }

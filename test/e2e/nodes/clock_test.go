@@ -53,7 +53,7 @@ func TestClockIsOff(t *testing.T) {
 func (e *ending) skew(port int) time.Duration {
 	e.T.Helper()
 	const metric = "\nnode_terminator_clock_skew_seconds "
-	_, after, served := strings.Cut(e.metrics(port), metric)
+	_, after, served := strings.Cut(e.ControllerMetrics(port), metric)
 	if !served {
 		e.T.Fatalf("no metric %q", metric)
 	}
